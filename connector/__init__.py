@@ -1,0 +1,1 @@
+"""The connector: binlog in, records out."""

@@ -1,0 +1,35 @@
+"""What travels from the pipeline to the sink: messages of one topic, in order, with the offset behind them.
+
+A batch never knows how it was made nor who sends it. It is the unit of the event store and of back-pressure.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rowtide.connector.offset import SourceOffset
+
+Headers = Sequence[tuple[str, bytes]]
+"""Kafka headers in their order; one object may be shared by many messages."""
+
+Message = tuple[bytes | None, bytes | None, Headers]
+"""Key, value (``None``: no key, a tombstone) and headers, as the exact bytes that Kafka gets."""
+
+
+class Batch(NamedTuple):
+    """Messages of one topic, in the order of the binlog, and where a restart goes on after them.
+
+    Attributes:
+        topic: the topic's name.
+        partition: the partition, or -1 for "by the key", as Kafka's default partitioner has it.
+        messages: at least one message, or none for a batch that only moves the offset on.
+        offset: the position to go on from once every message up to here is acknowledged.
+        size: bytes of all keys and values, for the store's budget.
+        ts_ms: when the source changed the rows (milliseconds since the epoch), for lag; 0 when not known.
+    """
+
+    topic: str
+    partition: int
+    messages: Sequence[Message]
+    offset: SourceOffset
+    size: int
+    ts_ms: int

@@ -1,0 +1,1 @@
+"""Records as Debezium writes them: Connect schemas, row values, keys and envelopes."""

@@ -1,0 +1,1 @@
+"""The structure of every table at any position of the binlog."""

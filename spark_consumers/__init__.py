@@ -1,0 +1,1 @@
+"""Spark jobs that turn topics into tables."""

@@ -1,0 +1,1 @@
+"""Kafka topics: their names, settings, and which tables they belong to."""
