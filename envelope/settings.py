@@ -1,0 +1,56 @@
+"""How values and schemas are formed: the part of the configuration that the envelope needs to know."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+DecimalMode = Literal["precise", "double", "string"]
+BigintUnsignedMode = Literal["long", "precise"]
+TimePrecisionMode = Literal["adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
+BinaryMode = Literal["bytes", "base64", "base64-url-safe", "hex"]
+FailureMode = Literal["fail", "warn", "skip"]
+Stage = Literal["snapshot", "stream"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSettings:
+    """Debezium's properties of values; attribute names are the property names with ``_`` for the points.
+
+    Attributes:
+        decimal_handling_mode: ``decimal.handling.mode``.
+        bigint_unsigned_handling_mode: ``bigint.unsigned.handling.mode``.
+        time_precision_mode: ``time.precision.mode``.
+        binary_handling_mode: ``binary.handling.mode``.
+        event_converting_failure_handling_mode: ``event.converting.failure.handling.mode``.
+        unavailable_value_placeholder: ``unavailable.value.placeholder``, for columns that a row image left out.
+        adjust_field_name: ``field.name.adjustment.mode``.
+        adjust_schema_name: ``schema.name.adjustment.mode``.
+        include_schema_comments: ``include.schema.comments``: comments become ``doc``.
+        connector: ``mysql`` or ``mariadb``, part of schema names.
+    """
+
+    decimal_handling_mode: DecimalMode = "precise"
+    bigint_unsigned_handling_mode: BigintUnsignedMode = "long"
+    time_precision_mode: TimePrecisionMode = "adaptive_time_microseconds"
+    binary_handling_mode: BinaryMode = "bytes"
+    event_converting_failure_handling_mode: FailureMode = "warn"
+    unavailable_value_placeholder: bytes = b"__debezium_unavailable_value"
+    adjust_field_name: Callable[[str], str] = str
+    adjust_schema_name: Callable[[str], str] = str
+    include_schema_comments: bool = False
+    connector: Literal["mysql", "mariadb"] = "mysql"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSettings:
+    """Kafka Connect's ``JsonConverter`` for keys or for values.
+
+    Attributes:
+        schemas_enable: write ``{"schema":…,"payload":…}`` instead of the payload alone.
+        replace_null_with_default: write the schema's default for a null (Connect's default is to do so).
+        decimal_numeric: ``decimal.format=NUMERIC`` instead of ``BASE64``.
+    """
+
+    schemas_enable: bool = True
+    replace_null_with_default: bool = True
+    decimal_numeric: bool = False

@@ -1,0 +1,224 @@
+"""Temporal values as both servers know them, and their Connect forms.
+
+Every temporal value that lies on the calendar is a plain ``int`` in the unit of its type; whatever does not (zero
+dates, partial dates, February 31st under ALLOW_INVALID_DATES) is an :class:`OffCalendar` with its parts, so that
+nothing is lost before the settings decide what becomes of it.
+
+=============  ===============================================================
+MySQL type     value
+=============  ===============================================================
+DATE           days since 1970-01-01 (proleptic Gregorian)
+DATETIME       microseconds since 1970-01-01 00:00:00, without a zone
+TIMESTAMP      microseconds since the epoch, UTC
+TIME           signed microseconds
+YEAR           the year, 0 for 0000
+=============  ===============================================================
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from rowtide.envelope.schema import INT32, INT64, STRING, Schema
+
+DAY = 86_400_000_000
+EPOCH = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class OffCalendar:
+    """A date with or without a time of day that no calendar has, such as 0000-00-00 or 2024-02-31."""
+
+    year: int
+    month: int
+    day: int
+    micros: int = 0
+
+    def __str__(self) -> str:
+        """As the server prints it."""
+        text = f"{self.year:04d}-{self.month:02d}-{self.day:02d}"
+        return f"{text} {time_of_day(self.micros, 6)}" if self.micros else text
+
+
+class _Days(dict[int, "int | OffCalendar"]):
+    """Days since the epoch by ``year << 9 | month << 5 | day``; computed once for each date."""
+
+    def __missing__(self, packed: int) -> "int | OffCalendar":
+        year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
+        value: int | OffCalendar
+        try:
+            value = date(year, month, day).toordinal() - EPOCH
+        except ValueError:
+            value = OffCalendar(year, month, day)
+        if len(self) > 200_000:
+            self.clear()
+        self[packed] = value
+        return value
+
+
+DAYS = _Days()
+"""From a DATE's packed form to days since the epoch, or to an :class:`OffCalendar`."""
+
+
+class _DateTexts(dict[int, str]):
+    """ISO dates by days since the epoch."""
+
+    def __missing__(self, days: int) -> str:
+        if len(self) > 200_000:
+            self.clear()
+        text = self[days] = date.fromordinal(days + EPOCH).isoformat()
+        return text
+
+
+DATE_TEXTS = _DateTexts()
+"""``1970-01-01`` for 0, and so on."""
+
+
+class _SecondTexts(dict[int, str]):
+    """``HH:MM:SS`` by second of the day."""
+
+    def __missing__(self, second: int) -> str:
+        text = self[second] = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+        return text
+
+
+SECOND_TEXTS = _SecondTexts()
+
+
+def time_of_day(micros: int, digits: int) -> str:
+    """``HH:MM:SS`` with ``digits`` digits of fraction."""
+    second, fraction = divmod(micros, 1_000_000)
+    text = SECOND_TEXTS[second]
+    return f"{text}.{fraction:06d}"[: len(text) + 1 + digits] if digits else text
+
+
+def trimmed_time(micros: int) -> str:
+    """``HH:MM:SS`` with as many digits of fraction as the value needs: Java's ISO_LOCAL_TIME in a ZonedTimestamp."""
+    second, fraction = divmod(micros, 1_000_000)
+    return f"{SECOND_TEXTS[second]}.{fraction:06d}".rstrip("0") if fraction else SECOND_TEXTS[second]
+
+
+def zoned_text(micros: int, digits: int) -> str:
+    """``2020-01-01T10:00:00.123456Z`` with ``digits`` digits: a TIMESTAMP(n) of the binlog."""
+    return f"{DATE_TEXTS[micros // DAY]}T{time_of_day(micros % DAY, digits)}Z"
+
+
+def trimmed_zoned_text(micros: int) -> str:
+    """As :func:`zoned_text` with as many digits as needed: a TIMESTAMP of a snapshot."""
+    return f"{DATE_TEXTS[micros // DAY]}T{trimmed_time(micros % DAY)}Z"
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalForm:
+    """How a temporal MySQL type stands in records.
+
+    Attributes:
+        schema: its Connect schema, not optional.
+        convert: from the ``int`` of a value on the calendar to the Connect value; ``ValueError`` if out of range.
+        expression: the same as Python source with ``{v}`` for the value and ``{c}`` for ``convert``.
+        epoch: the Connect value of 1970-01-01, for a NOT NULL column whose value has no form.
+    """
+
+    schema: Schema
+    convert: Callable[[int], Any]
+    expression: str
+    epoch: Any
+
+
+def _semantic(schema: Schema, name: str) -> Schema:
+    return Schema(schema.type, name=name, version=1)
+
+
+def _identity(value: int) -> int:
+    return value
+
+
+def _floor_thousand(value: int) -> int:
+    return value // 1000
+
+
+def _times_thousand(value: int) -> int:
+    return value * 1000
+
+
+def _nanos_of_datetime(micros: int) -> int:
+    nanos = micros * 1000
+    if not -(2**63) <= nanos < 2**63:
+        # Java multiplies without a check, and consumers have seen the wrapped number: keep the form.
+        nanos = (nanos + 2**63) % 2**64 - 2**63
+    return nanos
+
+
+def _connect_time(micros: int) -> int:
+    _require_day(micros)
+    return micros // 1000
+
+
+def _iso_time(micros: int) -> str:
+    _require_day(micros)
+    return trimmed_time(micros) + "Z"
+
+
+def _require_day(micros: int) -> None:
+    if not 0 <= micros < DAY:
+        msg = "a TIME outside 00:00:00 to 23:59:59.999999 has no form in this time.precision.mode"
+        raise ValueError(msg)
+
+
+def _iso_date(days: int) -> str:
+    return DATE_TEXTS[days] + "Z"
+
+
+DATE_DAYS = TemporalForm(_semantic(INT32, "io.debezium.time.Date"), _identity, "{v}", 0)
+DATE_CONNECT = TemporalForm(_semantic(INT32, "org.apache.kafka.connect.data.Date"), _identity, "{v}", 0)
+DATE_ISO = TemporalForm(_semantic(STRING, "io.debezium.time.IsoDate"), _iso_date, "", "1970-01-01Z")
+
+TIME_MICROS = TemporalForm(_semantic(INT64, "io.debezium.time.MicroTime"), _identity, "{v}", 0)
+TIME_NANOS = TemporalForm(_semantic(INT64, "io.debezium.time.NanoTime"), _times_thousand, "{v} * 1000", 0)
+TIME_CONNECT = TemporalForm(_semantic(INT32, "org.apache.kafka.connect.data.Time"), _connect_time, "", 0)
+TIME_ISO = TemporalForm(_semantic(STRING, "io.debezium.time.IsoTime"), _iso_time, "", "00:00:00Z")
+
+DATETIME_MILLIS = TemporalForm(_semantic(INT64, "io.debezium.time.Timestamp"), _floor_thousand, "{v} // 1000", 0)
+DATETIME_MICROS = TemporalForm(_semantic(INT64, "io.debezium.time.MicroTimestamp"), _identity, "{v}", 0)
+DATETIME_NANOS = TemporalForm(_semantic(INT64, "io.debezium.time.NanoTimestamp"), _nanos_of_datetime, "", 0)
+DATETIME_CONNECT = TemporalForm(
+    _semantic(INT64, "org.apache.kafka.connect.data.Timestamp"), _floor_thousand, "{v} // 1000", 0
+)
+DATETIME_ISO = TemporalForm(
+    _semantic(STRING, "io.debezium.time.IsoTimestamp"), trimmed_zoned_text, "", "1970-01-01T00:00:00Z"
+)
+
+ZONED = _semantic(STRING, "io.debezium.time.ZonedTimestamp")
+ZONED_EPOCH = "1970-01-01T00:00:00Z"
+YEAR = _semantic(INT32, "io.debezium.time.Year")
+
+
+def date_form(mode: str) -> TemporalForm:
+    """The form of DATE in a ``time.precision.mode``."""
+    return {"connect": DATE_CONNECT, "isostring": DATE_ISO}.get(mode, DATE_DAYS)
+
+
+def time_form(mode: str) -> TemporalForm:
+    """The form of TIME in a ``time.precision.mode``."""
+    return {"connect": TIME_CONNECT, "isostring": TIME_ISO, "nanoseconds": TIME_NANOS}.get(mode, TIME_MICROS)
+
+
+def datetime_form(mode: str, digits: int) -> TemporalForm:
+    """The form of DATETIME with ``digits`` digits of fraction in a ``time.precision.mode``."""
+    fixed = {
+        "connect": DATETIME_CONNECT,
+        "isostring": DATETIME_ISO,
+        "microseconds": DATETIME_MICROS,
+        "nanoseconds": DATETIME_NANOS,
+    }
+    return fixed.get(mode) or (DATETIME_MILLIS if digits <= 3 else DATETIME_MICROS)
+
+
+def zoned_form(digits: int, *, trimmed: bool) -> TemporalForm:
+    """The form of TIMESTAMP: Debezium trims the fraction in a snapshot, and pads it to ``digits`` in the stream."""
+
+    def padded(micros: int) -> str:
+        return zoned_text(micros, digits)
+
+    return TemporalForm(ZONED, trimmed_zoned_text if trimmed else padded, "", ZONED_EPOCH)
