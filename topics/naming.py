@@ -1,0 +1,245 @@
+"""Names of topics: Debezium's naming strategies, with its way of replacing what Kafka does not allow.
+
+A name's parts are joined by the delimiter, characters that Kafka does not allow are replaced, and the name is cut at
+249 characters. Different tables can end up with the same name; ``TopicNames`` finds that out, Debezium does not.
+"""
+
+import enum
+import re
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rowtide.topics.java_regex import Replacement
+
+MAX_LENGTH = 249
+"""The longest name that Kafka allows for a topic."""
+
+_INVALID = re.compile(r"[^a-zA-Z0-9._\-]")
+_INVALID_OR_UNDERSCORE = re.compile(r"[^a-zA-Z0-9.\-]")
+PHYSICAL_TABLE_FIELD = "__dbz__physicalTableIdentifier"
+
+
+class TopicNameClashError(ValueError):
+    """Two tables would be written to one topic although no rule was configured that joins them."""
+
+
+def sanitized(name: str) -> str:
+    """Replace each UTF-16 unit that Kafka does not allow in a topic's name by ``_`` and cut at 249 characters."""
+    return _limited(_INVALID.sub(lambda match: "_" * (1 + (match[0] > "\uffff")), name), "_")
+
+
+def sanitized_unicode(name: str) -> str:
+    """Replace each UTF-16 unit that Kafka does not allow, and ``_`` itself, by ``_uXXXX``; cut at 249 characters."""
+    return _limited(_INVALID_OR_UNDERSCORE.sub(lambda match: _escaped(match[0]), name), "_u002e")
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"_u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def _limited(name: str, dot: str) -> str:
+    if name in (".", ".."):  # allowed characters, but names that Kafka refuses
+        return dot * len(name)
+    return name[:MAX_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAugment:
+    """The field that a regex strategy adds to the keys of tables that share a topic.
+
+    Attributes:
+        field: the field's name.
+        value: what tells this table from the others.
+    """
+
+    field: str
+    value: str
+
+
+class TopicNaming(Protocol):
+    """How tables and the connector's own records find their topics."""
+
+    @property
+    def schema_change(self) -> str:
+        """The topic of schema changes."""
+        ...
+
+    @property
+    def heartbeat(self) -> str:
+        """The topic of heartbeats."""
+        ...
+
+    @property
+    def transaction(self) -> str:
+        """The topic of transaction metadata."""
+        ...
+
+    def data_change(self, database: str, table: str) -> str:
+        """The topic of a table; also the prefix of the names of its schemas."""
+        ...
+
+    def key_augment(self, database: str, table: str) -> KeyAugment | None:
+        """The field to add to the table's keys, if any."""
+        ...
+
+    def joins(self, database: str, table: str) -> bool:
+        """Whether the table shares its topic with others on purpose."""
+        ...
+
+
+class Parts(enum.Enum):
+    """What of a table's name goes into the name of its topic."""
+
+    DATABASE_AND_TABLE = enum.auto()
+    TABLE = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """What the regex strategies add: a new name for topics that match, and a field that keeps keys unique.
+
+    Attributes:
+        topic: ``topic.regex`` with ``topic.replacement``.
+        key: ``topic.key.field.regex`` with ``topic.key.field.replacement``, on the table's own topic name before
+            anything in it is replaced.
+        key_field: ``topic.key.field.name``.
+        enforce_uniqueness: ``topic.key.enforce.uniqueness``.
+    """
+
+    topic: Replacement
+    key: Replacement | None = None
+    key_field: str = PHYSICAL_TABLE_FIELD
+    enforce_uniqueness: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StandardNaming:
+    """All of Debezium's strategies: which parts, how invalid characters are replaced, and whether names are routed.
+
+    Attributes:
+        prefix: ``topic.prefix``.
+        parts: both database and table (``Default…``) or the table alone (``Schema…``, for this connector).
+        unicode: replace by ``_uXXXX`` instead of ``_`` (``…Unicode…``).
+        delimiter: ``topic.delimiter``.
+        heartbeat_prefix: ``topic.heartbeat.prefix``.
+        heartbeat_name: ``topic.heartbeat.name``, the whole name.
+        transaction_suffix: ``topic.transaction``.
+        routing: for the ``…Regex…`` strategies.
+    """
+
+    prefix: str
+    parts: Parts = Parts.DATABASE_AND_TABLE
+    unicode: bool = False
+    delimiter: str = "."
+    heartbeat_prefix: str = "__debezium-heartbeat"
+    heartbeat_name: str | None = None
+    transaction_suffix: str = "transaction"
+    routing: Routing | None = None
+
+    @property
+    def schema_change(self) -> str:
+        """The topic of schema changes: the prefix."""
+        return self.prefix
+
+    @property
+    def heartbeat(self) -> str:
+        """The topic of heartbeats."""
+        return self.heartbeat_name or self.delimiter.join((self.heartbeat_prefix, self.prefix))
+
+    @property
+    def transaction(self) -> str:
+        """The topic of transaction metadata."""
+        return self.delimiter.join((self.prefix, self.transaction_suffix))
+
+    def _own_name(self, database: str, table: str) -> str:
+        parts = (self.prefix, database, table) if self.parts is Parts.DATABASE_AND_TABLE else (self.prefix, table)
+        return self.delimiter.join(filter(None, parts))
+
+    def _sanitized(self, database: str, table: str) -> str:
+        name = self._own_name(database, table)
+        return sanitized_unicode(name) if self.unicode else sanitized(name)
+
+    def data_change(self, database: str, table: str) -> str:
+        """The topic of a table.
+
+        A routed name is sanitised too: as Debezium leaves it, Kafka would refuse it.
+        """
+        name = self._sanitized(database, table)
+        if self.routing is None or self.routing.topic.pattern.fullmatch(name) is None:
+            return name
+        return sanitized(self.routing.topic.replace_all(name)) or name
+
+    def key_augment(self, database: str, table: str) -> KeyAugment | None:
+        """With routing, the field that tells the joined tables' keys apart; tables that are not routed have it too."""
+        routing = self.routing
+        if routing is None or not routing.enforce_uniqueness:
+            return None
+        name = self._own_name(database, table)
+        if routing.key is not None and routing.key.pattern.fullmatch(name) is not None:
+            return KeyAugment(routing.key_field, routing.key.replace_all(name))
+        return KeyAugment(routing.key_field, name)
+
+    def joins(self, database: str, table: str) -> bool:
+        """Whether the table is routed, or its database is left out of the name as configured."""
+        if self.parts is Parts.TABLE:
+            return True
+        return (
+            self.routing is not None
+            and self.routing.topic.pattern.fullmatch(self._sanitized(database, table)) is not None
+        )
+
+
+@dataclass(slots=True)
+class TopicNames:
+    """Names of topics, remembered per table, with a watch for two tables that clash without anybody's wish.
+
+    Attributes:
+        naming: the strategy.
+    """
+
+    naming: TopicNaming
+    _names: dict[tuple[str, str], str] = field(default_factory=dict)
+    _owners: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _reserved: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._reserved = {
+            self.naming.schema_change: "schema changes",
+            self.naming.heartbeat: "heartbeats",
+            self.naming.transaction: "transaction metadata",
+        }
+
+    def data_change(self, database: str, table: str) -> str:
+        """The topic of a table.
+
+        Raises:
+            TopicNameClashError: another table, or the connector itself, already has that topic. Tables that the strategy
+                joins on purpose do not clash, nor does a table that took a dropped one's place (``forget``).
+        """
+        known = self._names.get((database, table))
+        if known is not None:
+            return known
+        name = self.naming.data_change(database, table)
+        if name in self._reserved:
+            raise TopicNameClashError(
+                f"table {database}.{table} would be written to topic {name!r}, which carries {self._reserved[name]}; "
+                "choose another topic.prefix, topic.delimiter or topic.transaction, or exclude the table"
+            )
+        if not self.naming.joins(database, table):
+            owner = self._owners.setdefault(name, (database, table))
+            if owner != (database, table):
+                raise TopicNameClashError(
+                    f"tables {owner[0]}.{owner[1]} and {database}.{table} would both be written to topic {name!r}, "
+                    "since Kafka does not allow all characters of their names; set topic.naming.strategy="
+                    "io.debezium.schema.DefaultUnicodeTopicNamingStrategy, rename one of them, or exclude it by "
+                    "table.exclude.list"
+                )
+        self._names[(database, table)] = name
+        return name
+
+    def forget(self, database: str, table: str) -> None:
+        """A table was dropped or renamed: its topic's name is free for another one."""
+        name = self._names.pop((database, table), None)
+        if name is not None and self._owners.get(name) == (database, table):
+            del self._owners[name]
