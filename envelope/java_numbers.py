@@ -61,7 +61,7 @@ def to_float32(x: float) -> float:
         return float("inf") if x > 0 else float("-inf")
 
 
-def decimal_text(unscaled: int, scale: int) -> str:
+def decimal_number_text(unscaled: int, scale: int) -> str:
     """``BigDecimal.toString``: an exponent when the scale is negative or the number below 1e-6.
 
     This is how Jackson writes a decimal when ``decimal.format`` is ``NUMERIC``.
@@ -72,12 +72,12 @@ def decimal_text(unscaled: int, scale: int) -> str:
         return sign + digits
     exponent = len(digits) - 1 - scale
     if scale > 0 and exponent >= -6:
-        return decimal_plain_text(unscaled, scale)
+        return decimal_text(unscaled, scale)
     mantissa = digits if len(digits) == 1 else f"{digits[0]}.{digits[1:]}"
     return f"{sign}{mantissa}E{exponent:+d}" if exponent else sign + mantissa
 
 
-def decimal_plain_text(unscaled: int, scale: int) -> str:
+def decimal_text(unscaled: int, scale: int) -> str:
     """``BigDecimal.toPlainString``: all digits, without an exponent."""
     if scale <= 0:
         return str(unscaled) + ("0" * -scale if unscaled else "")

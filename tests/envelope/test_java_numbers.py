@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.envelope.java_numbers import decimal_plain_text, decimal_text, double_text, float_text, to_float32
+from rowtide.envelope.java_numbers import decimal_number_text, decimal_text, double_text, float_text, to_float32
 
 # Bits of a double or float in hexadecimal, and what Java 17's toString gave for it.
 DOUBLES = [
@@ -150,8 +150,8 @@ def test_everyday_doubles_have_the_shortest_digits(x: float) -> None:
 
 @pytest.mark.parametrize(("unscaled", "scale", "text", "plain"), DECIMALS)
 def test_a_decimal_has_the_text_of_big_decimal(unscaled: int, scale: int, text: str, plain: str) -> None:
-    assert decimal_text(unscaled, scale) == text
-    assert decimal_plain_text(unscaled, scale) == plain
+    assert decimal_number_text(unscaled, scale) == text
+    assert decimal_text(unscaled, scale) == plain
 
 
 def test_a_number_beyond_the_floats_becomes_infinite() -> None:
