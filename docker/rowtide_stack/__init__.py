@@ -1,0 +1,35 @@
+"""Running servers for tests, the demo and trials: MySQL, MariaDB, Kafka and ZooKeeper, with or without Docker.
+
+    from rowtide_stack import Kafka, MySQL
+
+    with MySQL({"binlog_row_metadata": "FULL"}) as mysql, Kafka() as kafka:
+        mysql.execute("CREATE DATABASE shop")
+        print(mysql.port, kafka.bootstrap)
+        mysql.restart()
+
+Each server has a free port of the loopback interface and a temporary folder for its data, keeps both over `stop`,
+`kill` and `start`, and is ended with the process that made it, even if that is killed. If a Docker engine answers, the
+servers are containers; otherwise they are local processes, whose programs are downloaded into a cache folder on first
+use.
+``ROWTIDE_STACK=local`` or ``docker`` chooses; ``ROWTIDE_CACHE`` moves the cache.
+"""
+
+from rowtide_stack.brokers import Kafka, ZooKeeper
+from rowtide_stack.errors import ProgramMissingError, StackError, StartFailedError
+from rowtide_stack.programs import spark_jars
+from rowtide_stack.server import Server
+from rowtide_stack.sql import Database, MariaDB, MySQL, SqlServer
+
+__all__ = [
+    "Database",
+    "Kafka",
+    "MariaDB",
+    "MySQL",
+    "ProgramMissingError",
+    "Server",
+    "SqlServer",
+    "StackError",
+    "StartFailedError",
+    "ZooKeeper",
+    "spark_jars",
+]

@@ -1,0 +1,82 @@
+"""The provider with Docker: a server as a container, through testcontainers.
+
+testcontainers starts a container of its own beside ours (Ryuk) that removes ours when this process ends, however it
+ends.
+"""
+
+from typing import Any
+
+from rowtide_stack.ports import HOST
+from rowtide_stack.runner import ContainerPlan
+
+__all__ = ["ContainerRunner"]
+
+
+class ContainerRunner:
+    """A container that keeps its port and its data while it is stopped."""
+
+    def __init__(self, name: str, port: int, plan: ContainerPlan) -> None:
+        from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - slow, and not for local processes
+
+        container = DockerContainer(plan.image).with_envs(**plan.environment).with_name(f"rowtide-{name}-{port}")
+        if plan.command:
+            container.with_command(list(plan.command))
+        for folder, inside in plan.volumes.items():
+            container.with_volume_mapping(folder, inside, "ro")
+        # A fixed port, where testcontainers usually takes any: it must be the same after a restart. (with_bind_ports
+        # would open it on every interface of this machine.)
+        ports: dict[str, Any] = container.ports
+        ports[f"{plan.port}/tcp"] = (HOST, port)
+        self._definition = container
+        self._container: Any = None
+
+    def start(self) -> None:
+        """Create the container, or start it again."""
+        if self._container is None:
+            self._container = self._definition.start().get_wrapped_container()
+        elif not self.running():
+            self._container.start()
+
+    def stop(self, patience: float) -> None:
+        """SIGTERM, and after ``patience`` seconds SIGKILL."""
+        if self.running():
+            self._known().stop(timeout=int(patience))
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self.running():
+            self._known().kill()
+            self._known().wait()
+
+    def pause(self) -> None:
+        """Freeze every process of the container."""
+        if self.running():
+            self._known().pause()
+
+    def resume(self) -> None:
+        """Let them run on."""
+        if self._container is not None:
+            self._container.reload()
+            if self._container.status == "paused":
+                self._container.unpause()
+
+    def running(self) -> bool:
+        """Whether the container runs, or is paused."""
+        if self._container is None:
+            return False
+        self._container.reload()
+        return str(self._container.status) in ("running", "paused")
+
+    def log(self) -> str:
+        """What the container has written."""
+        return self._container.logs().decode(errors="replace") if self._container else ""
+
+    def close(self) -> None:
+        """Remove the container and its volumes."""
+        if self._container is not None:
+            self._definition.stop(force=True, delete_volume=True)
+
+    def _known(self) -> Any:
+        if self._container is None:
+            raise RuntimeError("the container has not been created")
+        return self._container

@@ -1,0 +1,44 @@
+"""Jars with everything they need, resolved by this machine's Maven."""
+
+import tempfile
+import zipfile
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from rowtide_stack.host import maven, run
+
+__all__ = ["copy_jars", "unpack_jar"]
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>io.rowtide</groupId><artifactId>stack</artifactId><version>1</version>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+_MVN = ("-q", "-B", "-ntp")
+
+
+def copy_jars(target: Path, *coordinates: str) -> None:
+    """Put the artifacts ``group:artifact:version`` and all that they need at run time into ``target``."""
+    dependencies = "".join(_dependency(coordinate) for coordinate in coordinates)
+    with tempfile.TemporaryDirectory(prefix="rowtide-maven-") as folder:
+        (Path(folder) / "pom.xml").write_text(_POM.format(dependencies=dependencies))
+        options = [f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
+        run([maven(), *_MVN, "dependency:copy-dependencies", *options], cwd=Path(folder))
+
+
+def unpack_jar(target: Path, coordinate: str) -> None:
+    """Unpack the one artifact ``group:artifact:version`` into ``target``, without what it needs."""
+    with tempfile.TemporaryDirectory(prefix="rowtide-maven-") as folder:
+        run([maven(), *_MVN, "dependency:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}"], cwd=target)
+        for jar in Path(folder).glob("*.jar"):
+            with zipfile.ZipFile(jar) as archive:
+                archive.extractall(target)
+
+
+def _dependency(coordinate: str) -> str:
+    group, artifact, version = map(escape, coordinate.split(":"))
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version></dependency>"
+    )

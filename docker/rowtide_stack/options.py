@@ -1,0 +1,68 @@
+"""Options of mysqld and mariadbd: the defaults of the local stack, and what a user puts in their place."""
+
+from collections.abc import Mapping
+
+__all__ = ["MARIADB_DEFAULTS", "MYSQL_DEFAULTS", "Options", "arguments", "merged", "option_file"]
+
+Options = Mapping[str, str | int | bool | None]
+"""Option names, with ``_`` or ``-``, and values: True is an option without a value, False the option with ``skip_``
+before it, None takes a default away."""
+
+_DEFAULTS: Options = {
+    # What change data capture needs
+    "server_id": 1,
+    "log_bin": "binlog",
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    # What makes runs alike
+    "character_set_server": "utf8mb4",
+    "default_time_zone": "+00:00",
+    "skip_name_resolve": True,
+    "local_infile": 1,
+    "secure_file_priv": "",
+    # Small, for several servers on one machine
+    "innodb_buffer_pool_size": "128M",
+    "innodb_log_buffer_size": "8M",
+    "max_connections": 100,
+    "table_definition_cache": 400,
+    "table_open_cache": 400,
+    # A server that is killed loses nothing by these: what it wrote is the kernel's. Only a crash of the machine would.
+    "innodb_flush_log_at_trx_commit": 2,
+    "sync_binlog": 0,
+}
+MYSQL_DEFAULTS: Options = {
+    **_DEFAULTS,
+    "gtid_mode": "ON",
+    "enforce_gtid_consistency": "ON",
+    "innodb_redo_log_capacity": "64M",
+    "mysqlx": 0,
+}
+MARIADB_DEFAULTS: Options = {
+    **_DEFAULTS,
+    "gtid_strict_mode": 1,
+    "innodb_log_file_size": "64M",
+}
+
+
+def merged(*layers: Options) -> dict[str, str | int | bool]:
+    """The layers' options over one another, the last one winning; names are given with ``_``."""
+    found: dict[str, str | int | bool | None] = {}
+    for layer in layers:
+        found.update((name.replace("-", "_"), value) for name, value in layer.items())
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def option_file(options: Options) -> str:
+    """The options as the text of a ``my.cnf``."""
+    return "[mysqld]\n" + "".join(f"{_assignment(name, value)}\n" for name, value in merged(options).items())
+
+
+def arguments(options: Options) -> tuple[str, ...]:
+    """The options as arguments of the program."""
+    return tuple(f"--{_assignment(name, value)}" for name, value in merged(options).items())
+
+
+def _assignment(name: str, value: str | int | bool) -> str:
+    if value is True:
+        return name
+    return f"skip_{name}" if value is False else f"{name}={value}"

@@ -1,0 +1,139 @@
+"""What every server of the local stack has: an address, a life, a log."""
+
+import time
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import ClassVar, Self
+
+from rowtide_stack.containers import ContainerRunner
+from rowtide_stack.errors import StartFailedError
+from rowtide_stack.ports import HOST, free_port
+from rowtide_stack.process import ProcessRunner
+from rowtide_stack.runner import ContainerPlan, LocalPlan, Runner, provider
+
+__all__ = ["Server"]
+
+
+class Server(ABC):
+    """A server on a free port of the loopback interface, its data in a folder that goes with it.
+
+    Made stopped; ``with`` (or `start`) starts it and waits until it answers, the end of ``with`` (or `close`) removes
+    it. In between it may be stopped, killed and started again any number of times, on the same port and data.
+    """
+
+    name: ClassVar[str]
+    patience: ClassVar[float] = 60
+    """Seconds that the server may take to start, and to stop before it is killed."""
+
+    def __init__(self) -> None:
+        self.host = HOST
+        self.port = free_port()
+        self._runner: Runner | None = None
+
+    @property
+    def address(self) -> str:
+        """``host:port``."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether the program runs (paused counts as running)."""
+        return self._runner is not None and self._runner.running()
+
+    def start(self) -> Self:
+        """Start the server if it does not run, and wait until it answers.
+
+        Raises:
+            StartFailedError: it ended, or did not answer in time; the message has the end of its log.
+            ProgramMissingError: it is not in the cache and cannot be downloaded on this machine.
+        """
+        if self._runner is None:
+            self._runner = self._make_runner()
+        self._runner.start()
+        self._wait(self._runner)
+        return self
+
+    def stop(self) -> None:
+        """Let the server shut down in order, and wait until it has."""
+        if self._runner is not None:
+            self._runner.stop(self.patience)
+
+    def kill(self) -> None:
+        """End the server as a crash would (SIGKILL)."""
+        if self._runner is not None:
+            self._runner.kill()
+
+    def restart(self) -> Self:
+        """Stop and start."""
+        self.stop()
+        return self.start()
+
+    def pause(self) -> None:
+        """Let the server hang: its connections stay open, nothing is answered until `resume`."""
+        if self._runner is not None:
+            self._runner.pause()
+
+    def resume(self) -> None:
+        """End what `pause` began."""
+        if self._runner is not None:
+            self._runner.resume()
+
+    def log(self) -> str:
+        """Everything that the server has logged."""
+        return self._runner.log() if self._runner else ""
+
+    def close(self) -> None:
+        """End the server and remove its data."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
+
+    @abstractmethod
+    def _ready(self) -> bool:
+        """Whether the server answers; may raise any error of a client while it does not."""
+
+    @abstractmethod
+    def _local(self) -> LocalPlan:
+        """How the server is run as a local process."""
+
+    @abstractmethod
+    def _container(self) -> ContainerPlan:
+        """How the server is run as a container."""
+
+    def _make_runner(self) -> Runner:
+        if provider() == "docker":
+            return ContainerRunner(self.name, self.port, self._container())
+        return ProcessRunner(self.name, self._local())
+
+    def _wait(self, runner: Runner) -> None:
+        end = time.monotonic() + self.patience
+        trouble = "it gave no answer"
+        while time.monotonic() < end:
+            if not runner.running():
+                raise self._failed(runner, "ended while it started")
+            try:
+                if self._ready():
+                    return
+            except Exception as error:  # noqa: BLE001 - whatever a client raises while the server is not there
+                trouble = f"{type(error).__name__}: {error}"
+            time.sleep(0.05)
+        raise self._failed(runner, f"did not answer within {self.patience:g} s ({trouble})")
+
+    def _failed(self, runner: Runner, what: str) -> StartFailedError:
+        tail = "\n".join(runner.log().splitlines()[-40:]) or "(nothing)"
+        return StartFailedError(f"{type(self).__name__} on {self.address} {what}. The end of its log:\n{tail}")
