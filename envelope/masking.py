@@ -1,0 +1,129 @@
+"""What masking, hashing and truncating make of a column's values and of its schema.
+
+The rules are Debezium's (``ColumnMappers``, ``MaskStrings``, ``TruncateColumn``): masks and hashes change columns of a
+text type only, though every column they name is marked in its schema; truncating cuts text and bytes of any column.
+A hash is a salted digest in lower-case hexadecimal, cut to the column's length. Version 2 digests the value's UTF-8;
+version 1 digests the value as Java's ``ObjectOutputStream`` serialises it, so that old hashes still match.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rowtide.topics.column_rules import ColumnRule, Hash, Mask, Truncate
+
+# Numbers of java.sql.Types: CHAR, VARCHAR, LONGVARCHAR, CLOB, NCHAR, NVARCHAR, LONGNVARCHAR, NCLOB, DATALINK.
+_TEXT_TYPES = frozenset({1, 12, -1, 2005, -15, -9, -16, 2011, 70})
+
+
+class MaskedColumn(Protocol):
+    """What a rule needs to know of a column."""
+
+    @property
+    def jdbc_type(self) -> int: ...
+    @property
+    def length(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """What a rule does to one column.
+
+    Attributes:
+        convert: from a Connect value, ``None`` for null included, to the one that is published; ``None`` if values of
+            this column stay as they are.
+        parameters: what the rule adds to the parameters of the column's schema.
+    """
+
+    convert: Callable[[Any], Any] | None
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+def column_change(rule: ColumnRule, column: MaskedColumn) -> ColumnChange:
+    """The change that a rule makes to a column.
+
+    Default values in the schema are left as they are, as Debezium leaves them.
+    """
+    if isinstance(rule, Truncate):
+        if column.length is not None and 0 <= column.length <= rule.length:
+            return ColumnChange(None)
+        return ColumnChange(_truncating(rule.length), (("truncateLength", str(rule.length)),))
+    parameters = (("masked", "true"),)
+    if column.jdbc_type not in _TEXT_TYPES:
+        return ColumnChange(None, parameters)
+    if isinstance(rule, Mask):
+        return ColumnChange(_masking(rule.length), parameters)
+    return ColumnChange(_hashing(rule, column.length or 0), parameters)
+
+
+def truncate_text(text: str, length: int) -> str:
+    """The first ``length`` UTF-16 units of a text, one less if that would cut a character in two.
+
+    Java counts in these units, and so do the widths that consumers have declared. Debezium leaves the first half of a
+    cut character, which is no valid text.
+    """
+    if len(text) * 2 <= length:
+        return text
+    if text.isascii():
+        return text[:length]
+    return text.encode("utf-16-le", "surrogatepass")[: 2 * length].decode("utf-16-le", "ignore")
+
+
+def java_serialized(text: str) -> bytes:
+    """A string as ``ObjectOutputStream.writeObject`` writes it to a new stream.
+
+    Stream header (magic, version 5), ``TC_STRING`` or ``TC_LONGSTRING``, length, and modified UTF-8: every UTF-16 unit
+    on its own, and NUL in two bytes. Source: Java Object Serialization Specification, section 6.
+    """
+    units = text.encode("utf-16-be", "surrogatepass")
+    if text.isascii() and "\0" not in text:
+        encoded = text.encode()
+    else:
+        encoded = b"".join(_modified_utf8(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
+    if len(encoded) > 0xFFFF:
+        return b"\xac\xed\x00\x05\x7c" + len(encoded).to_bytes(8, "big") + encoded
+    return b"\xac\xed\x00\x05\x74" + len(encoded).to_bytes(2, "big") + encoded
+
+
+def _modified_utf8(unit: int) -> bytes:
+    return b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass")
+
+
+def _truncating(length: int) -> Callable[[Any], Any]:
+    def truncated(value: Any) -> Any:
+        if isinstance(value, str):
+            return truncate_text(value, length)
+        if isinstance(value, bytes):
+            return value[:length]
+        return value
+
+    return truncated
+
+
+def _masking(length: int) -> Callable[[Any], Any]:
+    mask = "*" * length
+
+    def masked(_value: Any) -> Any:
+        return mask
+
+    return masked
+
+
+def _hashing(rule: Hash, column_length: int) -> Callable[[Any], Any]:
+    salted = hashlib.new(rule.hashlib_name, rule.salt.encode("utf-8", "replace"), usedforsecurity=False)
+    form = java_serialized if rule.version == 1 else _plain_bytes
+
+    def hashed(value: Any) -> Any:
+        if not isinstance(value, str):  # null, or bytes of a text type with the charset binary
+            return None
+        digest = salted.copy()
+        digest.update(form(value))
+        text = digest.hexdigest()
+        return text[:column_length] if column_length > 0 else text
+
+    return hashed
+
+
+def _plain_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")  # Java writes a lone surrogate as a question mark
