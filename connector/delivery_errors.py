@@ -1,0 +1,62 @@
+"""What can go wrong between the event store and Kafka.
+
+ConnectorError
+└── DeliveryError                   ``restartable`` says whether starting again from the stored offset may help
+    ├── RecordRejectedError         Kafka will never take this message: too large, topic missing, not authorised
+    ├── ProducerFencedError         another instance with the same transactional.id has taken over
+    ├── ProducerFailedError         the Kafka client has given up
+    ├── BrokerUnavailableError      Kafka did not answer in time
+    ├── TransactionAbortedError     this transaction is lost, its messages are not: send them again
+    ├── DeliveryInterruptedError    asked to stop before everything was acknowledged
+    └── OffsetStoreError            the offsets topic or file cannot be read or written
+"""
+
+from typing import ClassVar
+
+from rowtide.connector.errors import ConnectorError
+
+
+class DeliveryError(ConnectorError):
+    """Messages could not be delivered; the offset was not moved past them, so none is lost.
+
+    Attributes:
+        restartable: whether a restart from the stored offset may succeed without anybody changing anything.
+    """
+
+    restartable: ClassVar[bool] = False
+
+
+class RecordRejectedError(DeliveryError):
+    """Kafka will never take this message as things are; the text names topic, key, size and the way out."""
+
+
+class ProducerFencedError(DeliveryError):
+    """Another instance with the same ``transactional.id`` has started: this one must stop."""
+
+
+class ProducerFailedError(DeliveryError):
+    """The Kafka client reported an error that ends this producer."""
+
+    restartable = True
+
+
+class BrokerUnavailableError(DeliveryError):
+    """Kafka did not answer in time."""
+
+    restartable = True
+
+
+class TransactionAbortedError(DeliveryError):
+    """The open transaction cannot be committed; abort it and send its messages again."""
+
+    restartable = True
+
+
+class DeliveryInterruptedError(DeliveryError):
+    """Delivery was asked to stop at once, before everything was acknowledged."""
+
+    restartable = True
+
+
+class OffsetStoreError(DeliveryError):
+    """Source offsets cannot be read or written."""

@@ -1,0 +1,142 @@
+"""Where the records of a schema history are kept: the protocol, and the form that keeps them in memory.
+
+A store keeps texts in order and knows nothing of what they say, but that each is a JSON object. The Kafka form is in
+``kafka``, the file form in ``file``; ``record`` makes and understands the texts.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol, TypeVar
+
+from rowtide.schema_history.errors import DamagedHistoryError, SchemaHistoryError
+
+T = TypeVar("T")
+
+
+class HistoryStoreError(SchemaHistoryError):
+    """The schema history cannot be reached, read or written; the message says where and what to do."""
+
+
+class TrimmedHistoryError(HistoryStoreError):
+    """The beginning of the schema history was deleted, so structures can no longer be known from it."""
+
+
+class SchemaHistoryStore(Protocol):
+    """Keeps the records of one connector's schema history, in order."""
+
+    def append(self, text: str) -> None:
+        """Add a record and wait until it is safe (unless ``buffered``).
+
+        Args:
+            text: one JSON object.
+
+        Raises:
+            HistoryStoreError: it cannot be written.
+        """
+        ...
+
+    def buffered(self) -> AbstractContextManager[None]:
+        """Within this block records need not be safe one by one, only at its end: for the many of a snapshot."""
+        ...
+
+    def replay(self) -> Iterator[str]:
+        """Every record from the first on.
+
+        Raises:
+            TrimmedHistoryError: the beginning is missing.
+            DamagedHistoryError: a record is no JSON object; the message names its place.
+            HistoryStoreError: it cannot be read.
+        """
+        ...
+
+    def replay_as(self, parse: Callable[[str], T]) -> Iterator[T]:
+        """Every record from the first on, parsed; what ``parse`` cannot read is an error that names the place.
+
+        Args:
+            parse: raises ``ValueError`` (or another of ``PARSE_FAILURES``) for a text that it does not understand.
+
+        Raises:
+            HistoryStoreError: as ``replay``, also ``DamagedHistoryError``.
+        """
+        ...
+
+    def exists(self) -> bool:
+        """Whether there is a history, that is whether anything was ever written to it.
+
+        Raises:
+            HistoryStoreError: that cannot be found out.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of all resources."""
+        ...
+
+
+PARSE_FAILURES = (ValueError, KeyError, TypeError, DamagedHistoryError)
+"""What a parser may raise for a damaged record."""
+
+
+def json_object(text: str) -> str:
+    """Return ``text`` if it is one JSON object.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(json.loads(text), dict):
+        raise ValueError("a JSON object is expected")  # noqa: TRY004 - the text is wrong, not its type
+    return text
+
+
+def one_line(text: str) -> str:
+    """The same JSON without line ends: Debezium writes a record to a topic over many lines, to a file on one."""
+    if "\n" not in text and "\r" not in text:
+        return text
+    return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
+
+
+def parsed(text: str, place: str, parse: Callable[[str], T]) -> T:
+    """Apply ``parse``.
+
+    Raises:
+        DamagedHistoryError: it fails; the message names ``place``.
+    """
+    try:
+        return parse(text)
+    except PARSE_FAILURES as failure:
+        raise DamagedHistoryError(
+            f"damaged record in the schema history, {place}: {failure}. It is not skipped, for structures would be "
+            f"wrong from there on; rebuild the history with snapshot.mode=recovery. Record: {text[:200]!r}"
+        ) from failure
+
+
+class InMemorySchemaHistory:
+    """A history in a list, for tests: nothing survives the process."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = list(texts)
+
+    def append(self, text: str) -> None:
+        """Keep the record."""
+        self.texts.append(text)
+
+    def buffered(self) -> AbstractContextManager[None]:
+        """Do nothing: every record is kept at once."""
+        return nullcontext()
+
+    def replay(self) -> Iterator[str]:
+        """Every record."""
+        return self.replay_as(json_object)
+
+    def replay_as(self, parse: Callable[[str], T]) -> Iterator[T]:
+        """Every record, parsed."""
+        for number, text in enumerate(list(self.texts)):
+            yield parsed(text, f"record {number}", parse)
+
+    def exists(self) -> bool:
+        """Whether there is any record."""
+        return bool(self.texts)
+
+    def close(self) -> None:
+        """Do nothing."""

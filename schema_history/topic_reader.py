@@ -1,0 +1,188 @@
+"""Reads a topic from its first record to the last one there is now.
+
+An edge: it talks to Kafka. Only committed records are returned. The end is the one that every writer has reached, open
+transactions included: reading waits until they are decided, so a record that is committed can never be missed because
+it stands behind one that is not decided yet.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+_CONSUMER: dict[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "error",
+    "allow.auto.create.topics": False,
+    "queued.max.messages.kbytes": 16384,
+}
+_AT_ONCE = 1000
+_FATAL = {
+    KafkaError._FATAL,  # noqa: SLF001 - librdkafka's local codes
+    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+    KafkaError._BAD_MSG,  # noqa: SLF001
+    KafkaError._BAD_COMPRESSION,  # noqa: SLF001
+}
+
+
+class TopicReadError(Exception):
+    """A topic cannot be read to its end; the message names it and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """One committed record.
+
+    Attributes:
+        partition: where it stands.
+        offset: where in the partition.
+        timestamp: milliseconds since the epoch, -1 if it has none.
+        key: its key.
+        value: its value, ``None`` for a tombstone.
+    """
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a partition holds: offsets from ``low`` up to, and not including, ``high``."""
+
+    low: int
+    high: int
+
+
+class TopicReader:
+    """Reads whole topics.
+
+    Args:
+        consumer: librdkafka settings of the consumer, the connection's included.
+        admin: librdkafka settings of the admin client, the connection's included.
+        timeout: seconds without any progress after which reading gives up.
+    """
+
+    def __init__(self, consumer: Mapping[str, Any], admin: Mapping[str, Any], timeout: float = 60.0) -> None:
+        self._consumer = {"group.id": "rowtide", **consumer, **_CONSUMER}
+        self._admin = {**admin, "allow.auto.create.topics": False}
+        self._timeout = timeout
+
+    def extents(self, topic: str) -> dict[int, Extent] | None:
+        """First and end offset of every partition, ``None`` if the topic does not exist.
+
+        Raises:
+            TopicReadError: Kafka is not reachable, or access is denied.
+        """
+        admin = AdminClient(self._admin)
+        try:
+            partitions = [TopicPartition(topic, number) for number in self._partitions(admin, topic)]
+            if not partitions:
+                return None
+            low = self._offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            high = self._offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        except KafkaException as failure:
+            raise TopicReadError(f"cannot read topic {topic!r}: {failure.args[0].str()}") from failure
+        return {number: Extent(low[number], high[number]) for number in low}
+
+    def _partitions(self, admin: AdminClient, topic: str) -> list[int]:
+        found = admin.list_topics(topic, timeout=self._timeout).topics.get(topic)
+        if found is None or (found.error is not None and found.error.code() in _MISSING):
+            return []
+        if found.error is not None and not found.partitions:
+            raise KafkaException(found.error)
+        return sorted(found.partitions)
+
+    def _offsets(self, admin: AdminClient, partitions: Sequence[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
+        asked = admin.list_offsets(
+            dict.fromkeys(partitions, spec),
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=self._timeout,
+        )
+        return {partition.partition: future.result().offset for partition, future in asked.items()}
+
+    def read(self, topic: str, extents: Mapping[int, Extent]) -> Iterator[StoredRecord]:
+        """Every committed record within ``extents``, in order within each partition.
+
+        Raises:
+            TopicReadError: reading makes no progress, or access is denied.
+        """
+        open_ends = {number: extent.high for number, extent in extents.items() if extent.high > extent.low}
+        if not open_ends:
+            return
+        consumer = Consumer(self._consumer)
+        try:
+            consumer.assign([TopicPartition(topic, number, extents[number].low) for number in open_ends])
+            yield from self._consume(consumer, topic, open_ends)
+        except KafkaException as failure:
+            raise TopicReadError(f"cannot read topic {topic!r}: {failure.args[0].str()}") from failure
+        finally:
+            consumer.close()
+
+    def _consume(self, consumer: Consumer, topic: str, open_ends: dict[int, int]) -> Iterator[StoredRecord]:
+        reached = dict.fromkeys(open_ends, 0)
+        progress = time.monotonic()
+        while open_ends:
+            for message in consumer.consume(_AT_ONCE, timeout=0.5):
+                partition, position = self._place(message)
+                if partition not in open_ends or position <= reached[partition]:
+                    continue
+                progress = time.monotonic()
+                reached[partition] = position
+                if message.error() is None and position <= open_ends[partition]:
+                    yield _record(message)
+                if position >= open_ends[partition]:
+                    del open_ends[partition]
+            if open_ends and time.monotonic() - progress > self._timeout:
+                raise TopicReadError(self._stuck(topic, reached, open_ends))
+
+    @staticmethod
+    def _place(message: Any) -> tuple[int, int]:
+        """Partition, and the offset up to which it is read; -1 for an error that passes by itself."""
+        error = message.error()
+        if error is None:
+            return message.partition(), message.offset() + 1
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's local code
+            return message.partition(), message.offset()
+        if error.fatal() or error.code() in _FATAL:
+            raise KafkaException(error)
+        return -1, -1
+
+    def _stuck(self, topic: str, reached: Mapping[int, int], open_ends: Mapping[int, int]) -> str:
+        partition, end = next(iter(open_ends.items()))
+        return (
+            f"cannot read topic {topic!r} to its end: partition {partition} stays at offset {reached[partition]} of "
+            f"{end} for {self._timeout:.0f} s. Either no broker answers, or some producer's transaction is open there"
+        )
+
+
+_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.LEADER_NOT_AVAILABLE}  # noqa: SLF001
+
+
+def _record(message: Any) -> StoredRecord:
+    kind, timestamp = message.timestamp()
+    return StoredRecord(
+        partition=message.partition(),
+        offset=message.offset(),
+        timestamp=-1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+        key=message.key(),
+        value=message.value(),
+    )

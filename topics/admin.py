@@ -1,0 +1,249 @@
+"""Creates, describes and repairs topics.
+
+An edge: it talks to Kafka. It knows nothing of what is in a topic. All waiting is bounded; an error names the topic
+and the way out.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from rowtide.topics.internal import wrong_history_config
+from rowtide.topics.settings import TopicCreation, TopicSettings
+
+log = logging.getLogger(__name__)
+
+_GONE = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001 - librdkafka's local codes
+_DENIED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+}
+_RETRY_S = 0.5
+
+
+class TopicError(Exception):
+    """A topic cannot be created, read or repaired; the message names it and says what to do."""
+
+
+class KafkaUnreachableError(TopicError):
+    """No broker answered in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """An existing topic.
+
+    Attributes:
+        name: its name.
+        partitions: how many it has.
+        replication_factor: copies of its first partition.
+        config: every configuration value in force, defaults included.
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+class TopicAdmin:
+    """What rowtide needs of Kafka's administration.
+
+    Args:
+        client: librdkafka settings of the connection (``bootstrap.servers``, security and so on).
+        timeout: seconds that one operation may take, retries included.
+    """
+
+    def __init__(self, client: Mapping[str, Any], timeout: float = 30.0) -> None:
+        self._servers = str(client.get("bootstrap.servers", ""))
+        self._admin = AdminClient({**client, "allow.auto.create.topics": False})
+        self._timeout = timeout
+
+    def partitions(self, topic: str) -> int | None:
+        """How many partitions the topic has, ``None`` if it does not exist; never creates it.
+
+        Raises:
+            TopicError: Kafka is not reachable, or access is denied.
+        """
+        metadata = self._list(topic).get(topic)
+        if metadata is None or (metadata.error is not None and metadata.error.code() in _GONE):
+            return None
+        if metadata.error is not None and not metadata.partitions:
+            raise self._failed("look up", topic, metadata.error)
+        return len(metadata.partitions)
+
+    def describe(self, topic: str) -> TopicDescription | None:
+        """Partitions, replication and configuration of a topic, ``None`` if it does not exist.
+
+        Raises:
+            TopicError: Kafka is not reachable, or access is denied.
+        """
+        metadata = self._list(topic).get(topic)
+        if metadata is None or not metadata.partitions:
+            return None
+        entries = self._result(
+            "describe", topic, self._admin.describe_configs([_resource(topic)], request_timeout=self._timeout)
+        )
+        replicas = len(metadata.partitions[min(metadata.partitions)].replicas)
+        config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+        return TopicDescription(topic, len(metadata.partitions), replicas, config)
+
+    def ensure(self, topic: str, settings: TopicSettings) -> bool:
+        """Create the topic if it does not exist and wait until it can be used; returns whether it was created.
+
+        Raises:
+            TopicError: it cannot be created: no right, invalid name or settings, too few brokers, or no answer.
+        """
+        if self.partitions(topic) is not None:
+            return False
+        created = self._create(topic, settings)
+        deadline = time.monotonic() + self._timeout
+        while self.partitions(topic) is None:
+            if time.monotonic() > deadline:
+                raise TopicError(f"topic {topic!r} was created, but does not appear after {self._timeout:.0f} s")
+            time.sleep(0.05)
+        return created
+
+    def _create(self, topic: str, settings: TopicSettings) -> bool:
+        new = NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                self._admin.create_topics([new], request_timeout=self._timeout)[topic].result(self._timeout)
+            except KafkaException as failure:
+                error = failure.args[0]
+                if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return False
+                if not error.retriable() or time.monotonic() > deadline:
+                    raise self._failed("create", topic, error, settings) from failure
+                time.sleep(_RETRY_S)
+            else:
+                log.info(
+                    "created topic %s (partitions %s, replication factor %s, %s)",
+                    topic,
+                    settings.partitions if settings.partitions > 0 else "as the broker has it",
+                    settings.replication_factor if settings.replication_factor > 0 else "as the broker has it",
+                    dict(settings.config) or "no further settings",
+                )
+                return True
+
+    def alter(self, topic: str, config: Mapping[str, str]) -> None:
+        """Set configuration values of a topic, leaving all others.
+
+        Raises:
+            TopicError: no right, an invalid value, or no answer.
+        """
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        self._result("alter", topic, self._admin.incremental_alter_configs([resource], request_timeout=self._timeout))
+
+    def verify_history(self, topic: str, *, repair: bool = True) -> dict[str, str]:
+        """Make sure that an existing schema history topic keeps every record.
+
+        Args:
+            topic: the history topic; it must exist.
+            repair: change wrong settings; otherwise refuse them.
+
+        Returns:
+            The settings that were repaired, with their new values.
+
+        Raises:
+            TopicError: it has several partitions, or wrong settings that may not or cannot be repaired.
+        """
+        found = self.describe(topic)
+        if found is None:
+            raise TopicError(f"schema history topic {topic!r} does not exist")
+        if found.partitions != 1:
+            raise TopicError(
+                f"schema history topic {topic!r} has {found.partitions} partitions and must have exactly 1, for its "
+                "order is its meaning. Copy its records into a new topic with one partition and name that in "
+                "schema.history.internal.kafka.topic, or start again with snapshot.mode=recovery and a new topic"
+            )
+        wrong = wrong_history_config(found.config)
+        if not wrong:
+            return {}
+        now = ", ".join(f"{name}={found.config[name]}" for name in wrong)
+        wanted = ",".join(f"{name}={value}" for name, value in wrong.items())
+        by_hand = f"kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} --add-config {wanted}"
+        if not repair:
+            raise TopicError(f"schema history topic {topic!r} has {now} and would lose records; repair it: {by_hand}")
+        try:
+            self.alter(topic, wrong)
+        except TopicError as failure:
+            raise TopicError(
+                f"schema history topic {topic!r} has {now} and would lose records, and cannot be repaired: {failure}. "
+                f"Do it with sufficient rights: {by_hand}"
+            ) from failure
+        log.warning("schema history topic %s had %s and would have lost records: set %s", topic, now, wanted)
+        return wrong
+
+    def _list(self, topic: str) -> Mapping[str, Any]:
+        try:
+            return self._admin.list_topics(topic, timeout=self._timeout).topics
+        except KafkaException as failure:
+            raise self._failed("look up", topic, failure.args[0]) from failure
+
+    def _result(self, what: str, topic: str, futures: Mapping[Any, Future[Any]]) -> Any:
+        (future,) = futures.values()
+        try:
+            return future.result(self._timeout + 5)
+        except KafkaException as failure:
+            raise self._failed(what, topic, failure.args[0]) from failure
+        except TimeoutError as failure:
+            raise KafkaUnreachableError(f"cannot {what} topic {topic!r}: no answer from {self._servers}") from failure
+
+    def _failed(self, what: str, topic: str, error: KafkaError, settings: TopicSettings | None = None) -> TopicError:
+        text = f"cannot {what} topic {topic!r}: {error.str()}"
+        if error.code() in _DENIED:
+            return TopicError(f"{text}. Grant the user of the connector the right, or create the topic beforehand")
+        if error.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}:  # noqa: SLF001
+            return KafkaUnreachableError(f"{text}. No broker answers at bootstrap.servers={self._servers}")
+        if settings is not None and error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+            return TopicError(
+                f"{text}. {settings.replication_factor} copies are asked for; set topic.creation.default."
+                "replication.factor (for the offsets topic offset.storage.replication.factor) to at most the number "
+                "of brokers, or to -1 for the broker's default"
+            )
+        return TopicError(text)
+
+
+class MissingTopics:
+    """Creates the topics of records just before the first record of each is sent.
+
+    Args:
+        admin: who creates them.
+        rules: with which settings; if they are not ``enabled``, missing topics are left to the broker.
+    """
+
+    def __init__(self, admin: TopicAdmin, rules: TopicCreation) -> None:
+        self._admin = admin
+        self._rules = rules
+
+    def __call__(self, topic: str) -> None:
+        """Make sure that the topic exists.
+
+        Raises:
+            TopicError: as ``TopicAdmin.ensure``.
+        """
+        if self._rules.enabled:
+            self._admin.ensure(topic, self._rules.settings_for(topic))
+
+
+def _resource(topic: str) -> ConfigResource:
+    return ConfigResource(ResourceType.TOPIC, topic)
