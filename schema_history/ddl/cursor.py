@@ -1,0 +1,180 @@
+"""A place in a list of tokens, with the steps that every part of the parser needs."""
+
+from typing import NoReturn
+
+from rowtide.schema_history.ddl.lexer import (
+    END,
+    NATIONAL,
+    NUMBER,
+    QUOTED,
+    STRING,
+    WORD,
+    Dialect,
+    Token,
+    tokenize,
+)
+from rowtide.schema_history.ddl.statements import Expression, TableName
+from rowtide.schema_history.errors import UnparsedDdlError
+
+_OPEN = {"(": ")", "{": "}"}
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a list in one string."""
+    return frozenset(text.split())
+
+
+class Cursor:
+    """Reads tokens one after the other. Words are compared in upper case; quoted names are never keywords."""
+
+    def __init__(self, sql: str, dialect: Dialect) -> None:
+        self.sql = sql
+        self.dialect = dialect
+        self.tokens = tokenize(sql, dialect)
+        self.at = 0
+
+    @property
+    def token(self) -> Token:
+        """The token at the place."""
+        return self.tokens[self.at]
+
+    @property
+    def word(self) -> str:
+        """The token's keyword or operator, ``""`` if it is neither."""
+        return self.tokens[self.at].word
+
+    def ahead(self, steps: int = 1) -> str:
+        """The keyword or operator some steps on."""
+        at = self.at + steps
+        return self.tokens[at].word if at < len(self.tokens) else ""
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raise an error that shows the place."""
+        raise UnparsedDdlError(self.sql, f"expected {expected}", self.token.start)
+
+    def advance(self) -> Token:
+        """Step over a token and return it."""
+        token = self.tokens[self.at]
+        if token.kind is END:
+            self.fail("more")
+        self.at += 1
+        return token
+
+    def accept(self, *words: str) -> bool:
+        """Step over these words if all of them are here, in this order."""
+        tokens, at = self.tokens, self.at
+        for n, word in enumerate(words):
+            if tokens[at + n].word != word:
+                return False
+        self.at = at + len(words)
+        return True
+
+    def accept_one(self, *words: str) -> str:
+        """Step over one of these words; returns it, or ``""``."""
+        word = self.word
+        if word and word in words:
+            self.at += 1
+            return word
+        return ""
+
+    def expect(self, *words: str) -> None:
+        """Step over these words.
+
+        Raises:
+            UnparsedDdlError: something else is here.
+        """
+        for word in words:
+            if self.tokens[self.at].word != word:
+                self.fail(word)
+            self.at += 1
+
+    def at_end(self) -> bool:
+        """Whether nothing but semicolons is left."""
+        while self.word == ";":
+            self.at += 1
+        return self.token.kind is END
+
+    def is_name(self) -> bool:
+        """Whether a name can begin here: a word or a quoted name."""
+        return self.token.kind in (WORD, QUOTED)
+
+    def name(self, what: str = "a name") -> str:
+        """Read a name."""
+        token = self.tokens[self.at]
+        if token.kind is not WORD and token.kind is not QUOTED:
+            self.fail(what)
+        self.at += 1
+        return token.value
+
+    def table_name(self) -> TableName:
+        """Read a table's name with or without its database."""
+        if self.accept("."):
+            return TableName(None, self.name("a table name"))
+        first = self.name("a table name")
+        if self.accept("."):
+            return TableName(first, self.name("a table name"))
+        return TableName(None, first)
+
+    def column_name(self) -> str:
+        """Read a column's name; names of its table and database may stand before it."""
+        self.accept(".")
+        name = self.name("a column name")
+        while self.accept("."):
+            name = self.name("a column name")
+        return name
+
+    def number(self) -> str:
+        """Read an unsigned number."""
+        if self.token.kind is not NUMBER:
+            self.fail("a number")
+        return self.advance().value
+
+    def string(self) -> str:
+        """Read a string; adjacent ones are one."""
+        if self.token.kind not in (STRING, NATIONAL):
+            self.fail("a string")
+        text = self.advance().value
+        while self.token.kind is STRING:
+            text += self.advance().value
+        return text
+
+    def name_or_string(self) -> str:
+        """Read a name, which may be in any quotes."""
+        return self.string() if self.token.kind in (STRING, NATIONAL) else self.name()
+
+    def text_from(self, first: int) -> str:
+        """The statement's text from token ``first`` to the one before the place."""
+        return self.sql[self.tokens[first].start : self.tokens[self.at - 1].end] if self.at > first else ""
+
+    def skip_parentheses(self) -> None:
+        """Step over a group in parentheses."""
+        start = self.token
+        closing = [_OPEN[self.word]]
+        self.at += 1
+        while closing:
+            token = self.tokens[self.at]
+            if token.kind is END:
+                raise UnparsedDdlError(self.sql, f"{start.value} is not closed", start.start)
+            if token.word in _OPEN:
+                closing.append(_OPEN[token.word])
+            elif token.word == closing[-1]:
+                closing.pop()
+            self.at += 1
+
+    def parenthesized(self) -> Expression:
+        """Read an expression in parentheses."""
+        if self.word != "(":
+            self.fail("(")
+        first = self.at
+        self.skip_parentheses()
+        inner = self.tokens[first + 1 : self.at - 1]
+        text = self.sql[inner[0].start : inner[-1].end] if inner else ""
+        return Expression(text, tuple(inner))
+
+    def skip_until(self, *words: str) -> None:
+        """Step to one of these words outside parentheses, or to the end."""
+        while self.token.kind is not END and self.word not in words:
+            if self.word in ("(", "{"):
+                self.skip_parentheses()
+            else:
+                self.at += 1

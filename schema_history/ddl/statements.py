@@ -1,0 +1,516 @@
+"""What the parser makes of a statement: values that say what was written, not yet what it means for a table."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from rowtide.schema_history.ddl.lexer import Token
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table's name as written; ``database`` is ``None`` if the default database is meant."""
+
+    database: str | None
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal.
+
+    Attributes:
+        kind: ``string``, ``number``, ``hex``, ``bits``, ``null``, ``bool``, ``date``, ``time`` or ``timestamp``.
+        value: without quotes; digits of ``hex`` and ``bits``; ``TRUE`` or ``FALSE``.
+        sign: ``-``, ``+`` or nothing.
+        charset: the introducer's character set (``_utf8'x'``), ``utf8mb3`` for ``N'x'``, else ``None``.
+        raw: its text in the statement, with quotes and sign.
+        national: whether it was written as ``N'x'``.
+    """
+
+    kind: str
+    value: str
+    raw: str
+    sign: str = ""
+    charset: str | None = None
+    national: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """CURRENT_TIMESTAMP and its synonyms; ``fsp`` is its number of fractional digits."""
+
+    fsp: int
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Any other expression: its text, without the parentheses around it, and its tokens."""
+
+    text: str
+    tokens: tuple[Token, ...] = ()
+    parenthesized: bool = True
+
+
+Default: TypeAlias = Literal | Now | Expression
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A data type as written.
+
+    Attributes:
+        words: the words that name it, in upper case: ``("DOUBLE", "PRECISION")``, ``("LONG", "VARCHAR")``.
+        arguments: the numbers in its parentheses, as written.
+        labels: of ENUM and SET: values, and their texts with quotes.
+        signed, unsigned, zerofill: as written.
+        binary: the word BINARY after a text type.
+        charset: CHARACTER SET, ASCII (``latin1``), UNICODE (``ucs2``), BYTE (``binary``); as written, lower case.
+        compressed: MariaDB's COMPRESSED between type and character set.
+    """
+
+    words: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    raw_labels: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    binary: bool = False
+    charset: str | None = None
+    compressed: bool = False
+
+    @property
+    def unsigned(self) -> bool:
+        """UNSIGNED, or ZEROFILL, which implies it."""
+        return "UNSIGNED" in self.options or "ZEROFILL" in self.options
+
+    @property
+    def zerofill(self) -> bool:
+        """ZEROFILL."""
+        return "ZEROFILL" in self.options
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute of a column: ``kind`` in upper case, and its value if it has one."""
+
+    kind: str
+    value: "str | Default | CheckDef | ForeignKeyDef | int | None" = None
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDef:
+    """A column's definition."""
+
+    name: str
+    type: DataType
+    attributes: tuple[Attribute, ...] = ()
+
+    def has(self, kind: str) -> bool:
+        """Whether there is such an attribute."""
+        return any(a.kind == kind for a in self.attributes)
+
+    def last(self, kind: str) -> Attribute | None:
+        """The last attribute of that kind, which is the one that counts."""
+        return next((a for a in reversed(self.attributes) if a.kind == kind), None)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPartDef:
+    """A part of an index: a column with or without a length, or an expression."""
+
+    column: str
+    length: int | None = None
+    expression: str | None = None
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDef:
+    """An index; ``kind`` is ``primary``, ``unique``, ``key``, ``fulltext``, ``spatial`` or ``vector``."""
+
+    kind: str
+    name: str | None
+    parts: tuple[KeyPartDef, ...]
+    if_not_exists: bool = False
+    hashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyDef:
+    """A foreign key: its constraint's name, its index's name, its columns."""
+
+    name: str | None
+    index: str | None
+    columns: tuple[str, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDef:
+    """A CHECK constraint."""
+
+    name: str | None
+    expression: str
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodDef:
+    """PERIOD FOR SYSTEM_TIME, or an application-time period, and its two columns."""
+
+    name: str
+    start: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """Options of a table or database; ``None`` for what was not given. Names of sets and collations as written."""
+
+    charset: str | None = None
+    collation: str | None = None
+    comment: str | None = None
+    raw_comment: str | None = None
+    engine: str | None = None
+    system_versioning: bool = False
+    sequence: bool | None = None
+    charset_first: bool = True
+
+
+Element: TypeAlias = ColumnDef | IndexDef | ForeignKeyDef | CheckDef | PeriodDef
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE with a list of elements, or a query, or both."""
+
+    name: TableName
+    elements: tuple[Element, ...] = ()
+    options: TableOptions = field(default_factory=TableOptions)
+    temporary: bool = False
+    if_not_exists: bool = False
+    or_replace: bool = False
+    query: bool = False
+    ignore_duplicates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableLike:
+    """CREATE TABLE ... LIKE."""
+
+    name: TableName
+    like: TableName
+    temporary: bool = False
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """MariaDB's CREATE SEQUENCE: a table of eight columns."""
+
+    name: TableName
+    options: TableOptions = field(default_factory=TableOptions)
+    temporary: bool = False
+    if_not_exists: bool = False
+    or_replace: bool = False
+    type: DataType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSequence:
+    """MariaDB's ALTER SEQUENCE, which can change the type of its columns."""
+
+    name: TableName
+    if_exists: bool = False
+    type: DataType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """FIRST (``after`` is ``None``) or AFTER a column."""
+
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """ADD COLUMN; ``several`` if it stands in a list in parentheses."""
+
+    column: ColumnDef
+    place: Place | None = None
+    if_not_exists: bool = False
+    several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumn:
+    """CHANGE COLUMN, and MODIFY COLUMN (``modify``)."""
+
+    old: str
+    column: ColumnDef
+    place: Place | None = None
+    if_exists: bool = False
+    modify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """DROP COLUMN."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """RENAME COLUMN."""
+
+    old: str
+    new: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDefault:
+    """ALTER COLUMN ... SET DEFAULT, or DROP DEFAULT (``default`` is ``None``)."""
+
+    name: str
+    default: Default | None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterVisibility:
+    """ALTER COLUMN ... SET VISIBLE or INVISIBLE."""
+
+    name: str
+    invisible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddKey:
+    """ADD of an index, a foreign key, a check or a period."""
+
+    element: IndexDef | ForeignKeyDef | CheckDef | PeriodDef
+
+
+@dataclass(frozen=True, slots=True)
+class DropKey:
+    """DROP of an index (``index``), the primary key, a foreign key, a check, or whatever has that name."""
+
+    kind: str
+    name: str = ""
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameKey:
+    """RENAME INDEX."""
+
+    old: str
+    new: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTo:
+    """RENAME TO."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertTo:
+    """CONVERT TO CHARACTER SET; ``charset`` is ``None`` for DEFAULT."""
+
+    charset: str | None
+    collation: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    """Table options in an ALTER TABLE; options that follow one another are together."""
+
+    options: TableOptions
+
+
+@dataclass(frozen=True, slots=True)
+class SystemVersioning:
+    """MariaDB's ADD or DROP SYSTEM VERSIONING."""
+
+    add: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropPeriod:
+    """MariaDB's DROP PERIOD FOR."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An action that changes no structure: partitions, keys on and off, tablespaces, order."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangePartition:
+    """EXCHANGE PARTITION and MariaDB's CONVERT PARTITION ... TO TABLE (``makes`` a table) or CONVERT TABLE ... TO."""
+
+    table: TableName
+    makes: bool = False
+    consumes: bool = False
+
+
+Action: TypeAlias = (
+    AddColumn
+    | ChangeColumn
+    | DropColumn
+    | RenameColumn
+    | AlterDefault
+    | AlterVisibility
+    | AddKey
+    | DropKey
+    | RenameKey
+    | RenameTo
+    | ConvertTo
+    | SetOptions
+    | SystemVersioning
+    | DropPeriod
+    | ExchangePartition
+    | Other
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE."""
+
+    name: TableName
+    actions: tuple[Action, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """CREATE INDEX."""
+
+    table: TableName
+    index: IndexDef
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """DROP INDEX."""
+
+    table: TableName
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP TABLE and DROP SEQUENCE. ``prefix`` is the text before the names, ``behaviour`` RESTRICT or CASCADE."""
+
+    names: tuple[TableName, ...]
+    temporary: bool = False
+    if_exists: bool = False
+    prefix: str = ""
+    behaviour: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """RENAME TABLE: pairs, and the text of each with the words before the first one."""
+
+    pairs: tuple[tuple[TableName, TableName], ...]
+    texts: tuple[str, ...] = ()
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTable:
+    """TRUNCATE TABLE."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """CREATE DATABASE."""
+
+    name: str
+    options: TableOptions
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    """ALTER DATABASE; ``name`` is ``None`` for the default database."""
+
+    name: str | None
+    options: TableOptions
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """DROP DATABASE."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetVariables:
+    """SET: only those of Debezium's histories matter, ``SET character_set_server=..., collation_server=...``."""
+
+    variables: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """USE, which stands in histories, never in binlogs."""
+
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoStructure:
+    """A statement that changes no table's structure; ``what`` names its class: ``grant``, ``create view``."""
+
+    what: str
+
+
+Body: TypeAlias = (
+    CreateTable
+    | CreateTableLike
+    | CreateSequence
+    | AlterSequence
+    | AlterTable
+    | CreateIndex
+    | DropIndex
+    | DropTable
+    | RenameTable
+    | TruncateTable
+    | CreateDatabase
+    | AlterDatabase
+    | DropDatabase
+    | SetVariables
+    | Use
+    | NoStructure
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: what it says, and the part of the text from its first to its last token."""
+
+    body: Body
+    text: str
