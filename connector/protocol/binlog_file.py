@@ -1,0 +1,80 @@
+"""Cuts a binlog file into events.
+
+Reads from a binary stream that the caller opened, so it works on plain files, gzipped ones and bytes in memory alike.
+"""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from rowtide.connector.errors import EncryptedBinlog, RemoteProtocolError, TruncatedEvent
+from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH, type_name
+
+MAGIC = b"\xfebin"
+ENCRYPTED_MAGIC = b"\xfdbin"
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def binlog_packets(stream: BinaryIO, file: str, *, active: bool = False) -> Iterator[bytes]:
+    """The events of a binlog file, each as its bytes, to be given to ``EventDecoder.decode``.
+
+    Args:
+        stream: the file, plain or gzipped (told by its first bytes), from its first byte on; seekable if gzipped.
+        file: its name, for messages.
+        active: the server still writes to the file: an unfinished event at the end is no error.
+
+    Raises:
+        EncryptedBinlog: the server encrypted the file.
+        TruncatedEvent: the file ends inside an event.
+        RemoteProtocolError: it is no binlog file, or a gzip stream is damaged.
+    """
+    position = 0
+    try:
+        magic = stream.read(4)
+        if magic[:2] == _GZIP_MAGIC:
+            stream.seek(-len(magic), io.SEEK_CUR)
+            stream = cast("BinaryIO", gzip.GzipFile(fileobj=stream))
+            magic = stream.read(4)
+        _check_magic(magic, file)
+        position = 4
+        while packet := _next_packet(stream, file, position, active):
+            yield packet
+            position += len(packet)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise RemoteProtocolError(f"the gzip stream is damaged or cut: {error}", f"{file}:{position}") from None
+
+
+def _check_magic(magic: bytes, file: str) -> None:
+    if magic == ENCRYPTED_MAGIC:
+        raise EncryptedBinlog(
+            "the binlog file is encrypted (binlog_encryption=ON); only its server can read it: stream from the server, "
+            "or copy the file with mysqlbinlog --read-from-remote-server --raw",
+            f"{file}:0",
+        )
+    if magic != MAGIC:
+        raise RemoteProtocolError(
+            f"not a binlog file: it begins with {magic.hex() or 'nothing'}, not fe62696e", f"{file}:0"
+        )
+
+
+def _next_packet(stream: BinaryIO, file: str, position: int, active: bool) -> bytes:
+    """The next event, or nothing at the end of the file."""
+    head = stream.read(HEADER_LENGTH)
+    if len(head) == HEADER_LENGTH:
+        _, code, _, size, _, _ = HEADER.unpack(head)
+        if size < HEADER_LENGTH:
+            raise RemoteProtocolError(f"{type_name(code)} event with a size of {size} bytes", f"{file}:{position}")
+        body = stream.read(size - HEADER_LENGTH)
+        if len(body) == size - HEADER_LENGTH:
+            return head + body
+        found = len(head) + len(body)
+        message = f"the file ends inside a {type_name(code)} event, after {found} of {size} bytes"
+    elif not head:
+        return b""
+    else:
+        message = f"the file ends inside the header of an event, after {len(head)} bytes"
+    if active:
+        return b""
+    raise TruncatedEvent(message, f"{file}:{position}")

@@ -1,0 +1,210 @@
+"""Turns the bytes of events into values, one event at a time. Knows the file's format, not tables or sockets."""
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+
+from rowtide.connector.errors import (
+    ChecksumMismatch,
+    ProtocolError,
+    RemoteProtocolError,
+    TruncatedEvent,
+    UnsupportedEvent,
+)
+from rowtide.connector.protocol import control, gtid_events, statements
+from rowtide.connector.protocol.events import Event, FormatDescription, Rotate, RowsKind, TransactionPayload
+from rowtide.connector.protocol.header import (
+    ARTIFICIAL,
+    HEADER,
+    HEADER_LENGTH,
+    IGNORABLE,
+    IN_USE,
+    EventHeader,
+    EventType,
+)
+from rowtide.connector.protocol.payload import inner_packets
+from rowtide.connector.protocol.rows import rows_parser
+from rowtide.connector.protocol.table_map import TableMapParser
+
+_Parser = Callable[[EventHeader, bytes, int, int], Event]
+
+_CRC_RESIDUE = 0x2144DF1C
+"""What CRC32 gives for bytes that are followed by their own CRC32."""
+
+_WRITE, _UPDATE, _DELETE = RowsKind.WRITE, RowsKind.UPDATE, RowsKind.DELETE
+_PARSERS: dict[EventType, _Parser] = {
+    EventType.QUERY: statements.parse_query,
+    EventType.STOP: control.parse_stop,
+    EventType.INTVAR: statements.parse_int_var,
+    EventType.APPEND_BLOCK: statements.parse_load_block,
+    EventType.DELETE_FILE: statements.parse_delete_file,
+    EventType.RAND: statements.parse_rand,
+    EventType.USER_VAR: statements.parse_user_var,
+    EventType.XID: gtid_events.parse_xid,
+    EventType.BEGIN_LOAD_QUERY: statements.parse_load_block,
+    EventType.EXECUTE_LOAD_QUERY: statements.parse_execute_load_query,
+    EventType.WRITE_ROWS_V0: rows_parser(_WRITE, version=0),
+    EventType.UPDATE_ROWS_V0: rows_parser(_UPDATE, version=0),
+    EventType.DELETE_ROWS_V0: rows_parser(_DELETE, version=0),
+    EventType.WRITE_ROWS_V1: rows_parser(_WRITE, version=1),
+    EventType.UPDATE_ROWS_V1: rows_parser(_UPDATE, version=1),
+    EventType.DELETE_ROWS_V1: rows_parser(_DELETE, version=1),
+    EventType.INCIDENT: control.parse_incident,
+    EventType.HEARTBEAT: control.parse_heartbeat,
+    EventType.IGNORABLE: control.parse_ignorable,
+    EventType.ROWS_QUERY: statements.parse_rows_query,
+    EventType.WRITE_ROWS: rows_parser(_WRITE),
+    EventType.UPDATE_ROWS: rows_parser(_UPDATE),
+    EventType.DELETE_ROWS: rows_parser(_DELETE),
+    EventType.GTID: gtid_events.parse_gtid,
+    EventType.ANONYMOUS_GTID: gtid_events.parse_gtid,
+    EventType.PREVIOUS_GTIDS: gtid_events.parse_previous_gtids,
+    EventType.TRANSACTION_CONTEXT: control.parse_transaction_context,
+    EventType.VIEW_CHANGE: control.parse_view_change,
+    EventType.XA_PREPARE: gtid_events.parse_xa_prepare,
+    EventType.PARTIAL_UPDATE_ROWS: rows_parser(_UPDATE, partial=True),
+    EventType.TRANSACTION_PAYLOAD: control.parse_transaction_payload,
+    EventType.HEARTBEAT_V2: control.parse_heartbeat_v2,
+    EventType.GTID_TAGGED: gtid_events.parse_gtid_tagged,
+    EventType.MARIADB_ANNOTATE_ROWS: statements.parse_annotate_rows,
+    EventType.MARIADB_BINLOG_CHECKPOINT: control.parse_binlog_checkpoint,
+    EventType.MARIADB_GTID: gtid_events.parse_mariadb_gtid,
+    EventType.MARIADB_GTID_LIST: gtid_events.parse_mariadb_gtid_list,
+    EventType.MARIADB_START_ENCRYPTION: control.parse_start_encryption,
+    EventType.MARIADB_QUERY_COMPRESSED: statements.parse_query_compressed,
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1: rows_parser(_WRITE, version=1, compressed=True),
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V1: rows_parser(_UPDATE, version=1, compressed=True),
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED_V1: rows_parser(_DELETE, version=1, compressed=True),
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED: rows_parser(_WRITE, compressed=True),
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED: rows_parser(_UPDATE, compressed=True),
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED: rows_parser(_DELETE, compressed=True),
+}
+"""All types but those that change the decoder's own state, and those that no server since 5.0 writes
+(START_V3, LOAD, SLAVE, CREATE_FILE, EXEC_LOAD, NEW_LOAD)."""
+
+
+def _unknown(header: EventHeader, data: bytes, pos: int, end: int) -> Event:
+    if header.flags & IGNORABLE:
+        return control.parse_ignorable(header, data, pos, end)
+    raise UnsupportedEvent(
+        f"{header.type_name} is not known, and its writer did not declare it ignorable; "
+        f"passing over it could lose changes. It begins with {data[pos : min(end, pos + 32)].hex()}"
+    )
+
+
+def _too_early(header: EventHeader, data: bytes, pos: int, end: int) -> Event:
+    raise RemoteProtocolError(f"{header.type_name} event before the FORMAT_DESCRIPTION that tells how to read it")
+
+
+class EventDecoder:
+    """Decodes a stream of events. It must see every event of the stream, from the first on.
+
+    Attributes:
+        file: name of the binlog file that the events are of; follows ROTATE, and may be set before the first event.
+        position: position in that file behind the last event; exact also where MariaDB (11 and later) leaves
+            ``log_pos`` of the events inside a transaction 0, if the stream was followed from its first event.
+        format: the last FORMAT_DESCRIPTION, ``None`` before the first.
+    """
+
+    def __init__(self, file: str = "", *, verify_checksum: bool = True) -> None:
+        self.file = file
+        self.position = 4
+        self.format: FormatDescription | None = None
+        self._verify = verify_checksum
+        self._checksum = False
+        self._table_maps: dict[bool, TableMapParser] = {}
+        self._parsers: list[_Parser] = [_too_early] * 256
+        self._parsers[EventType.FORMAT_DESCRIPTION] = self._format_description
+        self._parsers[EventType.ROTATE] = self._rotate
+        self._parsers[EventType.HEARTBEAT] = control.parse_heartbeat
+        self._parsers[EventType.HEARTBEAT_V2] = control.parse_heartbeat_v2
+
+    def decode(self, packet: bytes, offset: int = 0) -> Event:
+        """Decode the event that ``packet`` holds from ``offset`` on, and that ends with it.
+
+        Raises:
+            TruncatedEvent, ChecksumMismatch, RemoteProtocolError: the bytes are damaged.
+            UnsupportedEvent: the bytes are sound and mean something that is not known.
+            All of them tell file and position.
+        """
+        end = len(packet)
+        try:
+            header = EventHeader._make(HEADER.unpack_from(packet, offset))
+        except struct.error:
+            raise TruncatedEvent(
+                f"an event of {end - offset} bytes, shorter than its header", f"{self.file}:{self.position}"
+            ) from None
+        if header[3] != end - offset:
+            raise TruncatedEvent(
+                f"{header.type_name} event tells {header.size} bytes and has {end - offset}",
+                f"{self.file}:{self.position}",
+            )
+        start = self.position
+        if header[4]:
+            self.position = header[4]
+        elif not header[5] & ARTIFICIAL:
+            self.position += header[3]
+        try:
+            if self._checksum and header[1] != EventType.FORMAT_DESCRIPTION:
+                if self._verify and zlib.crc32(memoryview(packet)[offset:] if offset else packet) != _CRC_RESIDUE:
+                    raise ChecksumMismatch(_CHECKSUM_MESSAGE.format(header.type_name))
+                end -= 4
+            return self._parsers[header[1]](header, packet, offset + HEADER_LENGTH, end)
+        except ProtocolError as error:
+            error.location = error.location or f"{self.file}:{header.start or start}"
+            raise
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise TruncatedEvent(
+                f"{header.type_name} event of {header.size} bytes is damaged: {error}",
+                f"{self.file}:{header.start or start}",
+            ) from error
+
+    def unpack(self, event: TransactionPayload) -> Iterator[Event]:
+        """The events inside a TRANSACTION_PAYLOAD, decompressed as they are asked for; raises as `decode` does."""
+        state = self._checksum, self.position
+        try:
+            for packet in inner_packets(event):
+                self._checksum = False
+                inner = self.decode(packet)
+                self._checksum, self.position = state
+                yield inner
+        except ProtocolError as error:
+            self._checksum, self.position = state
+            error.location = f"{self.file}:{event.header.start}"
+            raise
+
+    def _format_description(self, header: EventHeader, data: bytes, pos: int, end: int) -> Event:
+        event = control.parse_format_description(header, data, pos, end)
+        if self._verify and event.checksum == "CRC32":
+            self._verify_format_description(header, data, pos)
+        mariadb = event.mariadb
+        if self.format is None or self.format.mariadb != mariadb:
+            self._parsers[:] = [_PARSERS.get(code, _unknown) for code in _CODES]  # type: ignore[call-overload]
+            self._parsers[EventType.FORMAT_DESCRIPTION] = self._format_description
+            self._parsers[EventType.ROTATE] = self._rotate
+            self._parsers[EventType.TABLE_MAP] = self._table_maps.setdefault(mariadb, TableMapParser(mariadb))
+        self._checksum = event.checksum == "CRC32"
+        self.format = event
+        return event
+
+    @staticmethod
+    def _verify_format_description(header: EventHeader, data: bytes, pos: int) -> None:
+        """The flag of an unfinished file is set and cleared in place, so it is not part of the checksum."""
+        packet = bytearray(data[pos - HEADER_LENGTH :])
+        packet[17] &= ~IN_USE & 0xFF
+        if zlib.crc32(packet) != _CRC_RESIDUE:
+            raise ChecksumMismatch(_CHECKSUM_MESSAGE.format(header.type_name))
+
+    def _rotate(self, header: EventHeader, data: bytes, pos: int, end: int) -> Rotate:
+        if self.format is None and zlib.crc32(memoryview(data)[pos - HEADER_LENGTH :]) == _CRC_RESIDUE:
+            end -= 4  # the first event of a dump comes before its format is known, with or without a checksum
+        event = control.parse_rotate(header, data, pos, end)
+        self.file, self.position = event.next_file, event.next_position
+        return event
+
+
+_CODES = range(256)
+_CHECKSUM_MESSAGE = (
+    "{} event with a wrong checksum: its bytes were changed on their way or on disk; "
+    "check the file on the server with mysqlbinlog --verify-binlog-checksum"
+)

@@ -1,0 +1,448 @@
+"""The events of a binlog as values: one class per kind, each with its header. Knows nothing of how they are read.
+
+They are named tuples, because constructing one costs a third of a frozen dataclass, and a one-row transaction has five
+events. Equality of two different kinds cannot happen: the header carries the type. Do not subclass them.
+
+Times are in microseconds or seconds since the epoch as stated. Names follow MySQL's and MariaDB's sources.
+"""
+
+from enum import Enum
+from typing import Literal, NamedTuple
+
+from rowtide.connector.protocol import charset
+from rowtide.connector.protocol.header import EventHeader
+from rowtide.connector.protocol.query_status import QueryStatus
+from rowtide.connector.protocol.table_structure import TableStructure
+from rowtide.schema_history.gtid import GtidSet, MariadbGtid
+
+STATEMENT_END = 0x0001
+"""Flag of a rows event: the last one of its statement."""
+
+
+class FormatDescription(NamedTuple):
+    """FORMAT_DESCRIPTION, the first event of every file: how the events after it are to be read.
+
+    Attributes:
+        header: common header.
+        binlog_version: always 4.
+        server_version: as ``SELECT VERSION()`` has it.
+        created: seconds since the epoch if the server started with this file, else 0.
+        post_header_lengths: one byte per event type, from type 1 on.
+        checksum: ``"NONE"`` or ``"CRC32"``, for this file's events.
+    """
+
+    header: EventHeader
+    binlog_version: int
+    server_version: str
+    created: int
+    post_header_lengths: bytes
+    checksum: Literal["NONE", "CRC32"]
+
+    @property
+    def mariadb(self) -> bool:
+        """Whether a MariaDB server wrote the file."""
+        return "mariadb" in self.server_version.lower()
+
+
+class Rotate(NamedTuple):
+    """ROTATE: the log goes on in another file; artificial at the start of a dump."""
+
+    header: EventHeader
+    next_file: str
+    next_position: int
+
+
+class Stop(NamedTuple):
+    """STOP: the server shut down; nothing follows in this file."""
+
+    header: EventHeader
+
+
+class Query(NamedTuple):
+    """QUERY (and MariaDB's QUERY_COMPRESSED): a statement; BEGIN, COMMIT, DDL, or DML in statement format.
+
+    Attributes:
+        header: common header.
+        thread_id: the connection that ran it.
+        execution_time: seconds.
+        error_code: what the server answered to the statement; 0 if it succeeded.
+        database: the session's database, ``""`` if none.
+        statement: bytes in the client's character set, see `text`.
+        status: the session's settings that matter for the statement.
+    """
+
+    header: EventHeader
+    thread_id: int
+    execution_time: int
+    error_code: int
+    database: str
+    statement: bytes
+    status: QueryStatus
+
+    @property
+    def text(self) -> str:
+        """The statement as text; bytes that are invalid in the client's character set become U+FFFD."""
+        return charset.decode_statement(self.statement, self.status.client_collation)
+
+
+class ExecuteLoadQuery(NamedTuple):
+    """EXECUTE_LOAD_QUERY: LOAD DATA in statement format; the data came in BEGIN_LOAD_QUERY and APPEND_BLOCK.
+
+    ``statement[name_start:name_end]`` stands for the file's name; ``duplicates``: 0 error, 1 ignore, 2 replace.
+    """
+
+    header: EventHeader
+    query: Query
+    file_id: int
+    name_start: int
+    name_end: int
+    duplicates: int
+
+
+class LoadBlock(NamedTuple):
+    """BEGIN_LOAD_QUERY and APPEND_BLOCK: a piece of the file of a LOAD DATA in statement format."""
+
+    header: EventHeader
+    file_id: int
+    block: bytes
+
+
+class DeleteFile(NamedTuple):
+    """DELETE_FILE: the LOAD DATA with this file failed."""
+
+    header: EventHeader
+    file_id: int
+
+
+class IntVar(NamedTuple):
+    """INTVAR: LAST_INSERT_ID (1) or INSERT_ID (2) for the following statement."""
+
+    header: EventHeader
+    kind: int
+    value: int
+
+
+class Rand(NamedTuple):
+    """RAND: the seeds of RAND() for the following statement."""
+
+    header: EventHeader
+    seed1: int
+    seed2: int
+
+
+class UserVar(NamedTuple):
+    """USER_VAR: a user variable that the following statement uses; ``value`` is raw, in the form of ``value_type``."""
+
+    header: EventHeader
+    name: str
+    value: bytes | None
+    value_type: int
+    collation: int
+    flags: int
+
+
+class Xid(NamedTuple):
+    """XID: the commit of a transaction."""
+
+    header: EventHeader
+    xid: int
+
+
+class XaPrepare(NamedTuple):
+    """XA_PREPARE: the end of the first part of an XA transaction, or with ``one_phase`` its commit."""
+
+    header: EventHeader
+    one_phase: bool
+    format_id: int
+    gtrid: bytes
+    bqual: bytes
+
+    @property
+    def xid(self) -> str:
+        """The identifier as the server writes it in ``XA COMMIT X'…',X'…',1`` of the second part."""
+        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"
+
+
+class Gtid(NamedTuple):
+    """GTID, ANONYMOUS_GTID, GTID_TAGGED: the head of every transaction and of every statement outside of one.
+
+    Attributes:
+        header: common header.
+        uuid: the source's uuid, lower case; all zeros if anonymous.
+        tag: lower case, or ``""``.
+        gno: number of the transaction; 0 if anonymous.
+        flags: bit 0: the transaction may contain changes logged as statements.
+        last_committed, sequence_number: logical clock for parallel appliers.
+        immediate_commit_timestamp: commit on the server that wrote this file, in µs; 0 if not known.
+        original_commit_timestamp: commit on the server where it was first made, in µs; 0 if not known (before 8.0.1).
+        transaction_length: bytes of the transaction with this event; 0 if not known.
+        original_server_version, immediate_server_version: as 80030 for 8.0.30; 0 if not known.
+        commit_group_ticket: 0 if none.
+    """
+
+    header: EventHeader
+    uuid: str
+    tag: str
+    gno: int
+    flags: int
+    last_committed: int
+    sequence_number: int
+    immediate_commit_timestamp: int
+    original_commit_timestamp: int
+    transaction_length: int
+    immediate_server_version: int
+    original_server_version: int
+    commit_group_ticket: int
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether the transaction has no identifier (``gtid_mode=OFF``)."""
+        return not self.gno
+
+    @property
+    def text(self) -> str:
+        """``uuid:gno`` or ``uuid:tag:gno``; meaningless if `anonymous`."""
+        return f"{self.uuid}:{self.tag}:{self.gno}" if self.tag else f"{self.uuid}:{self.gno}"
+
+
+class PreviousGtids(NamedTuple):
+    """PREVIOUS_GTIDS: all GTIDs in the files before this one."""
+
+    header: EventHeader
+    gtids: GtidSet
+
+
+class MariadbGtidEvent(NamedTuple):
+    """MariaDB's GTID: the head of a transaction, which it also begins unless `standalone`.
+
+    Attributes:
+        header: common header.
+        gtid: domain, server and sequence number.
+        flags: FL_STANDALONE 1, FL_GROUP_COMMIT_ID 2, FL_TRANSACTIONAL 4, FL_ALLOW_PARALLEL 8, FL_WAITED 16, FL_DDL 32,
+            FL_PREPARED_XA 64, FL_COMPLETED_XA 128.
+        commit_id: number of the group commit; 0 if none.
+        xa: format id, gtrid and bqual, if one of the XA flags is set.
+        flags_extra: FL_EXTRA_MULTI_ENGINE 1, FL_START_ALTER 2, FL_COMMIT_ALTER 4, FL_ROLLBACK_ALTER 8,
+            FL_EXTRA_THREAD_ID 16.
+        start_alter: with FL_COMMIT_ALTER and FL_ROLLBACK_ALTER, the sequence number of the START ALTER.
+        thread_id: the connection that made the transaction, if the server says so (MariaDB ≥ 11.6).
+    """
+
+    header: EventHeader
+    gtid: MariadbGtid
+    flags: int
+    commit_id: int
+    xa: tuple[int, bytes, bytes] | None
+    flags_extra: int
+    start_alter: int | None
+    thread_id: int | None
+
+    @property
+    def standalone(self) -> bool:
+        """Whether a single statement follows and no COMMIT or XID."""
+        return bool(self.flags & 1)
+
+    @property
+    def ddl(self) -> bool:
+        """Whether the statement is DDL."""
+        return bool(self.flags & 32)
+
+    @property
+    def text(self) -> str:
+        """``domain-server-sequence``."""
+        return str(self.gtid)
+
+
+class MariadbGtidList(NamedTuple):
+    """MariaDB's GTID_LIST: the last GTID of every domain and server before this file; flags: 1 until, 2 ignored."""
+
+    header: EventHeader
+    gtids: tuple[MariadbGtid, ...]
+    flags: int
+
+
+class BinlogCheckpoint(NamedTuple):
+    """MariaDB's BINLOG_CHECKPOINT: the oldest file that crash recovery needs."""
+
+    header: EventHeader
+    file: str
+
+
+class StartEncryption(NamedTuple):
+    """MariaDB's START_ENCRYPTION: everything behind it in the file is encrypted."""
+
+    header: EventHeader
+    scheme: int
+    key_version: int
+    nonce: bytes
+
+
+class RowsQuery(NamedTuple):
+    """ROWS_QUERY, and MariaDB's ANNOTATE_ROWS: the statement that caused the following rows, UTF-8 as a rule."""
+
+    header: EventHeader
+    statement: bytes
+
+    @property
+    def text(self) -> str:
+        """The statement; bytes that are not UTF-8 become U+FFFD."""
+        return self.statement.decode("utf-8", "replace")
+
+
+class TableMap(NamedTuple):
+    """TABLE_MAP: which table a table id in the following rows events means.
+
+    ``structure`` is the same object for the same table as long as nothing in the event's body but the id changed, so
+    what is derived from it can be kept under it.
+    """
+
+    header: EventHeader
+    table_id: int
+    flags: int
+    structure: TableStructure
+
+
+class RowsKind(Enum):
+    """What a rows event does; the value is Debezium's ``op``."""
+
+    WRITE = "c"
+    UPDATE = "u"
+    DELETE = "d"
+
+
+class Rows(NamedTuple):
+    """A rows event of any version, uncompressed. The row images stay where they are: ``buffer[start:end]``.
+
+    An image is a bitmap of nulls (one bit per *present* column) and the values of the present columns. WRITE has after
+    images, DELETE before images, UPDATE pairs of both; with `partial` (PARTIAL_UPDATE_ROWS) value options stand
+    before each after image.
+
+    Attributes:
+        header: common header.
+        kind: write, update or delete.
+        table_id: of a TABLE_MAP before it in the same statement.
+        flags: `STATEMENT_END` 1, NO_FOREIGN_KEY_CHECKS 2, RELAXED_UNIQUE_CHECKS 4, COMPLETE_ROWS 8,
+            USE_SQL_FOREIGN_KEY 16.
+        column_count: columns of the table.
+        columns: bitmap of the columns that are present in the (before) image, least significant bit first.
+        columns_after: the same of the after image of an UPDATE; ``columns`` for the other kinds.
+        partial: whether after images may hold JSON differences.
+        extra: raw extra data of version 2 (partition, NDB information), without its length.
+        buffer: bytes that hold the row images.
+        start: offset of the first row image.
+        end: offset behind the last one.
+    """
+
+    header: EventHeader
+    kind: RowsKind
+    table_id: int
+    flags: int
+    column_count: int
+    columns: bytes
+    columns_after: bytes
+    partial: bool
+    extra: bytes
+    buffer: bytes
+    start: int
+    end: int
+
+    @property
+    def ends_statement(self) -> bool:
+        """Whether table ids may be forgotten after this event."""
+        return bool(self.flags & STATEMENT_END)
+
+
+class TransactionPayload(NamedTuple):
+    """TRANSACTION_PAYLOAD: the events of a whole transaction, compressed; see ``EventDecoder.unpack``.
+
+    Attributes:
+        header: common header.
+        compression: ``"ZSTD"`` or ``"NONE"``.
+        uncompressed_size: bytes of all inner events.
+        buffer: bytes that hold the payload.
+        start: offset of the payload.
+        end: offset behind it.
+    """
+
+    header: EventHeader
+    compression: Literal["ZSTD", "NONE"]
+    uncompressed_size: int
+    buffer: bytes
+    start: int
+    end: int
+
+
+class Heartbeat(NamedTuple):
+    """HEARTBEAT, HEARTBEAT_V2: the server lives and has nothing to send; its reader stands at file and position."""
+
+    header: EventHeader
+    file: str
+    position: int
+
+
+class Incident(NamedTuple):
+    """INCIDENT: the server knows that the log lacks changes (number 1: LOST_EVENTS)."""
+
+    header: EventHeader
+    number: int
+    message: str
+
+
+class TransactionContext(NamedTuple):
+    """TRANSACTION_CONTEXT: group replication's certification data of a transaction."""
+
+    header: EventHeader
+    server_uuid: str
+    thread_id: int
+    gtid_specified: bool
+    snapshot_version: bytes
+    write_set: tuple[bytes, ...]
+    read_set: tuple[bytes, ...]
+
+
+class ViewChange(NamedTuple):
+    """VIEW_CHANGE: the membership of a replication group changed."""
+
+    header: EventHeader
+    view_id: str
+    sequence_number: int
+    certification: tuple[tuple[str, bytes], ...]
+
+
+class Ignorable(NamedTuple):
+    """An event that its writer declared ignorable and whose type is not known, or IGNORABLE itself."""
+
+    header: EventHeader
+    body: bytes
+
+
+Event = (
+    FormatDescription
+    | Rotate
+    | Stop
+    | Query
+    | ExecuteLoadQuery
+    | LoadBlock
+    | DeleteFile
+    | IntVar
+    | Rand
+    | UserVar
+    | Xid
+    | XaPrepare
+    | Gtid
+    | PreviousGtids
+    | MariadbGtidEvent
+    | MariadbGtidList
+    | BinlogCheckpoint
+    | StartEncryption
+    | RowsQuery
+    | TableMap
+    | Rows
+    | TransactionPayload
+    | Heartbeat
+    | Incident
+    | TransactionContext
+    | ViewChange
+    | Ignorable
+)
+"""Everything that ``EventDecoder.decode`` returns."""

@@ -1,0 +1,382 @@
+"""Sets of global transaction identifiers: MySQL's ``uuid[:tag]:intervals`` and MariaDB's ``domain-server-sequence``.
+
+The text forms are the server's own, without line breaks, as Debezium stores them. Nothing here talks to a server.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+_GNO_END = 2**63 - 1
+_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\Z")
+_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}\Z")
+_INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?\Z")
+
+
+class _Intervals:
+    """Whole numbers as sorted, disjoint, never adjacent ranges; ``stops`` are exclusive."""
+
+    __slots__ = ("_text", "starts", "stops")
+
+    def __init__(self, starts: list[int] | None = None, stops: list[int] | None = None) -> None:
+        self.starts = starts if starts is not None else []
+        self.stops = stops if stops is not None else []
+        self._text: str | None = None
+
+    def copy(self) -> "_Intervals":
+        other = _Intervals(self.starts.copy(), self.stops.copy())
+        other._text = self._text
+        return other
+
+    def add(self, start: int, stop: int) -> None:
+        """Add the range; at the end, where nearly all additions go, without a search."""
+        starts, stops = self.starts, self.stops
+        self._text = None
+        if starts and start == stops[-1]:
+            stops[-1] = stop
+        elif not starts or start > stops[-1]:
+            starts.append(start)
+            stops.append(stop)
+        else:
+            first = bisect_right(stops, start - 1)  # the first range that touches or follows
+            last = bisect_right(starts, stop)  # behind the last range that touches
+            if first < last:
+                start, stop = min(start, starts[first]), max(stop, stops[last - 1])
+            starts[first:last] = [start]
+            stops[first:last] = [stop]
+
+    def subtract(self, start: int, stop: int) -> None:
+        starts, stops = self.starts, self.stops
+        first, last = bisect_right(stops, start), bisect_right(starts, stop - 1)
+        if first >= last:
+            return
+        self._text = None
+        left, right = starts[first], stops[last - 1]
+        keep = [(a, b) for a, b in ((left, start), (stop, right)) if a < b]
+        starts[first:last] = [a for a, _ in keep]
+        stops[first:last] = [b for _, b in keep]
+
+    def contains(self, start: int, stop: int) -> bool:
+        index = bisect_right(self.starts, start) - 1
+        return index >= 0 and stop <= self.stops[index]
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        return zip(self.starts, self.stops, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Intervals) and self.starts == other.starts and self.stops == other.stops
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = ":".join(f"{a}-{b - 1}" if b - a > 1 else str(a) for a, b in self.pairs())
+        return self._text
+
+
+class GtidSet:
+    """A set of MySQL GTIDs, tagged ones (8.3 and later) included. It can be changed; `copy` before sharing.
+
+    Adding the transactions of a stream one by one costs the same at any size, and so does asking for the text again
+    when nothing changed.
+    """
+
+    __slots__ = ("_sets", "_text")
+
+    def __init__(self) -> None:
+        self._sets: dict[str, dict[str, _Intervals]] = {}
+        self._text: str | None = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "GtidSet":
+        """Read the server's or Debezium's text.
+
+        Raises:
+            ValueError: the text is not a GTID set; the message names the wrong part.
+        """
+        result = cls()
+        for part in text.split(","):
+            if part := part.strip():
+                result._parse_part(part.lower(), text)
+        return result
+
+    def _parse_part(self, part: str, text: str) -> None:
+        uuid, *pieces = (piece.strip() for piece in part.split(":"))
+        if not _UUID.match(uuid):
+            raise ValueError(f"not a GTID set: {uuid!r} is not a UUID, in {text!r}")
+        tag = ""
+        for piece in pieces:
+            if match := _INTERVAL.match(piece):
+                start = int(match[1])
+                stop = int(match[2] or start) + 1
+                if not 0 < start < _GNO_END or stop > _GNO_END:
+                    raise ValueError(f"not a GTID set: the numbers of {piece!r} are out of range, in {text!r}")
+                if start < stop:  # the server reads 5-3 as empty
+                    self._add_range(_dashed(uuid), tag, start, stop)
+            elif _TAG.match(piece):
+                tag = piece
+            elif piece:
+                raise ValueError(f"not a GTID set: {piece!r} is neither an interval nor a tag, in {text!r}")
+
+    def _add_range(self, uuid: str, tag: str, start: int, stop: int) -> None:
+        self._sets.setdefault(uuid, {}).setdefault(tag, _Intervals()).add(start, stop)
+        self._text = None
+
+    def add(self, uuid: str, gno: int, tag: str = "") -> None:
+        """Add one transaction; ``uuid`` and ``tag`` in lower case, as events have them."""
+        try:
+            intervals = self._sets[uuid][tag]
+        except KeyError:
+            self._add_range(uuid, tag, gno, gno + 1)
+            return
+        intervals.add(gno, gno + 1)
+        self._text = None
+
+    def contains(self, uuid: str, gno: int, tag: str = "") -> bool:
+        """Whether one transaction is in the set; ``uuid`` and ``tag`` in lower case."""
+        intervals = self._sets.get(uuid, {}).get(tag)
+        return intervals is not None and intervals.contains(gno, gno + 1)
+
+    def copy(self) -> "GtidSet":
+        """A set of the same transactions that changes on its own."""
+        other = GtidSet()
+        other._sets = {
+            uuid: {tag: intervals.copy() for tag, intervals in tags.items()} for uuid, tags in self._sets.items()
+        }
+        other._text = self._text
+        return other
+
+    def update(self, other: "GtidSet") -> None:
+        """Add all transactions of another set."""
+        for uuid, tag, intervals in other.items():
+            for start, stop in intervals:
+                self._add_range(uuid, tag, start, stop)
+
+    def __or__(self, other: "GtidSet") -> "GtidSet":
+        """The union."""
+        result = self.copy()
+        result.update(other)
+        return result
+
+    def __sub__(self, other: "GtidSet") -> "GtidSet":
+        """The transactions of this set that are not in the other: ``GTID_SUBTRACT``."""
+        result = self.copy()
+        for uuid, tag, intervals in other.items():
+            mine = result._sets.get(uuid, {}).get(tag)
+            if mine is not None:
+                for start, stop in intervals:
+                    mine.subtract(start, stop)
+        return result._pruned()
+
+    def __and__(self, other: "GtidSet") -> "GtidSet":
+        """The transactions that are in both."""
+        return self - (self - other)
+
+    def __le__(self, other: "GtidSet") -> bool:
+        """Whether every transaction is in the other set too: ``GTID_SUBSET``."""
+        for uuid, tag, intervals in self.items():
+            theirs = other._sets.get(uuid, {}).get(tag)
+            if theirs is None or not all(theirs.contains(start, stop) for start, stop in intervals):
+                return False
+        return True
+
+    def __ge__(self, other: "GtidSet") -> bool:
+        """Whether every transaction of the other set is in this one."""
+        return other <= self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GtidSet) and self._sets == other._sets
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        return bool(self._sets)
+
+    def __str__(self) -> str:
+        """The server's text without its line breaks: uuids sorted, the untagged numbers before the tags."""
+        if self._text is None:
+            self._text = ",".join(
+                f"{uuid}:" + ":".join(f"{tag}:{tags[tag]}" if tag else str(tags[tag]) for tag in sorted(tags))
+                for uuid, tags in sorted(self._sets.items())
+            )
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"GtidSet({str(self)!r})"
+
+    @property
+    def uuids(self) -> frozenset[str]:
+        """The sources of the transactions."""
+        return frozenset(self._sets)
+
+    def filter(self, keep: Callable[[str], bool]) -> "GtidSet":
+        """The transactions of the sources whose uuid ``keep`` accepts (``gtid.source.includes`` and ``excludes``)."""
+        result = GtidSet()
+        for uuid, tag, intervals in self.items():
+            if keep(uuid):
+                for start, stop in intervals:
+                    result._add_range(uuid, tag, start, stop)
+        return result
+
+    def encode(self) -> bytes:
+        """The form of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS: the tagged one if there is a tag, else the old one."""
+        items = list(self.items())
+        tagged = any(tag for _, tag, _ in items)
+        count = len(items)
+        parts = [(1 | count << 8 | 1 << 56 if tagged else count).to_bytes(8, "little")]
+        for uuid, tag, intervals in items:
+            parts.append(bytes.fromhex(uuid.replace("-", "")))
+            if tagged:
+                parts.append(bytes([len(tag) << 1]) + tag.encode("ascii"))
+            parts.append(len(intervals).to_bytes(8, "little"))
+            for start, stop in intervals:
+                parts.append(start.to_bytes(8, "little") + stop.to_bytes(8, "little"))
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "GtidSet":
+        """Read what `encode` writes.
+
+        Raises:
+            ValueError: the bytes are cut or no such encoding.
+        """
+        result = cls()
+        tagged = len(data) >= 8 and data[7] == 1
+        if (tagged and data[0] != 1) or len(data) < 8 or data[7] > 1:
+            raise ValueError("unknown encoding of a GTID set")
+        count = int.from_bytes(data[1:7] if tagged else data[:8], "little")
+        pos = 8
+        for _ in range(count):
+            uuid, tag, pos = data[pos : pos + 16].hex(), "", pos + 16
+            if tagged:
+                length = data[pos] >> 1 if pos < len(data) else 0
+                tag, pos = data[pos + 1 : pos + 1 + length].decode("ascii"), pos + 1 + length
+            size, pos = int.from_bytes(data[pos : pos + 8], "little"), pos + 8
+            if pos + 16 * size > len(data):
+                raise ValueError(f"a GTID set of {len(data)} bytes is cut short")
+            for _ in range(size):
+                start, stop = (int.from_bytes(data[i : i + 8], "little") for i in (pos, pos + 8))
+                if not 0 < start < stop <= _GNO_END:
+                    raise ValueError(f"a GTID set holds the impossible interval {start} to {stop}")
+                result._add_range(_dashed(uuid), tag, start, stop)
+                pos += 16
+        if pos != len(data):
+            raise ValueError(f"a GTID set of {pos} bytes is followed by {len(data) - pos} bytes that are not known")
+        return result
+
+    def items(self) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+        """Source, tag and intervals (first, behind the last) in the order of the text."""
+        for uuid, tags in sorted(self._sets.items()):
+            for tag in sorted(tags):
+                yield uuid, tag, list(tags[tag].pairs())
+
+    def _pruned(self) -> "GtidSet":
+        sets = {
+            uuid: {tag: intervals for tag, intervals in tags.items() if intervals.starts}
+            for uuid, tags in self._sets.items()
+        }
+        self._sets = {uuid: tags for uuid, tags in sets.items() if tags}
+        self._text = None
+        return self
+
+
+def _dashed(uuid: str) -> str:
+    digits = uuid.replace("-", "")
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+class MariadbGtid(NamedTuple):
+    """A MariaDB GTID: replication domain, server id, sequence number."""
+
+    domain: int
+    server_id: int
+    sequence: int
+
+    @classmethod
+    def parse(cls, text: str) -> "MariadbGtid":
+        """Read ``0-1-42``; raises ``ValueError`` if it is none."""
+        pieces = text.strip().split("-")
+        if len(pieces) != 3 or not all(piece.isascii() and piece.isdigit() for piece in pieces):
+            raise ValueError(f"not a MariaDB GTID (domain-server-sequence): {text!r}")
+        domain, server_id, sequence = map(int, pieces)
+        if domain >= 2**32 or server_id >= 2**32 or sequence >= 2**64:
+            raise ValueError(f"not a MariaDB GTID, a number is too large: {text!r}")
+        return cls(domain, server_id, sequence)
+
+    def __str__(self) -> str:
+        return f"{self.domain}-{self.server_id}-{self.sequence}"
+
+
+class MariadbGtidPosition:
+    """A MariaDB GTID position: for each domain the last GTID. It stands for all transactions up to there."""
+
+    __slots__ = ("_last", "_text")
+
+    def __init__(self, last: Mapping[int, MariadbGtid] | None = None) -> None:
+        self._last: dict[int, MariadbGtid] = dict(last or {})
+        self._text: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "MariadbGtidPosition":
+        """Read ``@@gtid_binlog_pos``'s form; raises ``ValueError`` if it is none.
+
+        Of several GTIDs in a domain (``@@gtid_binlog_state`` has one per server) the highest sequence number counts.
+        """
+        result = cls()
+        for part in text.split(","):
+            if part.strip():
+                gtid = MariadbGtid.parse(part)
+                if gtid.domain not in result._last or result._last[gtid.domain].sequence < gtid.sequence:
+                    result.add(gtid)
+        return result
+
+    def add(self, gtid: MariadbGtid) -> None:
+        """Go on to a transaction: it becomes the last one of its domain."""
+        self._last[gtid.domain] = gtid
+        self._text = None
+
+    def copy(self) -> "MariadbGtidPosition":
+        """The same position, to be changed on its own."""
+        return MariadbGtidPosition(self._last)
+
+    def contains(self, gtid: MariadbGtid) -> bool:
+        """Whether the transaction is at or before this position."""
+        last = self._last.get(gtid.domain)
+        return last is not None and last.sequence >= gtid.sequence
+
+    def __or__(self, other: "MariadbGtidPosition") -> "MariadbGtidPosition":
+        """The position that is the further one in every domain."""
+        result = self.copy()
+        for gtid in other._last.values():
+            if not result.contains(gtid):
+                result.add(gtid)
+        return result
+
+    def __le__(self, other: "MariadbGtidPosition") -> bool:
+        """Whether everything up to here is at or before the other position."""
+        return all(other.contains(gtid) for gtid in self._last.values())
+
+    def __ge__(self, other: "MariadbGtidPosition") -> bool:
+        """Whether everything up to the other position is at or before this one."""
+        return other <= self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MariadbGtidPosition) and self._last == other._last
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        return bool(self._last)
+
+    def __iter__(self) -> Iterator[MariadbGtid]:
+        """The last GTIDs in the order of their domains."""
+        return iter(self._last[domain] for domain in sorted(self._last))
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = ",".join(map(str, self))
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"MariadbGtidPosition({str(self)!r})"
