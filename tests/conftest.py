@@ -6,6 +6,7 @@ shared, and a test leaves them as it found them, but for databases and topics of
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,38 @@ import pytest
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MariaDB, MySQL, ZooKeeper
+
+
+_NEEDS = {"servers": 1, "spark": 2}
+"""Marks of slow tests, and their place in a run: what fails quickly comes first."""
+
+
+def _rank(item: pytest.Item) -> int:
+    return max((rank for mark, rank in _NEEDS.items() if item.get_closest_marker(mark)), default=0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests that need nothing first, then those with servers, then those with Spark."""
+    items.sort(key=_rank)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Download what the collected tests need before the first of them: a download would count against its time-out."""
+    ranks = {_rank(item) for item in session.items}
+    if session.config.option.collectonly or ranks <= {0}:
+        return
+    from rowtide_stack.programs import PROGRAMS
+    from rowtide_stack.runner import provider
+
+    wanted = {"java"}
+    if 1 in ranks and provider() == "local":
+        wanted |= {"kafka", "mariadb", "mysql", "zookeeper"}
+    if 2 in ranks:
+        wanted |= {"spark"}
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+        for name in sorted(wanted):
+            PROGRAMS[name]()
 
 
 @pytest.fixture(scope="session")

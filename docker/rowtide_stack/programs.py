@@ -8,7 +8,7 @@ from pathlib import Path
 from rowtide_stack.cache import cached
 from rowtide_stack.debian import unpack_packages
 from rowtide_stack.errors import ProgramMissingError
-from rowtide_stack.host import java
+from rowtide_stack.host import java, maven
 from rowtide_stack.maven import copy_jars, unpack_jar
 
 __all__ = [
@@ -113,6 +113,7 @@ PROGRAMS: dict[str, Callable[[], object]] = {
     "java": java,
     "kafka": kafka,
     "mariadb": mariadb,
+    "maven": maven,
     "mysql": mysql,
     "spark": spark_jars,
     "zookeeper": zookeeper,

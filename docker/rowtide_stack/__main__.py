@@ -1,0 +1,70 @@
+"""The command line of the local stack: ``python -m rowtide_stack``, or ``docker/stack``, which needs no setting up."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+import click
+
+from rowtide_stack.brokers import Kafka, ZooKeeper
+from rowtide_stack.errors import StackError
+from rowtide_stack.programs import PROGRAMS
+from rowtide_stack.server import Server
+from rowtide_stack.sql import MariaDB, MySQL, SqlServer
+
+__all__ = ["main"]
+
+SERVERS: dict[str, Callable[[], Server]] = {"kafka": Kafka, "mariadb": MariaDB, "mysql": MySQL, "zookeeper": ZooKeeper}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Local servers to try rowtide with: MySQL, MariaDB, Kafka and ZooKeeper, with or without Docker."""
+
+
+@main.command()
+@click.argument("names", metavar="SERVER...", nargs=-1, required=True, type=click.Choice(sorted(SERVERS)))
+def up(names: tuple[str, ...]) -> None:
+    """Start servers, print their addresses, and keep them until Ctrl-C.
+
+    A name may be given twice to get two servers of a kind. Their data is gone at the end.
+    """
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    with contextlib.ExitStack() as stack, _reported():
+        for name in names:
+            if not stopped.is_set():
+                click.echo(_described(name, stack.enter_context(SERVERS[name]())))
+        if not stopped.is_set():
+            click.echo("Ctrl-C stops them.")
+        while not stopped.wait(1):
+            pass  # a wait without end would not be interrupted by a signal on every system
+
+
+@main.command()
+@click.argument("names", metavar="[PROGRAM]...", nargs=-1, type=click.Choice(sorted(PROGRAMS)))
+def install(names: tuple[str, ...]) -> None:
+    """Download programs into the cache ahead of their first use; all of them if none is named."""
+    with _reported():
+        for name in names or sorted(PROGRAMS):
+            PROGRAMS[name]()
+            click.echo(f"{name} is there")
+
+
+def _described(name: str, server: Server) -> str:
+    who = f"  user {server.user}, password {server.password}" if isinstance(server, SqlServer) else ""
+    return f"{name:10} {server.address}{who}"
+
+
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        yield
+    except StackError as error:
+        raise click.ClickException(str(error)) from error
+
+
+if __name__ == "__main__":
+    main(prog_name="rowtide_stack")
