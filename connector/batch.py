@@ -1,4 +1,4 @@
-"""What travels from the pipeline to the sink: messages of one topic, in order, with the offset behind them.
+"""What travels from the pipeline to the edges: messages of one topic, in order, with the offset behind them.
 
 A batch never knows how it was made nor who sends it. It is the unit of the event store and of back-pressure.
 """
@@ -33,3 +33,17 @@ class Batch(NamedTuple):
     offset: SourceOffset
     size: int
     ts_ms: int
+
+
+class HistoryEntry(NamedTuple):
+    """A record of the schema history; it must be safe before any batch behind it is sent.
+
+    Attributes:
+        text: the record as JSON.
+    """
+
+    text: str
+
+
+Output = Batch | HistoryEntry
+"""What the pipeline gives, in the order in which it must be written."""

@@ -72,7 +72,7 @@ class SourceOffset:
         """
         if not isinstance(fields.get("file"), str):
             msg = f"source offset 'file' parameter is missing or not a string: {dict(fields)!r}"
-            raise ValueError(msg)
+            raise ValueError(msg)  # noqa: TRY004 - a stored text is wrong, not an argument's type
         transaction = {
             name: value for name, value in fields.items() if name.startswith(("transaction_id", "transaction_data_"))
         }

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from rowtide.envelope.json_text import DEFAULT_FORM, JsonForm
+
 DecimalMode = Literal["precise", "double", "string"]
 BigintUnsignedMode = Literal["long", "precise"]
 TimePrecisionMode = Literal["adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
@@ -47,10 +49,8 @@ class JsonSettings:
 
     Attributes:
         schemas_enable: write ``{"schema":…,"payload":…}`` instead of the payload alone.
-        replace_null_with_default: write the schema's default for a null (Connect's default is to do so).
-        decimal_numeric: ``decimal.format=NUMERIC`` instead of ``BASE64``.
+        form: how values are written.
     """
 
     schemas_enable: bool = True
-    replace_null_with_default: bool = True
-    decimal_numeric: bool = False
+    form: JsonForm = DEFAULT_FORM

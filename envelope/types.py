@@ -16,10 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+from rowtide.envelope import temporal
 from rowtide.envelope.java_numbers import decimal_text, double_text, float_text
 from rowtide.envelope.json_text import string_text, value_text
-
-from rowtide.envelope import temporal
 from rowtide.envelope.schema import (
     BOOLEAN,
     BYTES,
@@ -234,9 +233,10 @@ _FLOAT32 = struct.Struct("<f")
 def single(value: float) -> float:
     """Round to float32, as Java's cast does: what lies outside its range is infinite."""
     try:
-        return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
+    return rounded
 
 
 _SINGLE = ColumnType(FLOAT32, "float", single, lambda v, bind, _: f"{bind(float_text)}({bind(single)}({v}))")

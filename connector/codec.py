@@ -1,0 +1,215 @@
+"""From the row images of one table to messages: everything about a table that is worth computing only once.
+
+A codec belongs to one structure of a table and one form of its TABLE_MAP. It compiles the row decoder, keeps the schema
+half of every key and value as bytes, and joins the rest per row. It knows neither positions nor transactions: an
+:class:`EventContext` brings what an event adds.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rowtide.connector.batch import Headers, Message
+from rowtide.connector.rows import Column, TextRows, text_rows
+from rowtide.envelope.json_text import schema_text, value_text
+from rowtide.envelope.schema import Schema
+from rowtide.envelope.settings import JsonSettings
+from rowtide.envelope.table import TableRecords
+
+NO_TRANSACTION = '"transaction":null'
+
+
+@dataclass(frozen=True, slots=True)
+class EventContext:
+    """What an event adds to the records of its rows, as JSON text.
+
+    Attributes:
+        before_row: ``source`` up to the row number.
+        after_row: ``source`` behind the row number.
+        times: ``"ts_ms":…,"ts_us":…,"ts_ns":…`` of the processing.
+        headers: of every record.
+        transactions: one ``"transaction":…`` for each record to come, if transaction metadata is on.
+    """
+
+    before_row: str
+    after_row: str
+    times: str
+    headers: Headers
+    transactions: Sequence[str] | None = None
+
+
+class TableCodec:
+    """Turns row images of one table into messages."""
+
+    def __init__(
+        self,
+        records: TableRecords,
+        columns: Sequence[Column],
+        key_settings: JsonSettings,
+        value_settings: JsonSettings,
+        *,
+        tombstones: bool,
+        skip_unchanged: bool,
+    ) -> None:
+        self.records = records
+        self._columns = columns
+        self._tombstones = tombstones
+        self._skip_unchanged = skip_unchanged
+        self._decoders: dict[bytes, TextRows] = {}
+        self._key_open, self._key_close = _wrapping(records.key, key_settings)
+        self._value_open, self._value_close = _wrapping(records.envelope, value_settings)
+        self._keyed = records.key is not None
+
+    @property
+    def topic(self) -> str:
+        """The topic of the records."""
+        return self.records.topic
+
+    def decode(self, buffer: bytes, start: int, end: int, present: bytes) -> list[tuple[str, str]]:
+        """The key and the row of each image, as JSON.
+
+        Args:
+            buffer: the event.
+            start: of the first image.
+            end: of the last image.
+            present: bitmap of the columns in the images.
+        """
+        rows = self._decoders.get(present)
+        if rows is None:
+            count = len(self._columns)
+            flags = [bool(present[index >> 3] >> (index & 7) & 1) for index in range(count)]
+            rows = self._decoders[present] = text_rows(self._columns, self.records.key_columns, flags)
+        return rows(buffer, start, end)
+
+    def created(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
+        """One ``c`` record for each image."""
+        return [
+            (self._key(key), value, context.headers)
+            for (key, _), value in zip(rows, self._values("c", rows, None, first, context), strict=True)
+        ]
+
+    def deleted(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
+        """One ``d`` record for each image, each with its tombstone."""
+        messages: list[Message] = []
+        for (key_text, _), value in zip(rows, self._values("d", None, rows, first, context), strict=True):
+            key = self._key(key_text)
+            messages.append((key, value, context.headers))
+            if self._tombstones and key is not None:
+                messages.append((key, None, context.headers))
+        return messages
+
+    def updated(
+        self,
+        before: Sequence[tuple[str, str]],
+        after: Sequence[tuple[str, str]],
+        first: int,
+        context: EventContext,
+    ) -> list[Message]:
+        """One ``u`` record for each pair of images; where the key changes, ``d``, tombstone and ``c``."""
+        if self._skip_unchanged:
+            return self._updated_if_changed(before, after, first, context)
+        values = self._values("u", after, before, first, context)
+        if not self._keyed or all(old[0] == new[0] for old, new in zip(before, after, strict=True)):
+            return [(self._key(new[0]), value, context.headers) for new, value in zip(after, values, strict=True)]
+        messages: list[Message] = []
+        for place, (old, new, value) in enumerate(zip(before, after, values, strict=True)):
+            if old[0] == new[0]:
+                messages.append((self._key(new[0]), value, context.headers))
+            else:
+                messages.extend(self._moved(old, new, first + place, context, place))
+        return messages
+
+    def _updated_if_changed(
+        self,
+        before: Sequence[tuple[str, str]],
+        after: Sequence[tuple[str, str]],
+        first: int,
+        context: EventContext,
+    ) -> list[Message]:
+        """Without the updates that changed nothing that is published (``skip.messages.without.change``)."""
+        messages: list[Message] = []
+        for place, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old[0] != new[0]:
+                messages.extend(self._moved(old, new, first + place, context, place))
+            elif old[1] != new[1]:
+                value = self._values("u", [new], [old], first + place, _at(context, place))[0]
+                messages.append((self._key(new[0]), value, context.headers))
+        return messages
+
+    def _moved(
+        self, old: tuple[str, str], new: tuple[str, str], row: int, context: EventContext, place: int
+    ) -> Iterable[Message]:
+        """A change of the key: the old key's record is deleted, the new key's created, and each names the other."""
+        one = _at(context, place)
+        old_key, new_key = self._key(old[0]), self._key(new[0])
+        to_new = [("__debezium.newkey", new[0].encode()), *context.headers]
+        to_old = [("__debezium.oldkey", old[0].encode()), *context.headers]
+        yield old_key, self._values("d", None, [old], row, one)[0], to_new
+        if self._tombstones:
+            yield old_key, None, to_new
+        yield new_key, self._values("c", [new], None, row, one)[0], to_old
+
+    def _key(self, key: str) -> bytes | None:
+        return self._key_open + key.encode() + self._key_close if self._keyed else None
+
+    def _values(
+        self,
+        op: str,
+        after: Sequence[tuple[str, str]] | None,
+        before: Sequence[tuple[str, str]] | None,
+        first: int,
+        context: EventContext,
+    ) -> list[bytes]:
+        start, close = self._value_open, self._value_close
+        middle = f',"source":{context.before_row}'
+        behind = f'"op":"{op}",{context.times}}}'.encode() + close
+        if context.transactions is not None:
+            return [
+                start
+                + f'{{"before":{old},"after":{new}{middle}{row}{context.after_row},{transaction},'.encode()
+                + behind
+                for row, (old, new, transaction) in enumerate(
+                    zip(_texts(before, after), _texts(after, before), context.transactions, strict=True), first
+                )
+            ]
+        tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}'
+        if before is None:
+            assert after is not None
+            return [
+                start + f'{{"before":null,"after":{new}{middle}{row}{tail}'.encode() + close
+                for row, (_, new) in enumerate(after, first)
+            ]
+        if after is None:
+            return [
+                start + f'{{"before":{old},"after":null{middle}{row}{tail}'.encode() + close
+                for row, (_, old) in enumerate(before, first)
+            ]
+        return [
+            start + f'{{"before":{old},"after":{new}{middle}{row}{tail}'.encode() + close
+            for row, ((_, old), (_, new)) in enumerate(zip(before, after, strict=True), first)
+        ]
+
+
+def _at(context: EventContext, place: int) -> EventContext:
+    """The context of a single record."""
+    if context.transactions is None:
+        return context
+    return replace(context, transactions=context.transactions[place : place + 1])
+
+
+def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, str]] | None) -> Iterable[str]:
+    if rows is not None:
+        return [row for _, row in rows]
+    return ["null"] * len(others or ())
+
+
+def _wrapping(schema: Schema | None, settings: JsonSettings) -> tuple[bytes, bytes]:
+    """What stands before and behind a payload (``JsonConverter`` with ``schemas.enable``)."""
+    if schema is None or not settings.schemas_enable:
+        return b"", b""
+    return f'{{"schema":{schema_text(schema, form=settings.form)},"payload":'.encode(), b"}"
+
+
+def json_message(schema: Schema, value: object, settings: JsonSettings) -> bytes:
+    """A whole key or value that is not worth compiling for."""
+    opening, closing = _wrapping(schema, settings)
+    return opening + value_text(schema, value, settings.form).encode() + closing

@@ -1,0 +1,148 @@
+"""The codecs in use: one for each captured table's structure and TABLE_MAP, made when the first row needs it."""
+
+import logging
+from typing import Any
+
+from rowtide.connector.codec import TableCodec
+from rowtide.connector.errors import ColumnCountMismatch, SchemaError
+from rowtide.connector.protocol import charset, json_binary
+from rowtide.connector.protocol.table_structure import MappedColumn, TableStructure
+from rowtide.connector.rows import Column, Output
+from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.wire import KINDS, Meaning, wire
+from rowtide.envelope.table import RecordColumn, TableRecords, table_records
+from rowtide.envelope.types import Fallback
+from rowtide.schema_history import model
+from rowtide.schema_history.model import Table
+
+log = logging.getLogger(__name__)
+
+_UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8"})
+_PLACEHOLDER_TYPES = frozenset(
+    {"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"}
+)
+
+
+class Codecs:
+    """Makes codecs, and keeps them as long as neither the structure nor the TABLE_MAP changes."""
+
+    def __init__(self, settings: PipelineSettings) -> None:
+        self._settings = settings
+        self._made: dict[TableStructure, TableCodec] = {}
+
+    def codec(self, structure: TableStructure, table: Table) -> TableCodec:
+        """The codec for a table.
+
+        Raises:
+            ColumnCountMismatch: the TABLE_MAP has more or fewer columns than the structure.
+            SchemaError: a column's type is not the structure's.
+        """
+        codec = self._made.get(structure)
+        if codec is None or codec.records.table is not table:
+            codec = self._made[structure] = self._make(structure, table)
+        return codec
+
+    def _make(self, structure: TableStructure, table: Table) -> TableCodec:
+        settings = self._settings
+        if len(structure.columns) != len(table.row_columns):
+            raise ColumnCountMismatch(
+                f"table {table.id}: the row events have {len(structure.columns)} columns, the schema history knows "
+                f"{len(table.row_columns)} ({', '.join(column.name for column in table.row_columns)}). The table was "
+                "changed where the binlog does not show it (SET sql_log_bin=0?), or the schema history is incomplete. "
+                "Restart with snapshot.mode=recovery, or set binlog_row_metadata=FULL on the server"
+            )
+        topic = settings.naming.data_change(table.id.database, table.id.table)
+        records = table_records(table, topic, settings.rules, "stream", warn_unknown)
+        columns = self._columns(structure, table, records)
+        return TableCodec(
+            records,
+            columns,
+            settings.keys,
+            settings.values,
+            tombstones=settings.tombstones,
+            skip_unchanged=settings.skip_unchanged,
+        )
+
+    def _columns(self, structure: TableStructure, table: Table, records: TableRecords) -> list[Column]:
+        outputs = {column.index: column for column in records.columns}
+        columns = []
+        for index, (mapped, column) in enumerate(zip(structure.columns, table.row_columns, strict=True)):
+            record = outputs.get(index)
+            layout = wire(mapped.type, mapped.metadata)
+            if record is None:
+                columns.append(Column(layout, Meaning("bytes"), mapped.nullable, None))
+                continue
+            if mapped.type not in KINDS[record.type.kind]:
+                raise SchemaError(
+                    f"table {table.id}, column {column.name}: the row events have type {mapped.type}, which is none of "
+                    f"a {column.column_type} as the schema history knows it. The schema history does not fit the "
+                    "binlog: restart with snapshot.mode=recovery"
+                )
+            columns.append(self._column(mapped, column, record))
+        return columns
+
+    def _column(self, mapped: MappedColumn, column: model.Column, record: RecordColumn) -> Column:
+        settings = self._settings
+        form = settings.values.form
+        fallback = Fallback(record.null_text(form), conversion_failure(settings, record))
+        absent = _absent_value(column, record, settings)
+        return Column(
+            wire(mapped.type, mapped.metadata),
+            meaning(column, record, mapped.unsigned, mapped.collation),
+            mapped.nullable,
+            Output(record.field, record.type, fallback, record.null, record.schema, form, in_value=record.in_value),
+            absent_text=record.text(absent, form),
+            absent_value=absent,
+        )
+
+
+def meaning(column: model.Column, record: RecordColumn, unsigned: bool | None, collation: int | None) -> Meaning:
+    """What a column's bytes mean, from its structure; sign and collation of the TABLE_MAP come first if it has them."""
+    kind = record.type.kind
+    decode = None
+    if kind == "text":
+        name = column.charset or (column.form.charset_name if column.form else None)
+        if name is not None and name not in _UTF8:
+            decode = charset.decoder(name)
+    return Meaning(
+        kind,
+        unsigned=column.unsigned if unsigned is None else unsigned,
+        decode=decode,
+        labels=column.labels,
+        pad=column.length or 0 if column.data_type == "binary" else 16 if column.data_type == "inet6" else 0,
+        json_text=json_binary.stream_text if kind == "json" else None,
+    )
+
+
+def conversion_failure(settings: PipelineSettings, record: RecordColumn) -> Any:
+    """What happens to a value that has no form (``event.converting.failure.handling.mode``)."""
+    mode = settings.rules.values.event_converting_failure_handling_mode
+
+    def failed(value: object, error: Exception) -> None:
+        if mode == "fail":
+            raise SchemaError(
+                f"column {record.column.name} ({record.column.column_type}): {value!r} cannot be converted: {error}. "
+                "event.converting.failure.handling.mode=warn publishes null or a default instead"
+            ) from error
+        if mode == "warn":
+            log.warning("column %s: %r cannot be converted: %s", record.column.name, value, error)
+
+    return failed
+
+
+def _absent_value(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> Any:
+    """What stands for a column that a row image left out: the placeholder for BLOB and TEXT, else null."""
+    if column.data_type not in _PLACEHOLDER_TYPES:
+        return None
+    placeholder = settings.rules.values.unavailable_value_placeholder
+    return placeholder if record.type.schema.type == "bytes" else placeholder.decode("utf-8", "replace")
+
+
+def warn_unknown(table: Table, column: model.Column) -> None:
+    """Say that a column is left out, because its type has no form."""
+    log.warning(
+        "table %s: column %s has the type %s, for which there is no form in records; it is left out",
+        table.id,
+        column.name,
+        column.column_type,
+    )

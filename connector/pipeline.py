@@ -1,0 +1,319 @@
+"""The heart: events in, records out. It does no IO, and at every moment knows from where a restart would go on.
+
+::
+
+    packet ──► event ──► row images ──► messages ──► batches
+                 └─────► statement ──► structure ──► history entry, schema change message
+
+Feed every event of the stream to :meth:`Pipeline.receive`, from the FORMAT_DESCRIPTION on, and write what it gives in
+that order. A pipeline that was cut anywhere and begun again from the last batch's offset gives the same records.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from rowtide.connector.batch import Batch, Message, Output
+from rowtide.connector.codec import EventContext, TableCodec, json_message
+from rowtide.connector.codecs import Codecs
+from rowtide.connector.errors import ConnectorError, ProtocolError, SchemaError, UnknownTable
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.progress import Progress
+from rowtide.connector.protocol import events
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events import Event, RowsKind
+from rowtide.connector.protocol.table_structure import TableStructure
+from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.statements import Moment, Statements, is_begin, is_end
+from rowtide.connector.transactions import TransactionMonitor
+from rowtide.envelope import transaction
+from rowtide.envelope.source import SourceBlock
+from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.tables import Tables
+
+log = logging.getLogger(__name__)
+
+Clock = Callable[[], int]
+"""Nanoseconds since the epoch."""
+
+
+class Pipeline:
+    """Turns the events of one stream into records.
+
+    Args:
+        settings: how.
+        tables: every table's structure at the start; changed by the statements of the stream.
+        start: where the stream begins: what is before it in a transaction is skipped.
+        clock: for the processing times.
+    """
+
+    def __init__(self, settings: PipelineSettings, tables: Tables, start: SourceOffset, clock: Clock) -> None:
+        self.tables = tables
+        self.progress = Progress(start)
+        self.decoder = EventDecoder(start.file)
+        self._settings = settings
+        self._clock = clock
+        self._codecs = Codecs(settings)
+        self._table_ids: dict[int, TableStructure] = {}
+        self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceBlock] | None] = {}
+        self._gtids = _gtid_set(settings.connector, start.gtids)
+        self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
+        self._statements = Statements(settings, tables)
+        self._events_to_skip = start.event
+        self._rows_to_skip = start.row
+        self._skipping = False
+        self._event_end = start.pos
+        self._out: list[Output] = []
+        self._handlers: dict[type, Callable[..., None]] = {
+            events.Rows: self._rows,
+            events.TableMap: self._table_map,
+            events.Query: self._query,
+            events.Xid: self._commit,
+            events.XaPrepare: self._commit,
+            events.Gtid: self._gtid,
+            events.MariadbGtidEvent: self._mariadb_gtid,
+            events.Rotate: self._rotate,
+            events.RowsQuery: self._rows_query,
+            events.TransactionPayload: self._payload,
+            events.Incident: self._incident,
+        }
+
+    def receive(self, packet: bytes) -> list[Output]:
+        """Take one event; give what it makes.
+
+        Raises:
+            ConnectorError: the event cannot be handled; the message names file and position. The pipeline must not be
+                used any further: begin again from the last offset.
+        """
+        out: list[Output] = []
+        self._out = out
+        event = self.decoder.decode(packet)
+        self._handle(event)
+        return out
+
+    def offset(self) -> SourceOffset:
+        """Where a restart would go on now."""
+        return self.progress.offset(self._monitor.offset_fields() if self._monitor else None)
+
+    def _handle(self, event: Event) -> None:
+        header = event.header
+        if not header.flags & 0x20:  # artificial events have no place in the file
+            start, end = header.log_pos - header.size, header.log_pos
+            if end:
+                self._event_end = end
+            self.progress.at_event(start, end, header.server_id, header.timestamp)
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            try:
+                handler(event)
+            except ProtocolError as error:
+                error.location = error.location or self._place()
+                raise
+            except SchemaError as error:
+                raise type(error)(f"{error} (at {self._place()})") from error
+            except ValueError as error:
+                raise ProtocolError(f"{header.type_name}: {error}", self._place()) from error
+        self.progress.completed()
+        if self._skipping:
+            self._events_to_skip -= 1
+            self._skipping = self._events_to_skip > 0
+
+    def _place(self) -> str:
+        return f"{self.progress.file}:{self.progress.pos}"
+
+    # --- the frame of transactions ------------------------------------------------------------------------------
+
+    def _rotate(self, event: events.Rotate) -> None:
+        self.progress.rotated(event.next_file, event.next_position)
+        self._table_ids.clear()
+
+    def _gtid(self, event: events.Gtid) -> None:
+        micros = event.original_commit_timestamp or None
+        if event.anonymous or not isinstance(self._gtids, GtidSet):
+            self.progress.anonymous_started(None)
+            return
+        before = str(self._gtids)
+        self._gtids.add(event.uuid, event.gno, event.tag)
+        self.progress.gtid_started(event.text, before, str(self._gtids), micros)
+
+    def _mariadb_gtid(self, event: events.MariadbGtidEvent) -> None:
+        if isinstance(self._gtids, MariadbGtidPosition):
+            before = str(self._gtids)
+            self._gtids.add(event.gtid)
+            self.progress.gtid_started(event.text, before, str(self._gtids), None)
+        if not event.standalone:
+            self._begin(None)
+
+    def _begin(self, thread: int | None) -> None:
+        progress = self.progress
+        progress.began(thread)
+        if self._monitor is not None:
+            transaction_id = progress.gtid or f"file={progress.file},pos={progress.pos}"
+            if self._monitor.begin(transaction_id):
+                value = transaction.begin_value(transaction_id, self._micros() // 1000)
+                self._transaction_record(transaction_id, value)
+        self._skipping = self._events_to_skip > 0
+
+    def _commit(self, event: Event) -> None:
+        self._end_transaction()
+
+    def _end_transaction(self) -> None:
+        progress = self.progress
+        if self._monitor is not None and self._monitor.id is not None:
+            transaction_id = self._monitor.id
+            value = transaction.end_value(transaction_id, self._monitor.counts, self._micros() // 1000)
+            self._transaction_record(transaction_id, value)
+            self._monitor.end()
+        progress.committed(self._event_end)
+        self._table_ids.clear()
+        self._skipping, self._events_to_skip, self._rows_to_skip = False, 0, 0
+
+    def _transaction_record(self, transaction_id: str, value: dict[str, object]) -> None:
+        settings = self._settings
+        key = json_message(transaction.KEY_SCHEMA, {"id": transaction_id}, settings.keys)
+        self._emit(
+            settings.naming.transaction, 0, [(key, json_message(transaction.VALUE_SCHEMA, value, settings.values), ())]
+        )
+
+    def _rows_query(self, event: events.RowsQuery) -> None:
+        if self._settings.include_query:
+            self.progress.query = event.text
+
+    def _payload(self, event: events.TransactionPayload) -> None:
+        for inner in self.decoder.unpack(event):
+            self._handle(inner)
+
+    def _incident(self, event: events.Incident) -> None:
+        message = (
+            f"the server says that its binlog lacks changes here (INCIDENT {event.number}: {event.message}); take a "
+            "new snapshot of the tables, or set event.processing.failure.handling.mode=warn to go on without them"
+        )
+        if self._settings.processing_failure == "fail":
+            raise ProtocolError(message)
+        if self._settings.processing_failure == "warn":
+            log.warning("%s (at %s)", message, self._place())
+
+    # --- statements ---------------------------------------------------------------------------------------------
+
+    def _query(self, event: events.Query) -> None:
+        word = event.statement[:24].lstrip().upper()
+        if is_begin(word):
+            self._begin(event.thread_id if self._settings.connector == "mysql" else None)
+        elif is_end(word):
+            self._end_transaction()
+        elif not self._skipping:
+            out = self._statements.handle(
+                event, self.progress, self._source_micros_of_statement(), self._clock(), self.offset
+            )
+            self._out.extend(out)
+
+    def _source_micros_of_statement(self) -> int:
+        return self._micros() // 1000 * 1000
+
+    def _micros(self) -> int:
+        if self.progress.micros is not None:
+            return self.progress.micros
+        return (self.progress.timestamp or 0) * 1_000_000
+
+    # --- rows ---------------------------------------------------------------------------------------------------
+
+    def _table_map(self, event: events.TableMap) -> None:
+        self._table_ids[event.table_id] = event.structure
+
+    def _rows(self, event: events.Rows) -> None:
+        if self._skipping:
+            return
+        skip, self._rows_to_skip = self._rows_to_skip, 0
+        if event.kind.value in self._settings.skipped_operations:
+            return
+        structure = self._table_ids.get(event.table_id)
+        if structure is None:
+            raise ProtocolError(f"rows of table id {event.table_id}, for which no TABLE_MAP came before")
+        wanted = self._codec(structure)
+        if wanted is None:
+            return
+        table, codec, source = wanted
+        rows = codec.decode(event.buffer, event.start, event.end, event.columns)
+        self._emit_rows(event.kind, rows, skip, table, codec, source)
+
+    def _emit_rows(
+        self,
+        kind: RowsKind,
+        rows: list[tuple[str, str]],
+        skip: int,
+        table: Table,
+        codec: TableCodec,
+        source: SourceBlock,
+    ) -> None:
+        progress = self.progress
+        total = len(rows) // 2 if kind is RowsKind.UPDATE else len(rows)
+        if skip >= total:
+            return
+        context = self._context(source, table, total - skip)
+        if kind is RowsKind.WRITE:
+            messages = codec.created(rows[skip:], skip, context)
+        elif kind is RowsKind.DELETE:
+            messages = codec.deleted(rows[skip:], skip, context)
+        else:
+            messages = codec.updated(rows[2 * skip :: 2], rows[2 * skip + 1 :: 2], skip, context)
+        progress.rows(total - 1, total)
+        if messages:
+            self._emit(codec.topic, -1, messages)
+
+    def _context(self, source: SourceBlock, table: Table, number: int) -> EventContext:
+        progress = self.progress
+        nanos = self._clock()
+        micros = nanos // 1000
+        blocks = self._monitor.blocks(str(table.id), number) if self._monitor is not None else None
+        return EventContext(
+            source.before_row(self._micros(), "false", progress.server_id, progress.gtid, progress.file, progress.pos),
+            source.after_row(progress.thread, progress.query),
+            f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{nanos}',
+            self._settings.headers,
+            blocks,
+        )
+
+    def _codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceBlock] | None:
+        table = self.tables.table(structure.database, structure.table)
+        try:
+            found = self._wanted[structure]
+            if found is None or found[0] is table:
+                return found
+        except KeyError:
+            pass
+        found = self._wanted[structure] = self._make_codec(structure, table)
+        return found
+
+    def _make_codec(
+        self, structure: TableStructure, table: Table | None
+    ) -> tuple[Table, TableCodec, SourceBlock] | None:
+        settings = self._settings
+        if not settings.tables.captures(structure.database, structure.table):
+            return None
+        if table is None:
+            message = (
+                f"rows of table {structure.database}.{structure.table}, whose structure is not in the schema history. "
+                "Restart with snapshot.mode=recovery to read all structures again, or set "
+                "inconsistent.schema.handling.mode=warn to leave such rows out"
+            )
+            if settings.inconsistent_schema == "fail":
+                raise UnknownTable(message)
+            if settings.inconsistent_schema == "warn":
+                log.warning("%s (at %s)", message, self._place())
+            return None
+        codec = self._codecs.codec(structure, table)
+        source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
+        return table, codec, source
+
+    def _emit(self, topic: str, partition: int, messages: Sequence[Message]) -> None:
+        size = sum(len(key or b"") + len(value or b"") for key, value, _ in messages)
+        self._out.append(Batch(topic, partition, messages, self.offset(), size, self._micros() // 1000))
+
+
+def _gtid_set(connector: str, text: str | None) -> GtidSet | MariadbGtidPosition:
+    if connector == "mariadb":
+        return MariadbGtidPosition.parse(text or "")
+    return GtidSet.parse(text or "")
+
+
+__all__ = ["Clock", "ConnectorError", "Pipeline"]

@@ -1,0 +1,121 @@
+"""Where the stream stands: position, transaction, and from where a restart would go on.
+
+This follows Debezium's offset context step by step, because offsets must be exchangeable: a restart begins at the
+transaction's BEGIN (or behind the last statement outside of one), skips ``event`` events of the transaction, and then
+``row`` rows of the next one. Debezium counts every event after BEGIN, table maps and row queries included.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rowtide.connector.offset import SourceOffset
+
+
+class Progress:
+    """The position of the event in hand, and the restart point.
+
+    Attributes:
+        file: binlog file.
+        pos: start of the event in hand.
+        row: row number of the last record, kept until the next one as Debezium does.
+        server_id: of the event in hand.
+        timestamp: of the event in hand, seconds since the epoch.
+        gtid: of the transaction in hand, ``None`` without GTIDs.
+        micros: commit time of the transaction on its first server in µs, ``None`` if the event has none.
+        thread: of the transaction in hand, ``None`` outside of one.
+        query: statement of the rows in hand, if it is wanted.
+        in_transaction: between BEGIN and its end.
+    """
+
+    def __init__(self, start: SourceOffset) -> None:
+        self.file = start.file
+        self.pos = start.pos
+        self.row = 0
+        self.server_id = start.server_id
+        self.timestamp = start.ts_sec
+        self.gtid: str | None = None
+        self.micros: int | None = None
+        self.thread: int | None = None
+        self.query: str | None = None
+        self.in_transaction = False
+        self._restart_file = start.file
+        self._restart_pos = start.pos
+        self._restart_gtids = start.gtids
+        self._current_gtids = start.gtids
+        self._events_done = 0
+        self._rows_done = 0
+
+    def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
+        """The next event; ``end`` 0 means that it has no position of its own (inside a compressed transaction)."""
+        self.server_id = server_id
+        self.timestamp = timestamp
+        if not end:
+            return
+        self.pos = start
+        if not self.in_transaction:
+            self._restart_file = self.file
+            self._restart_pos = end
+            self._events_done = self._rows_done = 0
+
+    def rotated(self, file: str, pos: int) -> None:
+        """The log goes on in another file."""
+        self.file, self.pos = file, pos
+        if not self.in_transaction:
+            self._restart_file, self._restart_pos = file, pos
+            self._events_done = self._rows_done = 0
+
+    def gtid_started(self, gtid: str, before: str, with_it: str, micros: int | None) -> None:
+        """A transaction with a GTID; ``before`` and ``with_it`` are the executed sets."""
+        self.gtid = gtid
+        self.micros = micros
+        self._restart_gtids = before
+        self._current_gtids = with_it
+
+    def anonymous_started(self, micros: int | None) -> None:
+        """A transaction without a GTID."""
+        self.gtid = None
+        self.micros = micros
+
+    def began(self, thread: int | None) -> None:
+        """BEGIN: restarts come back to here."""
+        self._restart_file = self.file
+        self._restart_pos = self.pos
+        self._events_done = self._rows_done = 0
+        self.in_transaction = True
+        self.thread = thread
+
+    def committed(self, end: int) -> None:
+        """The end of the transaction; ``end`` is the position behind its last event, 0 if that has none."""
+        self._restart_gtids = self._current_gtids
+        self._restart_file = self.file
+        if end:
+            self._restart_pos = end
+        self._events_done = self._rows_done = 0
+        self.in_transaction = False
+        self.thread = None
+        self.query = None
+
+    def completed(self) -> None:
+        """The event in hand is done."""
+        if self.in_transaction:
+            self._events_done += 1
+            self._rows_done = 0
+
+    def rows(self, last: int, total: int) -> None:
+        """Records up to row ``last`` of ``total`` rows of the event in hand are made."""
+        self.row = last
+        self._rows_done = last + 1 if last < total - 1 else total
+
+    def offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
+        """Where a restart goes on after the records made so far."""
+        return SourceOffset(
+            self._restart_file,
+            self._restart_pos,
+            self._restart_gtids or None,
+            self._events_done,
+            self._rows_done,
+            self.server_id,
+            self.timestamp,
+            None,
+            transaction,
+        )

@@ -1,0 +1,198 @@
+"""Statements of the stream: what they change in the structure, and the records that tell of it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rowtide.schema_history.record import history_record
+
+from rowtide.connector.batch import Batch, HistoryEntry, Output
+from rowtide.connector.codec import json_message
+from rowtide.connector.errors import ProtocolError, UnparsedDdl
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.progress import Progress
+from rowtide.connector.protocol import events
+from rowtide.connector.settings import PipelineSettings
+from rowtide.envelope.schema_change import change_value, key_schema, value_schema
+from rowtide.envelope.source import source_value
+from rowtide.envelope.table import table_records
+from rowtide.schema_history.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.query import QueryEvent
+from rowtide.schema_history.tables import Tables
+
+log = logging.getLogger(__name__)
+
+_DML = frozenset({"insert", "update", "delete", "replace", "load data"})
+
+
+def is_begin(statement: bytes) -> bool:
+    """Whether a statement, in upper case, begins a transaction."""
+    return statement.startswith((b"BEGIN", b"XA START"))
+
+
+def is_end(statement: bytes) -> bool:
+    """Whether a statement, in upper case, ends a transaction."""
+    return statement.startswith(b"COMMIT") or statement.rstrip(b" ;") == b"ROLLBACK"
+
+
+def query_event(event: events.Query, position: str) -> QueryEvent:
+    """A Query event as the schema history takes it."""
+    status = event.status
+    return QueryEvent(
+        event.statement,
+        database=event.database,
+        sql_mode=status.sql_mode,
+        charset=status.charset,
+        flags2=status.flags2,
+        explicit_defaults_for_timestamp=status.explicit_defaults_for_timestamp,
+        default_collation_for_utf8mb4=status.default_collation_for_utf8mb4,
+        character_set_collations=status.character_set_collations or (),
+        charset_database=status.charset_database,
+        thread_specific=bool(event.header.flags & 0x4),
+        thread_id=event.thread_id,
+        error_code=event.error_code,
+        position=position,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When and where a statement is handled.
+
+    Attributes:
+        progress: where it stands.
+        micros: its time, in µs since the epoch.
+        now: the connector's clock, in ns since the epoch.
+        offset: gives the offset behind it.
+    """
+
+    progress: Progress
+    micros: int
+    now: int
+    offset: Callable[[], SourceOffset]
+
+
+class Statements:
+    """Applies statements to the structure, and makes history entries, schema change messages and truncate records."""
+
+    def __init__(self, settings: PipelineSettings, tables: Tables) -> None:
+        self._settings = settings
+        self._tables = tables
+        self._key_schema = key_schema(settings.connector)
+        self._value_schema = value_schema(settings.connector)
+
+    def handle(self, event: events.Query, moment: Moment) -> list[Output]:
+        """Apply one statement.
+
+        Raises:
+            UnparsedDdl: it was not understood (``schema.history.internal.skip.unparseable.ddl``).
+            ProtocolError: it changes rows as a statement, so that the rows cannot be known.
+        """
+        place = f"{moment.progress.file}:{moment.progress.pos}"
+        try:
+            applied = self._tables.apply(query_event(event, place))
+        except SchemaHistoryError as error:
+            if not self._settings.skip_unparseable_ddl:
+                raise UnparsedDdl(str(error)) from error
+            log.warning("left out, for schema.history.internal.skip.unparseable.ddl is set: %s", error)
+            return []
+        if applied.statement_class in _DML:
+            self._refuse_dml(event, place)
+            return []
+        out: list[Output] = []
+        for change in applied.changes:
+            if change.kind is ChangeKind.TRUNCATE:
+                self._truncated(change, moment, out)
+            else:
+                self._changed(change, moment, out)
+        return out
+
+    def _refuse_dml(self, event: events.Query, place: str) -> None:
+        """Rows that were logged as a statement cannot be known: binlog_format of the session was not ROW."""
+        databases = event.status.updated_databases or (event.database,)
+        if not any(self._settings.tables.captures_database(name) for name in databases):
+            return
+        message = (
+            f"a session with binlog_format STATEMENT or MIXED changed rows by {event.text[:200]!r} in database "
+            f"{event.database!r}: what it changed is not in the binlog. Let all sessions use binlog_format=ROW; "
+            "event.processing.failure.handling.mode=warn goes on without these changes"
+        )
+        if self._settings.processing_failure == "fail":
+            raise ProtocolError(message)
+        if self._settings.processing_failure == "warn":
+            log.warning("%s (at %s)", message, place)
+
+    def _changed(self, change: SchemaChange, moment: Moment, out: list[Output]) -> None:
+        settings = self._settings
+        captured = change.table_id is None or settings.tables.captures(change.table_id.database, change.table_id.table)
+        if change.database and not settings.tables.captures_database(change.database):
+            if settings.only_captured_databases_ddl:
+                return
+        elif not captured and settings.only_captured_tables_ddl:
+            return
+        text = history_record(
+            change,
+            settings.topic_prefix,
+            moment.offset().to_map(),
+            moment.now // 1_000_000,
+            comments=settings.rules.values.include_schema_comments,
+        )
+        out.append(HistoryEntry(text))
+        if settings.schema_changes:
+            out.append(self._message(change, moment))
+
+    def _message(self, change: SchemaChange, moment: Moment) -> Batch:
+        settings = self._settings
+        source = self._source(change, moment)
+        value = change_value(
+            change, source, moment.now // 1_000_000, comments=settings.rules.values.include_schema_comments
+        )
+        message = (
+            json_message(self._key_schema, {"databaseName": change.database}, settings.keys),
+            json_message(self._value_schema, value, settings.values),
+            settings.headers,
+        )
+        topic = settings.naming.schema_change
+        return Batch(topic, 0, [message], moment.offset(), len(message[0]) + len(message[1]), moment.micros // 1000)
+
+    def _source(self, change: SchemaChange, moment: Moment) -> dict[str, object]:
+        progress = moment.progress
+        tables = ",".join(table.table for table in change.tables) or None
+        return source_value(
+            self._settings.connector,
+            self._settings.topic_prefix,
+            change.database,
+            tables,
+            micros=moment.micros,
+            snapshot="false",
+            server_id=progress.server_id,
+            gtid=progress.gtid,
+            file=progress.file,
+            pos=progress.pos,
+            row=progress.row,
+            thread=progress.thread,
+            query=progress.query,
+        )
+
+    def _truncated(self, change: SchemaChange, moment: Moment, out: list[Output]) -> None:
+        """A ``t`` record, if TRUNCATE is not skipped."""
+        settings = self._settings
+        table_id = change.table_id
+        if "t" in settings.skipped_operations or table_id is None or change.table is None:
+            return
+        if not settings.tables.captures(table_id.database, table_id.table):
+            return
+        topic = settings.naming.data_change(table_id.database, table_id.table)
+        records = table_records(change.table, topic, settings.rules, "stream", lambda table, column: None)
+        value = {
+            "source": self._source(change, moment),
+            "op": "t",
+            "ts_ms": moment.now // 1_000_000,
+            "ts_us": moment.now // 1000,
+            "ts_ns": moment.now,
+        }
+        data = json_message(records.envelope, value, settings.values)
+        out.append(
+            Batch(topic, -1, [(None, data, settings.headers)], moment.offset(), len(data), moment.micros // 1000)
+        )

@@ -1,0 +1,128 @@
+"""The ``source`` block: where a record comes from, and its schema (Debezium's ``Source``, version 1)."""
+
+from typing import Any, Literal
+
+from rowtide.envelope.json_text import string_text
+from rowtide.envelope.schema import INT32, INT64, OPTIONAL_INT64, OPTIONAL_STRING, STRING, Schema, struct
+
+Snapshot = Literal[
+    "true", "first", "first_in_data_collection", "last_in_data_collection", "last", "false", "incremental"
+]
+
+VERSION = "3.6.1.Final"
+"""The Debezium version whose records these are; consumers look at it to know the form."""
+
+SNAPSHOT_SCHEMA = Schema(
+    "string",
+    optional=True,
+    name="io.debezium.data.Enum",
+    version=1,
+    parameters=(("allowed", "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"),),
+    default="false",
+)
+
+
+def source_schema(connector: str) -> Schema:
+    """The schema of ``source`` of the ``mysql`` or ``mariadb`` connector."""
+    return struct(
+        f"io.debezium.connector.{connector}.Source",
+        {
+            "version": STRING,
+            "connector": STRING,
+            "name": STRING,
+            "ts_ms": INT64,
+            "snapshot": SNAPSHOT_SCHEMA,
+            "db": STRING,
+            "sequence": OPTIONAL_STRING,
+            "ts_us": OPTIONAL_INT64,
+            "ts_ns": OPTIONAL_INT64,
+            "table": OPTIONAL_STRING,
+            "server_id": INT64,
+            "gtid": OPTIONAL_STRING,
+            "file": STRING,
+            "pos": INT64,
+            "row": INT32,
+            "thread": OPTIONAL_INT64,
+            "query": OPTIONAL_STRING,
+        },
+        version=1,
+    )
+
+
+def optional_text(value: str | None) -> str:
+    """JSON of an optional string."""
+    return "null" if value is None else string_text(value)
+
+
+class SourceBlock:
+    """The parts of ``source`` that stay the same for a table, ready to be joined with those of an event."""
+
+    __slots__ = ("_before_time", "_between", "_table")
+
+    def __init__(self, connector: str, name: str, database: str, table: str | None) -> None:
+        self._before_time = f'{{"version":{string_text(VERSION)},"connector":{string_text(connector)},"name":{string_text(name)},"ts_ms":'
+        self._between = f',"db":{string_text(database)},"sequence":null,"ts_us":'
+        self._table = f',"table":{optional_text(table)},"server_id":'
+
+    def before_row(
+        self, micros: int, snapshot: Snapshot, server_id: int, gtid: str | None, file: str, pos: int, nanos: int = 0
+    ) -> str:
+        """Everything up to the row number.
+
+        Args:
+            micros: time of the change, in µs since the epoch.
+            snapshot: which part of a snapshot the record is, or ``"false"``.
+            server_id: of the server that made the change, 0 in a snapshot.
+            gtid: of the transaction.
+            file: binlog file of the event.
+            pos: position of the event.
+            nanos: nanoseconds to add to ``micros``.
+        """
+        return (
+            f'{self._before_time}{micros // 1000},"snapshot":"{snapshot}"{self._between}{micros},"ts_ns":'
+            f"{micros * 1000 + nanos}{self._table}{server_id},"
+            f'"gtid":{optional_text(gtid)},"file":{string_text(file)},"pos":{pos},"row":'
+        )
+
+    @staticmethod
+    def after_row(thread: int | None, query: str | None) -> str:
+        """Everything behind the row number."""
+        return f',"thread":{"null" if thread is None else thread},"query":{optional_text(query)}}}'
+
+
+def source_value(
+    connector: str,
+    name: str,
+    database: str,
+    table: str | None,
+    *,
+    micros: int,
+    snapshot: Snapshot,
+    server_id: int,
+    gtid: str | None,
+    file: str,
+    pos: int,
+    row: int,
+    thread: int | None,
+    query: str | None,
+) -> dict[str, Any]:
+    """``source`` as a Connect value, for records that are looked into."""
+    return {
+        "version": VERSION,
+        "connector": connector,
+        "name": name,
+        "ts_ms": micros // 1000,
+        "snapshot": snapshot,
+        "db": database,
+        "sequence": None,
+        "ts_us": micros,
+        "ts_ns": micros * 1000,
+        "table": table,
+        "server_id": server_id,
+        "gtid": gtid,
+        "file": file,
+        "pos": pos,
+        "row": row,
+        "thread": thread,
+        "query": query,
+    }

@@ -1,0 +1,220 @@
+"""The schemas of a table's records, and what each column gives to them.
+
+Everything that stays the same while a table keeps its structure is derived here, once: key, row and envelope schemas,
+their JSON, and for each column its field, the form of its values and what stands there for null.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rowtide.envelope.defaults import default_value
+from rowtide.envelope.json_text import JsonForm, value_text
+from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Field, Schema, struct
+from rowtide.envelope.settings import Stage, ValueSettings
+from rowtide.envelope.source import source_schema
+from rowtide.envelope.types import ColumnType, column_type
+from rowtide.schema_history.model import Column, ColumnForm, Table
+from rowtide.topics.column_rules import ColumnRules
+from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector
+
+TRANSACTION_BLOCK = struct(
+    "event.block",
+    {"id": STRING, "total_order": INT64, "data_collection_order": INT64},
+    version=1,
+    optional=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """All settings that shape records.
+
+    Attributes:
+        values: how values are formed.
+        columns: which columns are published.
+        keys: which columns make the key instead of the primary key.
+        changes: masking, hashing, truncating.
+        propagate_columns: columns whose source type is written as schema parameters.
+        propagate_types: the same by type.
+    """
+
+    values: ValueSettings = field(default_factory=ValueSettings)
+    columns: ColumnFilter = field(default_factory=ColumnFilter)
+    keys: MessageKeys = field(default_factory=MessageKeys)
+    changes: ColumnRules = field(default_factory=ColumnRules)
+    propagate_columns: ColumnSelector = field(default_factory=ColumnSelector)
+    propagate_types: TypeSelector = field(default_factory=TypeSelector)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumn:
+    """What a column gives to the records.
+
+    Attributes:
+        index: its place in the row images, from 0.
+        column: the column.
+        field: the field's name.
+        type: the form of its values.
+        schema: its full schema: optional or not, with default and documentation.
+        null: the Connect value that stands for null, or for a value that has no form.
+        in_value: false if only the key has it.
+    """
+
+    index: int
+    column: Column
+    field: str
+    type: ColumnType
+    schema: Schema
+    null: Any
+    in_value: bool
+
+    def null_text(self, form: JsonForm) -> str:
+        """JSON of what stands for null."""
+        return self.text(self.null, form)
+
+    def text(self, value: Any, form: JsonForm) -> str:
+        """JSON of a Connect value of this column, null included."""
+        return value_text(self.schema.with_optional(True), value, form)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecords:
+    """The form of a table's records.
+
+    Attributes:
+        table: the structure that it was derived from.
+        topic: name of the topic.
+        key: schema of the key, ``None`` without one.
+        row: schema of ``before`` and ``after``.
+        envelope: schema of the value.
+        columns: the columns that are published, in their order.
+        key_columns: indexes of the key's columns in the row images, in the key's order.
+    """
+
+    table: Table
+    topic: str
+    key: Schema | None
+    row: Schema
+    envelope: Schema
+    columns: tuple[RecordColumn, ...]
+    key_columns: tuple[int, ...]
+
+
+def table_records(
+    table: Table, topic: str, rules: RecordRules, stage: Stage, unknown: Callable[[Table, Column], None]
+) -> TableRecords:
+    """Derive the form of a table's records.
+
+    Args:
+        table: its structure.
+        topic: its topic, which also names its schemas.
+        rules: the settings.
+        stage: snapshot or stream.
+        unknown: told of each column whose type has no form and is left out.
+    """
+    key_names = _key_names(table, rules)
+    columns = tuple(
+        made
+        for index, column in enumerate(table.row_columns)
+        if (made := _record_column(table, index, column, rules, stage, key_names, unknown)) is not None
+    )
+    by_name = {column.column.name: column for column in columns}
+    key_columns = tuple(by_name[name] for name in key_names if name in by_name)
+    adjust = rules.values.adjust_schema_name
+    row = Schema(
+        "struct",
+        optional=True,
+        name=adjust(f"{topic}.Value"),
+        fields=tuple(Field(column.field, column.schema) for column in columns if column.in_value),
+    )
+    key = None
+    if key_columns:
+        fields = tuple(Field(column.field, column.schema) for column in key_columns)
+        key = Schema("struct", name=adjust(f"{topic}.Key"), fields=fields)
+    return TableRecords(
+        table,
+        topic,
+        key,
+        row,
+        envelope_schema(adjust(f"{topic}.Envelope"), row, rules.values.connector),
+        columns,
+        tuple(column.index for column in key_columns),
+    )
+
+
+def envelope_schema(name: str, row: Schema, connector: str) -> Schema:
+    """The schema of a record's value, version 2."""
+    return struct(
+        name,
+        {
+            "before": row,
+            "after": row,
+            "source": source_schema(connector),
+            "transaction": TRANSACTION_BLOCK,
+            "op": STRING,
+            "ts_ms": OPTIONAL_INT64,
+            "ts_us": OPTIONAL_INT64,
+            "ts_ns": OPTIONAL_INT64,
+        },
+        version=2,
+    )
+
+
+def _key_names(table: Table, rules: RecordRules) -> tuple[str, ...]:
+    names = [column.name for column in table.columns]
+    return rules.keys.key_columns(table.id.database, table.id.table, names) or table.form.primary_key
+
+
+def _record_column(
+    table: Table,
+    index: int,
+    column: Column,
+    rules: RecordRules,
+    stage: Stage,
+    key_names: tuple[str, ...],
+    unknown: Callable[[Table, Column], None],
+) -> RecordColumn | None:
+    database, name = table.id.database, table.id.table
+    in_value = column not in table.hidden and rules.columns.captures(database, name, column.name)
+    if not in_value and column.name not in key_names:
+        return None
+    form = column.form
+    form_type = column_type(form, rules.values, stage) if form is not None else None
+    if form is None or form_type is None:
+        unknown(table, column)
+        return None
+    schema = _column_schema(table, form, form_type, rules)
+    null = None if form.optional else form_type.epoch
+    return RecordColumn(index, column, rules.values.adjust_field_name(column.name), form_type, schema, null, in_value)
+
+
+def _column_schema(table: Table, form: ColumnForm, form_type: ColumnType, rules: RecordRules) -> Schema:
+    schema = form_type.schema
+    doc = form.comment if rules.values.include_schema_comments and form.comment else schema.doc
+    return replace(
+        schema,
+        optional=form.optional,
+        default=default_value(form, form.default_expression, form_type, rules.values),
+        doc=doc,
+        parameters=schema.parameters + _source_parameters(table, form, rules),
+    )
+
+
+def _source_parameters(table: Table, form: ColumnForm, rules: RecordRules) -> tuple[tuple[str, str], ...]:
+    """``column.propagate.source.type`` and ``datatype.propagate.source.type``."""
+    database, name = table.id.database, table.id.table
+    chosen = rules.propagate_columns.selects(database, name, form.name) or rules.propagate_types.selects(
+        database, name, form.type_name
+    )
+    if not chosen:
+        return ()
+    parameters = [("__debezium.source.column.type", form.type_name.upper())]
+    if form.length is not None:
+        parameters.append(("__debezium.source.column.length", str(form.length)))
+    if form.scale is not None:
+        parameters.append(("__debezium.source.column.scale", str(form.scale)))
+    if rules.values.include_schema_comments and form.comment:
+        parameters.append(("__debezium.source.column.comment", form.comment))
+    parameters.append(("__debezium.source.column.name", form.name))
+    return tuple(parameters)

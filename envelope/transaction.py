@@ -1,0 +1,45 @@
+"""Transaction metadata (``provide.transaction.metadata``): BEGIN and END records, the ``transaction`` block of rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rowtide.envelope.json_text import string_text
+from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Schema, struct
+
+KEY_SCHEMA = struct("io.debezium.connector.common.TransactionMetadataKey", {"id": STRING}, version=1)
+_COLLECTION = struct("event.collection", {"data_collection": STRING, "event_count": INT64}, version=1, optional=True)
+VALUE_SCHEMA = struct(
+    "io.debezium.connector.common.TransactionMetadataValue",
+    {
+        "status": STRING,
+        "id": STRING,
+        "event_count": OPTIONAL_INT64,
+        "data_collections": Schema("array", optional=True, items=_COLLECTION),
+        "ts_ms": INT64,
+    },
+    version=1,
+)
+
+
+def begin_value(transaction_id: str, ts_ms: int) -> dict[str, Any]:
+    """The value of a BEGIN record; ``ts_ms`` is the source's clock."""
+    return {"status": "BEGIN", "id": transaction_id, "event_count": None, "data_collections": None, "ts_ms": ts_ms}
+
+
+def end_value(transaction_id: str, counts: Mapping[str, int], ts_ms: int) -> dict[str, Any]:
+    """The value of an END record: how many events each table had (``db.table``)."""
+    return {
+        "status": "END",
+        "id": transaction_id,
+        "event_count": sum(counts.values()),
+        "data_collections": [{"data_collection": name, "event_count": count} for name, count in counts.items()],
+        "ts_ms": ts_ms,
+    }
+
+
+def block_text(transaction_id: str, total_order: int, collection_order: int) -> str:
+    """The ``transaction`` field of a row's record, as JSON."""
+    return (
+        f'"transaction":{{"id":{string_text(transaction_id)},"total_order":{total_order},'
+        f'"data_collection_order":{collection_order}}}'
+    )
