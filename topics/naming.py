@@ -214,8 +214,8 @@ class TopicNames:
         """The topic of a table.
 
         Raises:
-            TopicNameClashError: another table, or the connector itself, already has that topic. Tables that the strategy
-                joins on purpose do not clash, nor does a table that took a dropped one's place (``forget``).
+            TopicNameClashError: another table, or the connector itself, already has that topic. Tables that the
+                strategy joins on purpose do not clash, nor does a table that took a dropped one's place (``forget``).
         """
         known = self._names.get((database, table))
         if known is not None:

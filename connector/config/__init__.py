@@ -1,0 +1,19 @@
+"""The configuration: Debezium's, Kafka Connect's and Kafka's properties, read, checked, and made one tree of values."""
+
+from rowtide.connector.config.clients import ClientSettings
+from rowtide.connector.config.errors import ConfigurationError, Problem
+from rowtide.connector.config.load import from_properties, load
+from rowtide.connector.config.model import Configuration
+from rowtide.connector.config.property import Flavor
+from rowtide.connector.config.secret import Secret
+
+__all__ = [
+    "ClientSettings",
+    "Configuration",
+    "ConfigurationError",
+    "Flavor",
+    "Problem",
+    "Secret",
+    "from_properties",
+    "load",
+]

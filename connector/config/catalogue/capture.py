@@ -1,0 +1,107 @@
+"""What is captured: databases, tables, columns, keys, operations, GTID sources."""
+
+from rowtide.connector.config.kinds import boolean, escaped_names, names, patterns, text
+from rowtide.connector.config.property import Family, Property, Status
+
+TITLE = "What to capture"
+
+DATABASE_INCLUDE = Property(
+    "database.include.list",
+    patterns(),
+    None,
+    "Regular expressions for the databases to capture. Every list of this section is separated by commas, ignores the "
+    "case of ASCII letters, and each expression must match the whole name.",
+)
+DATABASE_EXCLUDE = Property(
+    "database.exclude.list", patterns(), None, "Regular expressions for the databases not to capture."
+)
+TABLE_INCLUDE = Property(
+    "table.include.list", patterns(), None, "Regular expressions for the tables to capture, on `database.table`."
+)
+TABLE_EXCLUDE = Property(
+    "table.exclude.list", patterns(), None, "Regular expressions for the tables not to capture, on `database.table`."
+)
+COLUMN_INCLUDE = Property(
+    "column.include.list",
+    patterns(),
+    None,
+    "Regular expressions for the columns that records have, on `database.table.column`. A key has its columns always.",
+)
+COLUMN_EXCLUDE = Property(
+    "column.exclude.list",
+    patterns(),
+    None,
+    "Regular expressions for the columns that records do not have, on `database.table.column`.",
+)
+IGNORE_BUILTIN = Property(
+    "table.ignore.builtin",
+    boolean(),
+    True,
+    "Leave out the server's own databases: mysql, performance_schema, sys, information_schema.",
+)
+MESSAGE_KEY_COLUMNS = Property(
+    "message.key.columns",
+    text(),
+    "",
+    "Columns that make the key instead of the primary key: `database.table:column,column;…`, all of them regular "
+    "expressions.",
+)
+SKIPPED_OPERATIONS = Property(
+    "skipped.operations",
+    names(),
+    ("t",),
+    "Operations that give no record: of c (insert), u (update), d (delete), t (truncate), or none.",
+    default_text="t",
+)
+SKIP_UNCHANGED = Property(
+    "skip.messages.without.change",
+    boolean(),
+    False,
+    "No record for an update that changes none of the captured columns.",
+)
+GTID_INCLUDES = Property(
+    "gtid.source.includes",
+    patterns(),
+    None,
+    "Regular expressions for the sources (server UUIDs; MariaDB: `domain-server`) whose GTIDs count.",
+)
+GTID_EXCLUDES = Property(
+    "gtid.source.excludes", patterns(), None, "Regular expressions for the sources whose GTIDs do not count."
+)
+GTID_FILTER_DML = Property(
+    "gtid.source.filter.dml.events",
+    boolean(),
+    True,
+    "Leave out the rows of the sources that do not count; if false, they only do not count in the position.",
+)
+GTID_IGNORE_ON_RECOVERY = Property(
+    "gtid.ignore.on.recovery",
+    boolean(),
+    False,
+    "Start from the stored file and position even if the server has GTIDs.",
+)
+SIGNAL_COLLECTION = Property(
+    "signal.data.collection",
+    escaped_names(),
+    (),
+    "The table, as `database.table`, whose rows are signals to the connector. It is captured whatever the lists say.",
+    Status.NOT_YET,
+    "signals are not read yet",
+    default_text="",
+)
+COLUMN_TRUNCATE = Family(
+    "column.truncate.to.<length>.chars",
+    r"column\.truncate\.to\.\d+\.chars",
+    "Regular expressions for text columns that are cut to that many characters, on `database.table.column`.",
+)
+COLUMN_MASK = Family(
+    "column.mask.with.<length>.chars",
+    r"column\.mask\.with\.\d+\.chars",
+    "Regular expressions for columns whose values are replaced by that many asterisks.",
+)
+COLUMN_HASH = Family(
+    "column.mask.hash[.v2].<algorithm>.with.salt.<salt>",
+    r"column\.mask\.hash\.(?:v2\.)?[^.]+\.with\.salt\.(?s:.*)",
+    "Regular expressions for text columns whose values are replaced by a salted digest; v2 is portable, the older form "
+    "digests the value as Java serialises it.",
+)

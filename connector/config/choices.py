@@ -1,0 +1,164 @@
+"""Closed sets of values, with the words of Debezium and Kafka Connect."""
+
+import enum
+
+
+class DecimalHandling(enum.StrEnum):
+    """``decimal.handling.mode``."""
+
+    PRECISE = "precise"
+    DOUBLE = "double"
+    STRING = "string"
+
+
+class BigintUnsignedHandling(enum.StrEnum):
+    """``bigint.unsigned.handling.mode``."""
+
+    LONG = "long"
+    PRECISE = "precise"
+
+
+class TimePrecision(enum.StrEnum):
+    """``time.precision.mode``."""
+
+    ADAPTIVE_TIME_MICROSECONDS = "adaptive_time_microseconds"
+    CONNECT = "connect"
+    ISOSTRING = "isostring"
+    MICROSECONDS = "microseconds"
+    NANOSECONDS = "nanoseconds"
+
+
+class BinaryHandling(enum.StrEnum):
+    """``binary.handling.mode``."""
+
+    BYTES = "bytes"
+    BASE64 = "base64"
+    BASE64_URL_SAFE = "base64-url-safe"
+    HEX = "hex"
+
+
+class NameAdjustment(enum.StrEnum):
+    """``schema.name.adjustment.mode`` and ``field.name.adjustment.mode``."""
+
+    NONE = "none"
+    AVRO = "avro"
+    AVRO_UNICODE = "avro_unicode"
+
+
+class FailureHandling(enum.StrEnum):
+    """What to do with an event or a value that cannot be handled."""
+
+    FAIL = "fail"
+    WARN = "warn"
+    SKIP = "skip"
+
+
+class SourceStructVersion(enum.StrEnum):
+    """``source.struct.version``: Debezium's ``source`` block of today, or that of its first releases."""
+
+    V2 = "v2"
+    V1 = "v1"
+
+
+class SnapshotMode(enum.StrEnum):
+    """``snapshot.mode``."""
+
+    INITIAL = "initial"
+    INITIAL_ONLY = "initial_only"
+    NO_DATA = "no_data"
+    WHEN_NEEDED = "when_needed"
+    ALWAYS = "always"
+    RECOVERY = "recovery"
+    CONFIGURATION_BASED = "configuration_based"
+
+
+class SnapshotLocking(enum.StrEnum):
+    """``snapshot.locking.mode``."""
+
+    MINIMAL = "minimal"
+    MINIMAL_PERCONA = "minimal_percona"
+    MINIMAL_PERCONA_NO_TABLE_LOCKS = "minimal_percona_no_table_locks"
+    EXTENDED = "extended"
+    NONE = "none"
+
+
+class SnapshotQuery(enum.StrEnum):
+    """``snapshot.query.mode``."""
+
+    SELECT_ALL = "select_all"
+
+
+class RowCountOrder(enum.StrEnum):
+    """``snapshot.tables.order.by.row.count``."""
+
+    DISABLED = "disabled"
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+
+class Watermarking(enum.StrEnum):
+    """``incremental.snapshot.watermarking.strategy``."""
+
+    INSERT_INSERT = "insert_insert"
+    INSERT_DELETE = "insert_delete"
+
+
+class SslMode(enum.StrEnum):
+    """``database.ssl.mode``, in MySQL's and MariaDB's words; ``connector.config.model`` brings them together."""
+
+    DISABLED = "disabled"
+    PREFERRED = "preferred"
+    REQUIRED = "required"
+    VERIFY_CA = "verify_ca"
+    VERIFY_IDENTITY = "verify_identity"
+
+
+class LimitAction(enum.StrEnum):
+    """``guardrail.collections.limit.action``."""
+
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class ExactlyOnce(enum.StrEnum):
+    """``exactly.once.support``."""
+
+    REQUESTED = "requested"
+    REQUIRED = "required"
+
+
+class ExactlyOnceSource(enum.StrEnum):
+    """``exactly.once.source.support``."""
+
+    DISABLED = "disabled"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+
+
+class TransactionBoundary(enum.StrEnum):
+    """``transaction.boundary``."""
+
+    POLL = "poll"
+    INTERVAL = "interval"
+
+
+class DecimalFormat(enum.StrEnum):
+    """``*.converter.decimal.format`` of Kafka Connect's JsonConverter."""
+
+    BASE64 = "BASE64"
+    NUMERIC = "NUMERIC"
+
+
+class ErrorsTolerance(enum.StrEnum):
+    """``errors.tolerance``."""
+
+    NONE = "none"
+    ALL = "all"
+
+
+class MemoryOptimization(enum.StrEnum):
+    """``schema.history.internal.memory.optimization``."""
+
+    OFF = "off"
+    ON = "on"
+    SHARED = "shared"

@@ -1,0 +1,36 @@
+"""Properties from the environment: ``ROWTIDE_DATABASE_PASSWORD`` overrides ``database.password``; pure.
+
+After ``ROWTIDE_``, one underscore is a dot, two are an underscore, three are a dash; case does not matter where a
+property is known under a name with capitals.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+PREFIX = "ROWTIDE_"
+CONFIG_VARIABLE = "ROWTIDE_CONFIG"
+"""Names the configuration file for a worker that is started without the command line."""
+
+_NOT_PROPERTIES = re.compile(r"ROWTIDE_(?:CONFIG|LOG_LEVEL|(?:STACK|TEST|CACHE|BENCH|DEMO|ORACLE)(?:_.*)?)")
+_SEPARATORS = {1: ".", 2: "_", 3: "-"}
+
+
+def property_name(variable: str, known: Iterable[str] = ()) -> str:
+    """The property that a variable stands for; ``known`` names keep their own capitals."""
+    plain = re.sub("_{1,3}", lambda match: _SEPARATORS[len(match[0])], variable.removeprefix(PREFIX).lower())
+    return next((name for name in known if name.lower() == plain), plain)
+
+
+def overrides(environ: Mapping[str, str], known: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Properties that the environment sets: name to (variable, value).
+
+    Args:
+        environ: the environment.
+        known: names of properties, those of the file among them.
+    """
+    names = tuple(known)
+    return {
+        property_name(variable, names): (variable, value)
+        for variable, value in sorted(environ.items())
+        if variable.startswith(PREFIX) and _NOT_PROPERTIES.fullmatch(variable) is None
+    }

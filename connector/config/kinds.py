@@ -1,0 +1,163 @@
+"""Kinds of values: how the text of a property becomes a value, and what is said when it cannot."""
+
+import enum
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rowtide.connector.config.choices import FailureHandling, SslMode
+from rowtide.connector.config.secret import Secret
+from rowtide.topics.filters import Patterns, split_list
+from rowtide.topics.java_regex import compile_java
+
+T = TypeVar("T")
+E = TypeVar("E", bound=enum.StrEnum)
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """How a text is read.
+
+    Attributes:
+        label: what the reference prints.
+        parse: text to value; raises ``ValueError`` with what is wrong (without the property's name or the text).
+        shown: whether an error may show the text.
+    """
+
+    label: str
+    parse: Callable[[str], T]
+    shown: bool = True
+
+
+def boolean() -> Kind[bool]:
+    """``true`` or ``false``, in any case."""
+
+    def parse(text: str) -> bool:
+        value = {"true": True, "false": False}.get(text.strip().lower())
+        if value is None:
+            raise ValueError("must be 'true' or 'false'")
+        return value
+
+    return Kind("boolean", parse)
+
+
+def integer(low: int | None = None, high: int = INT_MAX) -> Kind[int]:
+    """A whole number within bounds."""
+
+    def parse(text: str) -> int:
+        text = text.strip()
+        if re.fullmatch(r"[+-]?[0-9]+", text) is None:
+            raise ValueError("must be a whole number")
+        value = int(text)
+        if low is not None and value < low:
+            raise ValueError(f"must be at least {low}")
+        if value > high:
+            raise ValueError(f"must be at most {high}")
+        return value
+
+    return Kind("int" if high <= INT_MAX else "long", parse)
+
+
+def long(low: int | None = None) -> Kind[int]:
+    """A whole number of 64 bits."""
+    return integer(low, LONG_MAX)
+
+
+def text(pattern: str | None = None, explanation: str = "") -> Kind[str]:
+    """Any text, or one that matches a pattern; the explanation says what the pattern means."""
+    compiled = None if pattern is None else re.compile(pattern)
+
+    def parse(value: str) -> str:
+        if compiled is not None and compiled.fullmatch(value) is None:
+            raise ValueError(explanation)
+        return value
+
+    return Kind("string", parse)
+
+
+def secret() -> Kind[Secret]:
+    """A text that is never shown."""
+    return Kind("password", Secret, shown=False)
+
+
+def choice(values: type[E]) -> Kind[E]:
+    """One of the values of an enumeration, in any case."""
+    known = {value.value.lower(): value for value in values}
+
+    def parse(value: str) -> E:
+        found = known.get(value.strip().lower())
+        if found is None:
+            raise ValueError(f"must be one of {', '.join(item.value for item in values)}")
+        return found
+
+    return Kind("one of " + ", ".join(value.value for value in values), parse)
+
+
+def names() -> Kind[tuple[str, ...]]:
+    """A comma-separated list of names."""
+
+    def parse(value: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(item.strip() for item in value.split(",") if item.strip()))
+
+    return Kind("list", parse)
+
+
+def patterns() -> Kind[Patterns | None]:
+    r"""A comma-separated list of regular expressions; a comma inside one is written ``\,``; nothing means no list."""
+
+    def parse(value: str) -> Patterns | None:
+        return Patterns.parse(value) if value.strip() else None
+
+    return Kind("list of regular expressions", parse)
+
+
+def escaped_names() -> Kind[tuple[str, ...]]:
+    r"""A comma-separated list whose items may hold a comma as ``\,``."""
+    return Kind("list", split_list)
+
+
+def optional(kind: Kind[T]) -> Kind[T | None]:
+    """A value that may be absent; an empty text counts as absent."""
+    return Kind(kind.label, lambda value: kind.parse(value) if value.strip() else None, kind.shown)
+
+
+def ssl_mode() -> Kind[SslMode | None]:
+    """TLS to the database: MySQL's words and MariaDB's mean the same steps."""
+    words = {mode.value: mode for mode in SslMode} | {
+        "disable": SslMode.DISABLED,
+        "trust": SslMode.REQUIRED,
+        "verify-ca": SslMode.VERIFY_CA,
+        "verify-full": SslMode.VERIFY_IDENTITY,
+    }
+
+    def parse(value: str) -> SslMode | None:
+        found = words.get(value.strip().lower())
+        if found is None:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return found
+
+    return Kind("one of " + ", ".join(words), parse)
+
+
+def failure_handling() -> Kind[FailureHandling]:
+    """``fail``, ``warn`` or ``skip``; ``ignore`` is Debezium's older word for ``skip``."""
+    plain = choice(FailureHandling)
+
+    def parse(value: str) -> FailureHandling:
+        return FailureHandling.SKIP if value.strip().lower() == "ignore" else plain.parse(value)
+
+    return Kind(plain.label, parse)
+
+
+def java_pattern() -> Kind[str]:
+    """One regular expression in Java's syntax, kept as text."""
+
+    def parse(value: str) -> str:
+        compile_java(value)
+        return value
+
+    return Kind("regular expression", parse)

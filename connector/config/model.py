@@ -1,0 +1,348 @@
+"""The configuration as values: one frozen tree, every value already read and checked.
+
+A field's documentation is its property's in the catalogue; only what differs is said here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rowtide.connector.config.choices import (
+    BigintUnsignedHandling,
+    BinaryHandling,
+    DecimalFormat,
+    DecimalHandling,
+    FailureHandling,
+    LimitAction,
+    NameAdjustment,
+    RowCountOrder,
+    SnapshotLocking,
+    SnapshotMode,
+    SourceStructVersion,
+    SslMode,
+    TimePrecision,
+    TransactionBoundary,
+)
+from rowtide.connector.config.clients import ClientSettings
+from rowtide.connector.config.property import Flavor
+from rowtide.connector.config.secret import Sanitizer, Secret
+from rowtide.topics.column_rules import ColumnRules
+from rowtide.topics.filters import (
+    ColumnFilter,
+    ColumnSelector,
+    MessageKeys,
+    Patterns,
+    Selection,
+    TableFilter,
+    TypeSelector,
+)
+from rowtide.topics.naming import StandardNaming
+from rowtide.topics.settings import TopicCreation, TopicSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """TLS to the database; the files are PEM."""
+
+    mode: SslMode
+    keystore: str | None
+    keystore_password: Secret | None
+    truststore: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseConfig:
+    """How the database is reached. Times are milliseconds, except the binlog connection's net timeouts (seconds).
+
+    Attributes:
+        initial_statements: already taken apart.
+        time_zone: of connections for queries; ``None`` for the server's.
+        keep_alive_interval_ms: 0 if the binlog connection is not watched.
+    """
+
+    hostname: str
+    port: int
+    user: str
+    password: Secret
+    server_id: int
+    tls: Tls
+    query_timeout_ms: int
+    initial_statements: tuple[str, ...]
+    time_zone: str | None
+    connect_timeout_ms: int
+    validation_timeout_ms: int
+    keep_alive_interval_ms: int
+    net_write_timeout: int
+    net_read_timeout: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureConfig:
+    """What is captured.
+
+    Attributes:
+        skipped_operations: letters of c, u, d, t.
+        gtid_sources: which sources' GTIDs count.
+    """
+
+    tables: TableFilter
+    columns: ColumnFilter
+    keys: MessageKeys
+    skipped_operations: frozenset[str]
+    skip_messages_without_change: bool
+    gtid_sources: Selection
+    gtid_filter_dml: bool
+    gtid_ignore_on_recovery: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesConfig:
+    """How values and records look.
+
+    Attributes:
+        unavailable_placeholder: as configured; ``hex:…`` is not taken apart.
+        field_name_adjustment: as configured; an Avro converter's own choice is made where records are built.
+    """
+
+    decimal: DecimalHandling
+    bigint_unsigned: BigintUnsignedHandling
+    time_precision: TimePrecision
+    binary: BinaryHandling
+    time_adjuster: bool
+    schema_name_adjustment: NameAdjustment
+    field_name_adjustment: NameAdjustment
+    column_rules: ColumnRules
+    propagate_columns: ColumnSelector
+    propagate_types: TypeSelector
+    unavailable_placeholder: str
+    source_struct_version: SourceStructVersion
+    include_query: bool
+    include_schema_comments: bool
+    tombstones: bool
+    extended_headers: bool
+    transaction_metadata: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FailureConfig:
+    """What happens when something goes wrong.
+
+    Attributes:
+        max_retries: -1 for ever.
+    """
+
+    event_processing: FailureHandling
+    event_converting: FailureHandling
+    inconsistent_schema: FailureHandling
+    max_retries: int
+    retry_wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFlags:
+    """What ``snapshot.mode=configuration_based`` does."""
+
+    data: bool
+    schema: bool
+    stream: bool
+    on_schema_error: bool
+    on_data_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotConfig:
+    """How snapshots are taken.
+
+    Attributes:
+        flags: only looked at in mode ``configuration_based``.
+        include: of the captured tables, those whose rows are read; ``None`` for all.
+        select_overrides: queries by (database, table).
+    """
+
+    mode: SnapshotMode
+    flags: SnapshotFlags
+    locking: SnapshotLocking
+    include: Patterns | None
+    select_overrides: Mapping[tuple[str, str], str]
+    order: RowCountOrder
+    delay_ms: int
+    lock_timeout_ms: int
+
+    def reads_rows_of(self, database: str, table: str) -> bool:
+        """Whether the rows of a captured table belong to the snapshot."""
+        return self.include is None or self.include.match(f"{database}.{table}")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingConfig:
+    """Queue and batches between reading and delivering.
+
+    Attributes:
+        max_queue_bytes: 0 for no limit of its own.
+    """
+
+    max_queue_size: int
+    max_batch_size: int
+    max_queue_bytes: int
+    poll_interval_ms: int
+    delay_ms: int
+    shutdown_timeout_ms: int
+    check_position: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsConfig:
+    """Names and settings of topics."""
+
+    prefix: str
+    naming: StandardNaming
+    creation: TopicCreation
+    include_schema_changes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatConfig:
+    """Heartbeats; ``interval_ms`` 0 for none."""
+
+    interval_ms: int
+    action_query: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryConfig:
+    """The schema history.
+
+    Attributes:
+        topic: if it is kept in Kafka.
+        file: if it is kept in a file. With neither, it is kept in memory only.
+        ddl_filter: statements left alone; ``None`` for Debezium's own list.
+        producer: settings of its producer, in librdkafka's words.
+        consumer: settings of its consumer, in librdkafka's words.
+    """
+
+    topic: str | None
+    file: str | None
+    producer: ClientSettings
+    consumer: ClientSettings
+    admin: ClientSettings
+    recovery_poll_interval_ms: int
+    recovery_attempts: int
+    query_timeout_ms: int
+    create_timeout_ms: int
+    buffer_batch_size: int
+    skip_unparseable_ddl: bool
+    store_only_captured_tables: bool
+    store_only_captured_databases: bool
+    prefer_ddl: bool
+    ddl_filter: Patterns | None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonConverterConfig:
+    """Kafka Connect's JsonConverter."""
+
+    schemas_enable: bool
+    decimal_format: DecimalFormat
+    replace_null_with_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertersConfig:
+    """How keys and values are written."""
+
+    key: JsonConverterConfig
+    value: JsonConverterConfig
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryConfig:
+    """How records and positions are delivered.
+
+    Attributes:
+        exactly_once: records and position go in one Kafka transaction.
+        boundary_interval_ms: length of a transaction with boundary ``interval``.
+    """
+
+    exactly_once: bool
+    boundary: TransactionBoundary
+    boundary_interval_ms: int
+    offset_topic: str
+    offset_topic_settings: TopicSettings
+    offset_flush_interval_ms: int
+    offset_flush_timeout_ms: int
+    shutdown_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaConfig:
+    """Kafka, and the settings of each kind of client in librdkafka's words."""
+
+    bootstrap_servers: str
+    producer: ClientSettings
+    consumer: ClientSettings
+    admin: ClientSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A transform or predicate: its name, class and options as they were written."""
+
+    name: str
+    type: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardrailConfig:
+    """How many tables may be captured (0: any number), and what happens when it are more."""
+
+    max_tables: int
+    action: LimitAction
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Everything that was configured.
+
+    Attributes:
+        name: the connector's, for the key of its offsets.
+        properties: all properties after overrides and references, defaults not among them; may hold secrets, so
+            show ``masked_properties`` instead.
+        sanitizer: decides which of them are secrets.
+    """
+
+    name: str
+    flavor: Flavor
+    database: DatabaseConfig
+    capture: CaptureConfig
+    values: ValuesConfig
+    failure: FailureConfig
+    snapshot: SnapshotConfig
+    streaming: StreamingConfig
+    topics: TopicsConfig
+    heartbeat: HeartbeatConfig
+    history: HistoryConfig
+    converters: ConvertersConfig
+    delivery: DeliveryConfig
+    kafka: KafkaConfig
+    transforms: tuple[Plugin, ...]
+    predicates: tuple[Plugin, ...]
+    guardrail: GuardrailConfig
+    metric_tags: Mapping[str, str]
+    warnings: tuple[str, ...]
+    sanitizer: Sanitizer
+    properties: "Properties"
+
+    def masked_properties(self) -> dict[str, str]:
+        """All properties that were given, secrets as asterisks."""
+        return self.sanitizer.masked(self.properties)
+
+
+class Properties(dict[str, str]):
+    """Properties whose values are not shown when they are printed by accident."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Properties({', '.join(sorted(self))})"
+
+    __str__ = __repr__

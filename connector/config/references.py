@@ -1,0 +1,72 @@
+"""References such as ``${file:/etc/secrets.properties:password}`` in values, as Kafka's ConfigProviders resolve them.
+
+Pure: whoever calls brings the functions that read files and the environment.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}:]*)\}")
+"""Provider, path if there is one, key."""
+
+CLASSES = {
+    "org.apache.kafka.common.config.provider.FileConfigProvider": "file",
+    "org.apache.kafka.common.config.provider.EnvVarConfigProvider": "env",
+    "org.apache.kafka.common.config.provider.DirectoryConfigProvider": "dir",
+}
+"""Kafka's providers, by the names that rowtide has for them without any configuration."""
+
+
+class Provider(Protocol):
+    """Where the values of references are."""
+
+    def __call__(self, path: str, key: str) -> str:
+        """The value; raises ``LookupError`` with a message that says what is missing, never a secret."""
+        ...
+
+
+def provider_names(properties: Mapping[str, str]) -> dict[str, str]:
+    """The names that references may use: file, env, dir, and those that ``config.providers`` gives them."""
+    found = {name: name for name in CLASSES.values()}
+    for name in filter(None, (item.strip() for item in properties.get("config.providers", "").split(","))):
+        kind = CLASSES.get(properties.get(f"config.providers.{name}.class", ""))
+        if kind is not None:
+            found[name] = kind
+    return found
+
+
+def resolve(
+    properties: Mapping[str, str], providers: Mapping[str, Provider]
+) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Replace every reference by its value.
+
+    Args:
+        properties: values with references.
+        providers: by kind: ``file``, ``env``, ``dir``.
+
+    Returns:
+        The properties, and the problems as (property, message); a value with a problem keeps its reference.
+    """
+    names = provider_names(properties)
+    problems: list[tuple[str, str]] = []
+
+    def replacement(name: str) -> Callable[[re.Match[str]], str]:
+        def value(match: re.Match[str]) -> str:
+            kind = names.get(match[1])
+            if kind is None:
+                problems.append((name, f"{match[0]} names an unknown provider; known are {', '.join(names)}"))
+                return match[0]
+            try:
+                return providers[kind](match[2] or "", match[3])
+            except LookupError as error:
+                problems.append((name, f"{match[0]} cannot be resolved: {error.args[0]}"))
+                return match[0]
+
+        return value
+
+    resolved = {
+        name: value if name.startswith("config.providers") else REFERENCE.sub(replacement(name), value)
+        for name, value in properties.items()
+    }
+    return resolved, problems

@@ -1,0 +1,80 @@
+"""Values that must never be shown: passwords in a type of their own, and names that mean secrets."""
+
+import re
+from collections.abc import Mapping
+
+from rowtide.topics.java_regex import compile_java
+
+MASK = "********"
+
+DEFAULT_SANITIZE_PATTERN = (
+    r".*secret$|.*password$|.*sasl\.jaas\.config$|.*basic\.auth\.user\.info|.*registry\.auth\.client-secret"
+    r"|.*credentials\.json$|.*connectionstring$|.*connection\.string$"
+)
+"""Debezium's default of ``custom.sanitize.pattern``."""
+
+_ALWAYS = re.compile(
+    r".*(?:secret|passw(?:or)?d|passphrase|token|credentials|private\.key|ssl\.key\.pem|keystore\.key|with\.salt)(?:\..*)?"
+    r"|.*(?:sasl\.jaas\.config|sasl\.oauthbearer\.config|auth\.user\.info|salt\..*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Secret:
+    """A text that no log, error or page may show; ``reveal`` is the only way to it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself, for the one place that needs it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret('{MASK}')"
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __format__(self, format_spec: str) -> str:
+        return format(MASK, format_spec)
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> str:
+        msg = "a secret is not to be pickled"
+        raise TypeError(msg)
+
+
+class Sanitizer:
+    """Decides by a property's name whether its value is a secret.
+
+    ``custom.sanitize.pattern`` adds names to those that always mean secrets; it cannot take any away.
+    """
+
+    __slots__ = ("_custom",)
+
+    def __init__(self, pattern: str = DEFAULT_SANITIZE_PATTERN) -> None:
+        """Compile the pattern; raises ``InvalidPatternError`` if it is not valid."""
+        self._custom = compile_java(pattern, ignore_case=True)
+
+    def is_secret(self, name: str) -> bool:
+        """Whether the value of a property of that name must not be shown."""
+        return _ALWAYS.fullmatch(name) is not None or self._custom.fullmatch(name) is not None
+
+    def shown(self, name: str, value: str) -> str:
+        """The value, or asterisks in its place."""
+        return MASK if self.is_secret(name) else value
+
+    def masked(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """All properties, fit for a log."""
+        return {name: self.shown(name, value) for name, value in properties.items()}
