@@ -202,13 +202,9 @@ class Pipeline:
         elif is_end(word):
             self._end_transaction()
         elif not self._skipping:
-            out = self._statements.handle(
-                event, self.progress, self._source_micros_of_statement(), self._clock(), self.offset
-            )
-            self._out.extend(out)
-
-    def _source_micros_of_statement(self) -> int:
-        return self._micros() // 1000 * 1000
+            # Debezium gives the time of a statement in milliseconds, that of rows in microseconds.
+            moment = Moment(self.progress, self._micros() // 1000 * 1000, self._clock(), self.offset)
+            self._out.extend(self._statements.handle(event, moment))
 
     def _micros(self) -> int:
         if self.progress.micros is not None:

@@ -60,7 +60,10 @@ class SourceBlock:
     __slots__ = ("_before_time", "_between", "_table")
 
     def __init__(self, connector: str, name: str, database: str, table: str | None) -> None:
-        self._before_time = f'{{"version":{string_text(VERSION)},"connector":{string_text(connector)},"name":{string_text(name)},"ts_ms":'
+        self._before_time = (
+            f'{{"version":{string_text(VERSION)},"connector":{string_text(connector)},'
+            f'"name":{string_text(name)},"ts_ms":'
+        )
         self._between = f',"db":{string_text(database)},"sequence":null,"ts_us":'
         self._table = f',"table":{optional_text(table)},"server_id":'
 

@@ -185,7 +185,7 @@ def _decimal(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> Colu
 def decimal_type(precision: int | None, scale: int, mode: str) -> ColumnType:
     """The form of a DECIMAL(precision, scale) in a ``decimal.handling.mode``."""
     if mode == "double":
-        divisor = 10**scale
+        divisor: int = 10**scale
 
         def as_double(unscaled: int) -> float:
             return unscaled / divisor
