@@ -1,6 +1,6 @@
 """Options of mysqld and mariadbd: the defaults of the local stack, and what a user puts in their place."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 __all__ = ["MARIADB_DEFAULTS", "MYSQL_DEFAULTS", "Options", "arguments", "merged", "option_file"]
 
@@ -44,25 +44,26 @@ MARIADB_DEFAULTS: Options = {
 }
 
 
-def merged(*layers: Options) -> dict[str, str | int | bool]:
+def merged(*layers: Options) -> dict[str, str | int | bool | None]:
     """The layers' options over one another, the last one winning; names are given with ``_``."""
-    found: dict[str, str | int | bool | None] = {}
-    for layer in layers:
-        found.update((name.replace("-", "_"), value) for name, value in layer.items())
-    return {name: value for name, value in found.items() if value is not None}
+    return {name.replace("-", "_"): value for layer in layers for name, value in layer.items()}
 
 
 def option_file(options: Options) -> str:
     """The options as the text of a ``my.cnf``."""
-    return "[mysqld]\n" + "".join(f"{_assignment(name, value)}\n" for name, value in merged(options).items())
+    return "".join(f"{line}\n" for line in ("[mysqld]", *_assignments(options)))
 
 
 def arguments(options: Options) -> tuple[str, ...]:
     """The options as arguments of the program."""
-    return tuple(f"--{_assignment(name, value)}" for name, value in merged(options).items())
+    return tuple(f"--{assignment}" for assignment in _assignments(options))
 
 
-def _assignment(name: str, value: str | int | bool) -> str:
-    if value is True:
-        return name
-    return f"skip_{name}" if value is False else f"{name}={value}"
+def _assignments(options: Options) -> Iterator[str]:
+    for name, value in merged(options).items():
+        if value is True:
+            yield name
+        elif value is False:
+            yield f"skip_{name}"
+        elif value is not None:
+            yield f"{name}={value}"

@@ -41,7 +41,8 @@ class SqlServer(Server):
     def __init__(self, options: Options | None = None) -> None:
         """Make a server; ``options`` are mysqld's, over the stack's.
 
-        ``{"gtid_mode": "OFF", "log_bin": False}`` gives ``gtid_mode=OFF`` and ``skip_log_bin``; see `Options`.
+        ``{"gtid_mode": "OFF", "log_bin": False, "mysqlx": None}`` gives ``gtid_mode=OFF`` and ``skip_log_bin``, and
+        leaves ``mysqlx`` to the server; see `Options`.
         """
         super().__init__()
         self.options = merged(self.defaults, options or {})
@@ -141,7 +142,7 @@ class SqlServer(Server):
 
     def _template(self) -> Path:
         """An initialised data folder, from the cache; one for each set of options that are fixed by initialising."""
-        fixed: Options = {name: self.options[name] for name in self._fixed if name in self.options}
+        fixed: Options = {name: self.options[name] for name in self._fixed if self.options.get(name)}
         source = str(self._paths()["basedir"]) + json.dumps([fixed, _TEMPLATE], sort_keys=True)
         digest = hashlib.sha256(source.encode()).hexdigest()[:12]
         return cached(f"{self.name}-data-{digest}", lambda folder: self._initialise(folder / "data", fixed)) / "data"

@@ -1,0 +1,251 @@
+"""How a server lives: the waiting, the failing, the containers; with stand-ins for programs, Docker and the machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rowtide_stack import ProgramMissingError, StackError, StartFailedError, debian, host
+from rowtide_stack.containers import ContainerRunner
+from rowtide_stack.runner import ContainerPlan, LocalPlan
+from rowtide_stack.server import Server
+
+SERVE = """
+import socket, sys, time
+print("first line of the log", flush=True)
+time.sleep(0.2)
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    server.accept()[0].close()
+"""
+DEAF = "import time; print('I hear nothing', flush=True); time.sleep(600)"
+BROKEN = "print('\\n'.join(f'line {n}' for n in range(100))); raise SystemExit('no licence')"
+
+
+class Listener(Server):
+    """A server that is ready when something listens on its port."""
+
+    name = "listener"
+    patience = 30
+
+    def __init__(self, program: str) -> None:
+        super().__init__()
+        self.program = program
+
+    def _ready(self) -> bool:
+        import socket
+
+        socket.create_connection((self.host, self.port), 1).close()
+        return True
+
+    def _local(self) -> LocalPlan:
+        return LocalPlan(lambda folder: [sys.executable, "-c", self.program, str(self.port)])
+
+    def _container(self) -> ContainerPlan:
+        return ContainerPlan("listener:1.0.0", 80, ("serve",), {"A": "b"}, {Path("/tls"): "/tls"})
+
+
+@pytest.fixture(autouse=True)
+def local_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROWTIDE_STACK", "local")
+
+
+def test_a_server_is_ready_when_with_begins_and_gone_when_it_ends() -> None:
+    with Listener(SERVE) as server:
+        assert server._ready()
+        assert server.running
+        assert server.log() == "first line of the log\n"
+        assert repr(server) == f"<Listener 127.0.0.1:{server.port}>"
+        server.start()
+        server.stop()
+        server.restart()
+        server.kill()
+        assert not server.running
+        server.start()
+        assert server._ready()
+    assert (server.running, server.log()) == (False, "")
+
+
+def test_before_its_start_a_server_can_be_told_to_stop() -> None:
+    server = Listener(SERVE)
+    server.stop()
+    server.kill()
+    server.pause()
+    server.resume()
+    server.close()
+    assert not server.running
+
+
+def test_a_program_that_ends_at_once_shows_the_end_of_its_log() -> None:
+    with pytest.raises(StartFailedError) as caught, Listener(BROKEN):
+        pass
+    message = str(caught.value)
+    assert "Listener on 127.0.0.1:" in message
+    assert "ended while it started" in message
+    assert message.endswith("line 99\nno licence")
+    assert "line 10\n" not in message
+
+
+def test_a_program_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Listener, "patience", 0.5)
+    with (
+        pytest.raises(StartFailedError, match=r"(?s)within 0\.5 s \(ConnectionRefusedError.*I hear nothing"),
+        Listener(DEAF),
+    ):
+        pass
+
+
+def test_a_server_whose_plan_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Listener(SERVE)
+    monkeypatch.setattr(server, "_local", lambda: LocalPlan(lambda folder: host.run(["false"]).split()))
+    with pytest.raises(StackError, match="false ended with 1"):
+        server.start()
+    monkeypatch.undo()
+    monkeypatch.setenv("ROWTIDE_STACK", "local")
+    with server:
+        assert server.running
+
+
+class FakeEngine:
+    """The part of testcontainers' DockerContainer and of its wrapped container that is used."""
+
+    made: list[FakeEngine]
+
+    def __init__(self, image: str) -> None:
+        self.image = image
+        self.ports: dict[str, object] = {}
+        self.calls: list[str] = []
+        self.status = "created"
+        self.made.append(self)
+
+    def _chained(self, *values: object, **named: object) -> FakeEngine:
+        self.calls.append(f"{values}{named}")
+        return self
+
+    with_envs = with_name = with_command = with_volume_mapping = _chained
+
+    def get_wrapped_container(self) -> FakeEngine:
+        return self
+
+    def start(self) -> FakeEngine:
+        self.calls.append("start")
+        self.status = "running"
+        return self
+
+    def stop(self, **arguments: object) -> None:
+        self.calls.append(f"stop {arguments}")
+        self.status = "exited"
+
+    def kill(self) -> None:
+        self.calls.append("kill")
+        self.status = "exited"
+
+    def wait(self) -> None:
+        self.calls.append("wait")
+
+    def pause(self) -> None:
+        self.status = "paused"
+
+    def unpause(self) -> None:
+        self.status = "running"
+
+    def reload(self) -> None:
+        pass
+
+    def logs(self) -> bytes:
+        return b"log of the container"
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeEngine]]:
+    FakeEngine.made = []
+    monkeypatch.setattr("testcontainers.core.container.DockerContainer", FakeEngine)
+    monkeypatch.setenv("ROWTIDE_STACK", "docker")
+    return FakeEngine
+
+
+def test_a_container_is_defined_by_its_plan_and_bound_to_loopback(engine: type[FakeEngine]) -> None:
+    server = Listener("")
+    ContainerRunner("listener", server.port, server._container())
+    (made,) = engine.made
+    assert made.image == "listener:1.0.0"
+    assert made.ports == {"80/tcp": ("127.0.0.1", server.port)}
+    assert made.calls == [
+        "(){'A': 'b'}",
+        f"('rowtide-listener-{server.port}',){{}}",
+        "(['serve'],){}",
+        f"({Path('/tls')!r}, '/tls', 'ro'){{}}",
+    ]
+
+
+def test_a_container_is_stopped_and_started_again_and_removed_once(
+    engine: type[FakeEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Listener, "_ready", lambda self: True)
+    with Listener("") as server:
+        (made,) = engine.made
+        made.calls.clear()
+        server.start()
+        server.stop()
+        server.start()
+        server.pause()
+        assert server.running
+        server.resume()
+        server.kill()
+        assert not server.running
+        server.start()
+        assert server.log() == "log of the container"
+    assert made.calls == [
+        "stop {'timeout': 30}",
+        "start",
+        "kill",
+        "wait",
+        "start",
+        "stop {'force': True, 'delete_volume': True}",
+    ]
+
+
+def test_a_machine_without_java_and_without_rights_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_find_java", lambda: None)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(ProgramMissingError, match=r"apt-get install openjdk-17-jre-headless.*Docker engine"):
+        host.java()
+
+
+def test_root_gets_java_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    commands: list[Any] = []
+    found = iter([None, None, Path("/usr/bin/java")])
+    monkeypatch.setenv("ROWTIDE_CACHE", str(tmp_path))
+    monkeypatch.setattr(host, "_find_java", lambda: next(found))
+    monkeypatch.setattr(host, "run", lambda argv, **named: commands.append(argv[2:4]))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert host.java() == Path("/usr/bin/java")
+    assert commands == [["update"], ["install", "-y"]]
+
+
+@pytest.mark.parametrize(
+    ("told", "version"), [('openjdk version "17.0.15" 2025', 17), ('java version "1.8.0_402"', 8), ("", 0)]
+)
+def test_the_version_of_java(monkeypatch: pytest.MonkeyPatch, told: str, version: int) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "", told))
+    assert host._java_version(Path("java")) == version
+
+
+def test_debian_packages_are_looked_for_where_apt_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = "http://mirror.test/debian-security/\nhttp://mirror.test/debian/\n"
+    monkeypatch.setattr(debian, "run", lambda argv: listed)
+    assert debian._mirror() == "http://mirror.test/debian"
+
+
+def test_a_machine_without_debian_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(ProgramMissingError, match=r"mysql-server-core.*Docker engine"):
+        debian.unpack_packages(tmp_path, "sid", "mysql-server-core")
+    monkeypatch.setattr(debian, "run", lambda argv: "http://mirror.test/ubuntu/\n")
+    with pytest.raises(ProgramMissingError, match="no mirror of Debian"):
+        debian._mirror()
