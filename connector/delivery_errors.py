@@ -3,12 +3,14 @@
 ConnectorError
 └── DeliveryError                   ``restartable`` says whether starting again from the stored offset may help
     ├── RecordRejectedError         Kafka will never take this message: too large, topic missing, not authorised
+    ├── AccessDeniedError           Kafka does not know us, or does not let us
     ├── ProducerFencedError         another instance with the same transactional.id has taken over
     ├── ProducerFailedError         the Kafka client has given up
     ├── BrokerUnavailableError      Kafka did not answer in time
     ├── TransactionAbortedError     this transaction is lost, its messages are not: send them again
     ├── DeliveryInterruptedError    asked to stop before everything was acknowledged
     └── OffsetStoreError            the offsets topic or file cannot be read or written
+        └── OffsetStoreUnavailableError   not just now
 """
 
 from typing import ClassVar
@@ -28,6 +30,10 @@ class DeliveryError(ConnectorError):
 
 class RecordRejectedError(DeliveryError):
     """Kafka will never take this message as things are; the text names topic, key, size and the way out."""
+
+
+class AccessDeniedError(DeliveryError):
+    """Wrong credentials, or rights that are missing."""
 
 
 class ProducerFencedError(DeliveryError):
@@ -60,3 +66,9 @@ class DeliveryInterruptedError(DeliveryError):
 
 class OffsetStoreError(DeliveryError):
     """Source offsets cannot be read or written."""
+
+
+class OffsetStoreUnavailableError(OffsetStoreError):
+    """The store of source offsets did not answer in time; the same may succeed later."""
+
+    restartable = True

@@ -37,6 +37,15 @@ class Sink(Protocol):
         """
         ...
 
+    def poll(self) -> None:
+        """Let the client report what became of messages; to be called now and then while there is nothing to send.
+
+        Raises:
+            TransactionAbortedError: as ``send``.
+            DeliveryError: this sink cannot go on.
+        """
+        ...
+
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Wait until all that was sent is acknowledged and store the offset, in the same transaction if there is one.
 
@@ -101,6 +110,9 @@ class InMemorySink:
         self._pending += [(batch.topic, batch.partition, message) for batch in batches for message in batch.messages]
         if not self.transactional:
             self._publish()
+
+    def poll(self) -> None:
+        """Nothing is ever under way here."""
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Publish the open transaction and keep the offset."""

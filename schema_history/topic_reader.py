@@ -83,7 +83,7 @@ class TopicReader:
 
     def __init__(self, consumer: Mapping[str, Any], admin: Mapping[str, Any], timeout: float = 60.0) -> None:
         self._consumer = {"group.id": "rowtide", **consumer, **_CONSUMER}
-        self._admin = {**admin, "allow.auto.create.topics": False}
+        self._admin = {"log_level": 2, **admin, "allow.auto.create.topics": False}
         self._timeout = timeout
 
     def extents(self, topic: str) -> dict[int, Extent] | None:

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from rowtide.topics.errors import KafkaUnreachableError, TopicError
 from rowtide.topics.internal import wrong_history_config
 from rowtide.topics.settings import TopicCreation, TopicSettings
 
@@ -33,14 +34,6 @@ _DENIED = {
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
 _RETRY_S = 0.5
-
-
-class TopicError(Exception):
-    """A topic cannot be created, read or repaired; the message names it and says what to do."""
-
-
-class KafkaUnreachableError(TopicError):
-    """No broker answered in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +63,7 @@ class TopicAdmin:
 
     def __init__(self, client: Mapping[str, Any], timeout: float = 30.0) -> None:
         self._servers = str(client.get("bootstrap.servers", ""))
-        self._admin = AdminClient({**client, "allow.auto.create.topics": False})
+        self._admin = AdminClient({"log_level": 2, **client, "allow.auto.create.topics": False})
         self._timeout = timeout
 
     def partitions(self, topic: str) -> int | None:
@@ -192,6 +185,23 @@ class TopicAdmin:
             ) from failure
         log.warning("schema history topic %s had %s and would have lost records: set %s", topic, now, wanted)
         return wrong
+
+    def verify_offsets(self, topic: str) -> None:
+        """Make sure that an existing offsets topic keeps the last offset of every connector, as Kafka Connect does.
+
+        Raises:
+            TopicError: its ``cleanup.policy`` is not ``compact`` alone, so stored offsets would be lost in time.
+        """
+        found = self.describe(topic)
+        if found is None:
+            raise TopicError(f"offsets topic {topic!r} does not exist")
+        policy = found.config.get("cleanup.policy", "compact")
+        if policy != "compact":
+            raise TopicError(
+                f"offsets topic {topic!r} has cleanup.policy={policy} and would lose source offsets in time; it must "
+                f"be compact: kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} "
+                "--add-config cleanup.policy=compact, or name another topic in offset.storage.topic"
+            )
 
     def _list(self, topic: str) -> Mapping[str, Any]:
         try:

@@ -1,0 +1,123 @@
+"""Source offsets in Kafka Connect's offsets topic: Debezium finds what is stored here, and the other way round.
+
+An edge: Kafka. A record's key is ``["<connector name>",{"server":"<topic.prefix>"}]``, its value the offset as JSON, a
+tombstone means "deleted". The topic is compacted and shared by all connectors of a cluster; a key always lands in the
+partition that Java's producer chooses for it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from rowtide.connector.delivery_errors import OffsetStoreError, OffsetStoreUnavailableError
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.offset_store import is_offset_key, offset_key
+from rowtide.connector.producer_settings import idempotent_settings
+from rowtide.schema_history.topic_reader import StoredRecord, TopicReader, TopicReadError
+
+
+class KafkaOffsetStore:
+    """The offset of one connector in an offsets topic, which must exist (``topics.admin`` creates it).
+
+    Args:
+        topic: ``offset.storage.topic``.
+        name: the connector's name.
+        prefix: ``topic.prefix``.
+        producer: librdkafka settings for writing, the connection's included.
+        consumer: librdkafka settings for reading, the connection's included.
+        admin: librdkafka settings for looking up the topic, the connection's included.
+        timeout: seconds that reading may take without progress.
+        save_timeout: seconds that writing may take (``offset.flush.timeout.ms``).
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        name: str,
+        prefix: str,
+        *,
+        producer: Mapping[str, Any],
+        consumer: Mapping[str, Any],
+        admin: Mapping[str, Any],
+        timeout: float = 60.0,
+        save_timeout: float = 5.0,
+    ) -> None:
+        self._topic = topic
+        self._name = name
+        self._prefix = prefix
+        self._key = offset_key(name, prefix)
+        self._settings = {
+            **idempotent_settings({k: v for k, v in producer.items() if not k.startswith("transaction")}),
+            "linger.ms": 0,
+            "message.timeout.ms": int(save_timeout * 1000),
+        }
+        self._reader = TopicReader(consumer, admin, timeout)
+        self._save_timeout = save_timeout
+        self._producer: Producer | None = None
+
+    def record(self, offset: SourceOffset | None) -> tuple[str, bytes, bytes | None]:
+        """Topic, key and value of the record that stores this offset (``None``: deletes it)."""
+        return self._topic, self._key, None if offset is None else offset.to_json().encode()
+
+    def load(self) -> SourceOffset | None:
+        """The last committed offset under our key, in any spelling of it; waits for open transactions to end.
+
+        Raises:
+            OffsetStoreError: the topic cannot be read to its end, or what is stored is no offset.
+        """
+        last: dict[int, StoredRecord] = {}
+        try:
+            for record in self._records():
+                if record.key == self._key or is_offset_key(record.key, self._name, self._prefix):
+                    last[record.partition] = record
+        except TopicReadError as failure:
+            raise OffsetStoreError(f"the source offset cannot be read: {failure}") from failure
+        if not last:
+            return None
+        # one key has one partition, but another spelling of it may have another one: then the time decides
+        newest = max(last.values(), key=lambda record: (record.timestamp, record.key == self._key))
+        if newest.value is None:
+            return None
+        try:
+            return SourceOffset.from_json(newest.value)
+        except ValueError as failure:
+            raise OffsetStoreError(
+                f"topic {self._topic!r} partition {newest.partition} offset {newest.offset} holds no source offset: "
+                f"{failure}"
+            ) from failure
+
+    def _records(self) -> Iterator[StoredRecord]:
+        extents = self._reader.extents(self._topic)
+        return iter(()) if extents is None else self._reader.read(self._topic, extents)
+
+    def save(self, offset: SourceOffset | None) -> None:
+        """Write the record and wait for its acknowledgement; ``None`` writes a tombstone.
+
+        Raises:
+            OffsetStoreError: it is not acknowledged in time.
+        """
+        errors: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: object) -> None:
+            if error is not None:
+                errors.append(error)
+
+        topic, key, value = self.record(offset)
+        try:
+            if self._producer is None:
+                self._producer = Producer(self._settings)
+            self._producer.produce(topic, value, key, on_delivery=delivered)
+            left = self._producer.flush(self._save_timeout + 5)
+        except KafkaException as failure:
+            raise self._unsaved(failure.args[0].str()) from failure
+        if left or any(error.code() == KafkaError._MSG_TIMED_OUT for error in errors):  # noqa: SLF001 - librdkafka's
+            raise self._unsaved(f"no acknowledgement within {self._save_timeout:.0f} s", OffsetStoreUnavailableError)
+        if errors:
+            raise self._unsaved(errors[0].str())
+
+    def _unsaved(self, reason: str, kind: type[OffsetStoreError] = OffsetStoreError) -> OffsetStoreError:
+        return kind(
+            f"cannot write the source offset to topic {self._topic!r}: {reason}. The one stored before stays valid: "
+            "after a restart the changes since then are sent again"
+        )

@@ -1,0 +1,13 @@
+"""What can go wrong with topics.
+
+TopicError                      a topic cannot be created, read or repaired; the message names it and the way out
+└── KafkaUnreachableError       no broker answered in time: the same may succeed later
+"""
+
+
+class TopicError(Exception):
+    """A topic cannot be created, read or repaired; the message names it and says what to do."""
+
+
+class KafkaUnreachableError(TopicError):
+    """No broker answered in time."""
