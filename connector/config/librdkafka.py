@@ -41,10 +41,7 @@ SETTINGS = {
     "compression.type": ("P", "none, gzip, snappy, lz4, zstd"),
     "connections.max.idle.ms": ("*", "0 .. 2147483647"),
     "coordinator.query.interval.ms": ("C", "1 .. 3600000"),
-    "debug": (
-        "*",
-        "generic, broker, topic, metadata, feature, queue, msg, protocol, cgrp, security, fetch, interceptor, plugin, consumer, admin, eos, mock, assignor, conf, telemetry, all",
-    ),
+    "debug": ("*", ""),
     "delivery.report.only.error": ("P", "true, false"),
     "delivery.timeout.ms": ("P", "0 .. 2147483647"),
     "enable.auto.commit": ("C", "true, false"),

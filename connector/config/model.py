@@ -259,10 +259,12 @@ class DeliveryConfig:
 
     Attributes:
         exactly_once: records and position go in one Kafka transaction.
+        group_id: part of the transactional id (``producer_settings.transactional_id``).
         boundary_interval_ms: length of a transaction with boundary ``interval``.
     """
 
     exactly_once: bool
+    group_id: str
     boundary: TransactionBoundary
     boundary_interval_ms: int
     offset_topic: str

@@ -59,6 +59,10 @@ class Reader:
         """Whether the property is there with a text that is not empty."""
         return bool(self.properties.get(property_.name, "").strip())
 
+    def below(self, prefix: str) -> dict[str, str]:
+        """The properties whose names begin with a prefix, without it."""
+        return {name.removeprefix(prefix): text for name, text in self.properties.items() if name.startswith(prefix)}
+
     def problem(self, name: str, message: str) -> None:
         """Remember something that must be put right."""
         self.problems.append(Problem(name, message))

@@ -25,7 +25,13 @@ BOOTSTRAP_SERVERS = Property(
     "Kafka brokers to begin with, as `host:port,…`.",
     required=True,
 )
-GROUP_ID = Property("group.id", optional(text()), None, "Group of the worker.", Status.WITHOUT_EFFECT, _WORKER)
+GROUP_ID = Property(
+    "group.id",
+    text(r".+", "must not be empty"),
+    "connect-cluster",
+    "Name of the group of Kafka Connect workers. With exactly-once it is part of the transactional id "
+    "`<group.id>-<name>-0`, so that whoever takes a connector over fences the one before.",
+)
 OFFSET_TOPIC = Property(
     "offset.storage.topic",
     text(_TOPIC, "is not a valid name of a topic"),
