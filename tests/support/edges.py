@@ -1,0 +1,65 @@
+"""The edges: the modules of rowtide that touch the world outside, and what each of them touches.
+
+The heart of rowtide does no input or output: bytes and rows go in, records come out. A module that talks to a server,
+starts threads, reads a clock or a file is an edge. Edges are few and short, and each is named in `EDGES`: a new one is
+a decision, and is made here. `test_architecture.py` compares this list with the code.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from source_tree import Module
+
+__all__ = ["EDGES", "WORLD", "allowed", "touched"]
+
+WORLD = {
+    "clock": {"time", "sched"},
+    "files": {"os", "pathlib", "shutil", "tempfile", "glob"},
+    "kafka": {"aiokafka", "confluent_kafka"},
+    "mysql": {"pymysql", "pymysqlreplication"},
+    "network": {"aiohttp", "http", "socket", "socketserver", "ssl", "urllib"},
+    "processes": {"multiprocessing", "signal", "subprocess"},
+    "spark": {"delta", "py4j", "pyspark"},
+    "threads": {"asyncio", "concurrent", "queue", "selectors", "threading"},
+    "worker": {"faust", "mode"},
+    "zookeeper": {"kazoo"},
+}
+"""What is outside, and the modules that lead there."""
+
+EDGES = {
+    "rowtide.connector.config.files": "files",
+    "rowtide.connector.config.load": "files",
+    "rowtide.connector.delivery": "clock threads",
+    "rowtide.connector.event_store": "clock threads",
+    "rowtide.connector.kafka_errors": "kafka",
+    "rowtide.connector.kafka_offset_store": "kafka",
+    "rowtide.connector.kafka_sink": "clock kafka",
+    "rowtide.connector.offset_store": "files",
+    "rowtide.connector.record_producer": "clock kafka threads",
+    "rowtide.connector.assembly": "clock",
+    "rowtide.connector.database": "mysql",
+    "rowtide.connector.protocol.binlog_file": "files",
+    "rowtide.connector.replay": "clock files",
+    "rowtide.connector.tls": "files network",
+    "rowtide.schema_history.file": "files",
+    "rowtide.schema_history.kafka": "kafka",
+    "rowtide.schema_history.topic_reader": "clock kafka",
+    "rowtide.spark_consumers.job": "clock spark threads",
+    "rowtide.spark_consumers.*": "spark",
+    "rowtide.topics.admin": "clock kafka threads",
+}
+"""The edges, and what each may touch. A name with a star stands for the modules that are not named themselves."""
+
+
+def touched(module: Module) -> set[str]:
+    """The parts of the world that a module touches."""
+    roots = {name.split(".")[0] for name in module.imports(for_types=False)}
+    return {part for part, leads in WORLD.items() if roots & leads}
+
+
+def allowed(name: str) -> set[str]:
+    """What `EDGES` lets a module touch."""
+    if name in EDGES:
+        return set(EDGES[name].split())
+    return {part for pattern, parts in EDGES.items() if fnmatchcase(name, pattern) for part in parts.split()}

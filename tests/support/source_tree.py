@@ -1,0 +1,94 @@
+"""The modules of rowtide as the checkout has them, for tests about the code itself."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["PARTS", "ROOT", "Module", "modules", "packages", "project"]
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("connector", "envelope", "schema_history", "spark_consumers", "topics")
+"""The folders that are rowtide's sub-packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One source file."""
+
+    name: str
+    path: Path
+
+    @property
+    def part(self) -> str:
+        """The folder that it belongs to; empty for the root package's own modules."""
+        part = self.name.split(".")[1] if "." in self.name else ""
+        return part if part in PARTS else ""
+
+    @property
+    def is_package(self) -> bool:
+        """Whether it is a package's ``__init__``."""
+        return self.path.name == "__init__.py"
+
+    def tree(self) -> ast.Module:
+        """The parsed source."""
+        return ast.parse(self.path.read_text(), str(self.path))
+
+    def imports(self, *, for_types: bool = True) -> set[str]:
+        """The full names of modules that it imports anywhere; with those under ``if TYPE_CHECKING`` if ``for_types``.
+
+        ``from a import b`` counts as ``a.b``, as ``b`` may be a module.
+        """
+        found: set[str] = set()
+        for node in _walk(self.tree(), for_types=for_types):
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                origin = self._origin(node)
+                found.update(f"{origin}.{alias.name}" for alias in node.names)
+        return found
+
+    def _origin(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = self.name.split(".")
+        base = parts[: len(parts) - node.level + (1 if self.is_package else 0)]
+        return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _walk(node: ast.AST, *, for_types: bool) -> Iterator[ast.AST]:
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not for_types and isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            continue
+        yield from _walk(child, for_types=for_types)
+
+
+def modules() -> list[Module]:
+    """Every module of rowtide, in the order of their names."""
+    found = [_module(path, path.relative_to(ROOT)) for path in (ROOT / "rowtide").glob("*.py")]
+    for part in PARTS:
+        # Not through the links in rowtide/, which a download as an archive may lack
+        found += [_module(path, "rowtide" / path.relative_to(ROOT)) for path in (ROOT / part).rglob("*.py")]
+    return sorted(found, key=lambda module: module.name)
+
+
+def _module(path: Path, place: Path) -> Module:
+    parts = list(place.with_suffix("").parts)
+    if parts[-1] == "__init__":
+        parts.pop()
+    return Module(".".join(parts), path)
+
+
+def packages() -> list[Module]:
+    """Every package of rowtide, in the order of their names."""
+    return [module for module in modules() if module.is_package]
+
+
+def project() -> dict[str, Any]:
+    """What pyproject.toml says."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -1,0 +1,108 @@
+"""The shape of the code: which way imports go, which modules touch the world outside, how long files are.
+
+The list of the modules that touch the world is in `tests/support/edges.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from edges import EDGES, WORLD, allowed, touched
+from source_tree import PARTS, ROOT, modules, packages
+
+BELOW: dict[str, set[str]] = {
+    "schema_history": set(),
+    "topics": {"schema_history"},
+    "envelope": {"schema_history", "topics"},
+    "connector": {"schema_history", "topics", "envelope"},
+    "spark_consumers": {"schema_history", "topics", "envelope"},
+}
+"""The folders that each folder may import, itself apart."""
+
+LONGEST = 400
+"""Lines of a file, if it is no table (`TABLES`)."""
+TABLES: dict[str, str] = {}
+"""Longer files, with the reason."""
+
+
+def offenders(wrong: Mapping[str, set[str]]) -> dict[str, list[str]]:
+    """The modules that break a rule, with what breaks it."""
+    return {name: sorted(parts) for name, parts in wrong.items() if parts}
+
+
+def test_imports_go_one_way() -> None:
+    wrong = {}
+    for module in modules():
+        if module.part:  # the root package's own modules, the command line among them, stand above all folders
+            imported = {name.split(".")[1] for name in module.imports() if name.startswith("rowtide.")} & set(PARTS)
+            wrong[module.name] = imported - BELOW[module.part] - {module.part}
+    assert offenders(wrong) == {}
+
+
+def test_only_edges_touch_the_world_and_each_only_its_part() -> None:
+    # Either move what touches the world to an edge, or name the new edge in tests/support/edges.py.
+    assert offenders({module.name: touched(module) - allowed(module.name) for module in modules()}) == {}
+
+
+def test_every_edge_that_is_named_is_one() -> None:
+    found = {module.name: touched(module) for module in modules()}
+    named = {name: set(parts.split()) for name, parts in EDGES.items() if "*" not in name}
+    assert {name: found.get(name, set()) for name in named} == named
+
+
+def test_what_a_spark_executor_needs_is_pythons_own() -> None:
+    wrong = {}
+    for module in modules():
+        if module.part in ("envelope", "schema_history", "topics"):
+            roots = {name.split(".")[0] for name in module.imports(for_types=False)} - {"rowtide"}
+            edge = set().union(*(WORLD[part] for part in allowed(module.name)))
+            wrong[module.name] = roots - edge - sys.stdlib_module_names
+    assert offenders(wrong) == {}
+
+
+def test_imports_name_the_package_in_full() -> None:
+    # "import envelope" finds the folder when Python runs in the checkout, and gives a second copy of every class.
+    bare = {module.name: {name for name in module.imports() if name.split(".")[0] in PARTS} for module in modules()}
+    assert offenders(bare) == {}
+
+
+def test_what_a_package_offers_is_listed_and_there() -> None:
+    # (ruff keeps the lists sorted: RUF022.)
+    wrong = {}
+    for package in packages():
+        loaded = importlib.import_module(package.name)
+        listed = list(getattr(loaded, "__all__", ()))
+        wrong[package.name] = {name for name in listed if not hasattr(loaded, name) or listed.count(name) > 1}
+        ours = [
+            value for value in vars(loaded).values() if str(getattr(value, "__module__", "")).startswith("rowtide.")
+        ]
+        if ours and not listed:
+            wrong[package.name].add("__all__ is missing")
+    assert offenders(wrong) == {}
+
+
+def test_a_file_can_be_read_in_one_go() -> None:
+    lengths = {m.path.relative_to(ROOT).as_posix(): len(m.path.read_text().splitlines()) for m in modules()}
+    assert {place: length for place, length in lengths.items() if length > LONGEST and place not in TABLES} == {}
+    assert {place for place, length in lengths.items() if length > LONGEST} == set(TABLES), "not all are long"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_type_checkers_find_each_folder_under_the_root_package(part: str) -> None:
+    link = ROOT / "rowtide" / part
+    assert link.is_symlink()
+    assert link.readlink() == Path("..", part), "a relative link works in every checkout"
+
+
+def test_the_docker_folder_does_not_hide_the_docker_library() -> None:
+    # The folder is on sys.path's way: with an __init__.py it would be found instead of the library.
+    assert not (ROOT / "docker/__init__.py").exists()
+    spec = importlib.util.find_spec("docker")
+    assert spec is not None
+    assert spec.origin is not None
+    assert not Path(spec.origin).is_relative_to(ROOT / "docker")

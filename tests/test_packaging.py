@@ -1,0 +1,100 @@
+"""The wheel: complete, importable without anything else where that is promised, and usable as a zip by Spark."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from edges import WORLD, touched
+from source_tree import PARTS, ROOT, Module, modules, packages, project
+
+THIRD_PARTY = {part for part, leads in WORLD.items() if not leads <= sys.stdlib_module_names}
+
+
+def alone() -> list[str]:
+    """The modules that must work where nothing but Python is installed."""
+
+    def needs_nothing(module: Module) -> bool:
+        return not touched(module) & THIRD_PARTY
+
+    executor = {"envelope", "schema_history", "topics"}
+    return ["rowtide", *(module.name for module in modules() if module.part in executor and needs_nothing(module))]
+
+
+def imported(python: Path | str, names: Iterable[str], *options: str, path: Path | None = None) -> str:
+    """Import modules in a process of their own; give the folder or archive that ``rowtide`` came from."""
+    place = f"sys.path.insert(0, {str(path)!r})" if path else "pass"
+    code = f"import sys, importlib; {place}\nfor name in {list(names)!r}: importlib.import_module(name)\n"
+    code += "print(sys.modules['rowtide'].__file__)"
+    done = subprocess.run(
+        [python, "-I", *options, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy of the sources as ``pip install`` builds it."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("rowtide", *PARTS, "tests", "docker"):
+        shutil.copytree(
+            ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "golden")
+        )
+    target = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "-q", "wheel", "--no-deps", "--wheel-dir", str(target), str(source)]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = target.glob("rowtide-*.whl")
+    return built
+
+
+def test_the_list_of_packages_is_the_tree() -> None:
+    assert sorted(project()["tool"]["setuptools"]["packages"]) == [package.name for package in packages()]
+
+
+def test_each_package_is_taken_from_its_folder() -> None:
+    folders = {package.name: package.path.parent.relative_to(ROOT).as_posix() for package in packages()}
+    assert project()["tool"]["setuptools"]["package-dir"] == folders
+
+
+def test_the_wheel_has_every_module_and_nothing_else(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    expected = {module.name.replace(".", "/") + ("/__init__" * module.is_package) + ".py" for module in modules()}
+    assert {name for name in names if name.endswith(".py")} == expected
+    assert {f"rowtide/{part}/py.typed" for part in PARTS} | {"rowtide/py.typed"} <= names
+    rest = {name.split("/")[0] for name in names} - {"rowtide"}
+    assert len(rest) == 1
+    assert rest.pop().endswith(".dist-info")
+
+
+def test_the_wheel_carries_its_licence_and_its_command(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    texts = {name.split("/", 1)[1]: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
+    assert "Apache License" in texts["licenses/LICENSE"]
+    assert "rowtide = rowtide.cli:main" in texts["entry_points.txt"]
+    assert "License-Expression: Apache-2.0" in texts["METADATA"]
+
+
+def test_an_empty_environment_can_import_what_needs_no_extras(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", symlinks=True)
+    python = tmp_path / "venv/bin/python"
+    pip = [sys.executable, "-m", "pip", "-q", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(pip, check=True)
+    origin = imported(python, [*alone(), *(f"rowtide.{part}" for part in ("connector", "spark_consumers"))])
+    assert Path(origin).is_relative_to(tmp_path)
+
+
+def test_spark_executors_can_import_the_wheel_as_a_zip(wheel: Path, tmp_path: Path) -> None:
+    # spark-submit --py-files takes .zip and not .whl; -S leaves out everything that is installed.
+    archive = shutil.copy(wheel, tmp_path / "rowtide.zip")
+    origin = imported(sys.executable, alone(), "-S", path=Path(archive))
+    assert Path(origin).is_relative_to(archive)
