@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 from rowtide.connector.batch import Headers, Message
 from rowtide.connector.rows import Column, TextRows, text_rows
+from rowtide.envelope.headers import header_text
+from rowtide.envelope.json_reader import parse_value
 from rowtide.envelope.json_text import schema_text, value_text
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.settings import JsonSettings
@@ -55,8 +57,8 @@ class TableCodec:
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
         self._decoders: dict[bytes, TextRows] = {}
-        self._key_open, self._key_close = _wrapping(records.key, key_settings)
-        self._value_open, self._value_close = _wrapping(records.envelope, value_settings)
+        self._key_open, self._key_close = wrapping(records.key, key_settings)
+        self._value_open, self._value_close = wrapping(records.envelope, value_settings)
         self._keyed = records.key is not None
 
     @property
@@ -141,12 +143,18 @@ class TableCodec:
         """A change of the key: the old key's record is deleted, the new key's created, and each names the other."""
         one = _at(context, place)
         old_key, new_key = self._key(old[0]), self._key(new[0])
-        to_new = [("__debezium.newkey", new[0].encode()), *context.headers]
-        to_old = [("__debezium.oldkey", old[0].encode()), *context.headers]
+        to_new = [("__debezium.newkey", self._key_header(new[0])), *context.headers]
+        to_old = [("__debezium.oldkey", self._key_header(old[0])), *context.headers]
         yield old_key, self._values("d", None, [old], row, one)[0], to_new
         if self._tombstones:
             yield old_key, None, to_new
         yield new_key, self._values("c", [new], None, row, one)[0], to_old
+
+    def _key_header(self, key: str) -> bytes:
+        """A key as Connect's SimpleHeaderConverter writes it, which is not quite JSON."""
+        schema = self.records.key
+        assert schema is not None
+        return (header_text(schema, parse_value(schema, key)) or "").encode()
 
     def _key(self, key: str) -> bytes | None:
         return self._key_open + key.encode() + self._key_close if self._keyed else None
@@ -202,7 +210,7 @@ def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, s
     return ["null"] * len(others or ())
 
 
-def _wrapping(schema: Schema | None, settings: JsonSettings) -> tuple[bytes, bytes]:
+def wrapping(schema: Schema | None, settings: JsonSettings) -> tuple[bytes, bytes]:
     """What stands before and behind a payload (``JsonConverter`` with ``schemas.enable``)."""
     if schema is None or not settings.schemas_enable:
         return b"", b""
@@ -211,5 +219,5 @@ def _wrapping(schema: Schema | None, settings: JsonSettings) -> tuple[bytes, byt
 
 def json_message(schema: Schema, value: object, settings: JsonSettings) -> bytes:
     """A whole key or value that is not worth compiling for."""
-    opening, closing = _wrapping(schema, settings)
+    opening, closing = wrapping(schema, settings)
     return opening + value_text(schema, value, settings.form).encode() + closing

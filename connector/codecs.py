@@ -84,13 +84,12 @@ class Codecs:
     def _column(self, mapped: MappedColumn, column: model.Column, record: RecordColumn) -> Column:
         settings = self._settings
         form = settings.values.form
-        fallback = Fallback(record.null_text(form), conversion_failure(settings, record))
-        absent = _absent_value(column, record, settings)
+        absent = absent_value(column, record, settings)
         return Column(
             wire(mapped.type, mapped.metadata),
             meaning(column, record, mapped.unsigned, mapped.collation),
             mapped.nullable,
-            Output(record.field, record.type, fallback, record.null, record.schema, form, in_value=record.in_value),
+            column_output(record, settings),
             absent_text=record.text(absent, form),
             absent_value=absent,
         )
@@ -110,7 +109,22 @@ def meaning(column: model.Column, record: RecordColumn, unsigned: bool | None, c
         decode=decode,
         labels=column.labels,
         pad=column.length or 0 if column.data_type == "binary" else 16 if column.data_type == "inet6" else 0,
-        json_text=json_binary.stream_text if kind == "json" else None,
+        json_text=json_binary.json_text if kind == "json" else None,
+    )
+
+
+def column_output(record: RecordColumn, settings: PipelineSettings) -> Output:
+    """The column's place in the record, as the row compilers need it."""
+    form = settings.values.form
+    return Output(
+        record.field,
+        record.type,
+        Fallback(record.null_text(form), conversion_failure(settings, record)),
+        record.null,
+        record.schema,
+        form,
+        in_value=record.in_value,
+        change=record.change,
     )
 
 
@@ -130,7 +144,7 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn) -> Any:
     return failed
 
 
-def _absent_value(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> Any:
+def absent_value(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> Any:
     """What stands for a column that a row image left out: the placeholder for BLOB and TEXT, else null."""
     if column.data_type not in _PLACEHOLDER_TYPES:
         return None

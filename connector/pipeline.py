@@ -78,6 +78,18 @@ class Pipeline:
             events.Incident: self._incident,
         }
 
+    def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
+        """Say that the next event is of that binlog file: for files that are read one after the other.
+
+        Args:
+            name: of the file.
+            decoder: one that has seen the file's FORMAT_DESCRIPTION, if the events begin behind it.
+        """
+        if decoder is not None:
+            self.decoder = decoder
+        self.decoder.file = name
+        self.progress.file = name
+
     def receive(self, packet: bytes) -> list[Output]:
         """Take one event; give what it makes.
 

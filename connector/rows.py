@@ -14,7 +14,7 @@ from typing import Any
 from rowtide.connector.wire import Meaning, Wire, fixed_source, struct_code, variable_source
 from rowtide.envelope.json_text import JsonForm, string_text, value_text
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.types import ColumnType, Fallback
+from rowtide.envelope.types import Bind, ColumnType, Fallback
 
 TextRows = Callable[[bytes, int, int], list[tuple[str, str]]]
 """Event bytes, start and end of the images to (JSON of the key, JSON of the row) for each image."""
@@ -78,9 +78,9 @@ def text_rows(columns: Sequence[Column], key: Sequence[int], present: Sequence[b
         present: for each column whether the images hold it (the columns-present bitmap).
     """
     source = _Source(columns, present, values=False)
-    row = _template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
+    row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
     key_fields = [(c.output.field, f"t{i}") for i in key if (c := columns[i]).output]
-    result = f"({_template(key_fields)}, {row})"
+    result = f"({template(key_fields)}, {row})"
     return source.function(result)
 
 
@@ -91,8 +91,8 @@ def value_rows(columns: Sequence[Column], present: Sequence[bool]) -> ValueRows:
     return source.function(f"({names})")
 
 
-def _template(fields: Sequence[tuple[str, str]]) -> str:
-    """An f-string that is a JSON object of the given variables."""
+def template(fields: Sequence[tuple[str, str]]) -> str:
+    """Source of an f-string that is a JSON object: pairs of a field and the variable that holds its JSON text."""
     inner = ",".join(f"{_literal(string_text(name))}:{{{variable}}}" for name, variable in fields)
     return f"f'{{{{{inner}}}}}'"
 
@@ -217,12 +217,17 @@ class _Source:
         assert output is not None
         if self._values:
             expression = f"{self._bind(_converter(output))}({v})"
-        elif output.change is not None or (output.schema.is_decimal and output.form.decimal_format == "NUMERIC"):
-            expression = f"{self._bind(_changed_text(output))}({v})"
         else:
-            expression = output.type.expression(v, self._bind, output.fallback)
+            expression = text_expression(output, v, self._bind)
         if expression != v:
             self._add(f"{indent}{v} = {expression}")
+
+
+def text_expression(output: Output, v: str, bind: Bind) -> str:
+    """Source of the JSON text of the canonical value in the variable ``v``."""
+    if output.change is not None or (output.schema.is_decimal and output.form.decimal_format == "NUMERIC"):
+        return f"{bind(_changed_text(output))}({v})"
+    return output.type.expression(v, bind, output.fallback)
 
 
 def _converter(output: Output) -> Callable[[Any], Any]:
@@ -235,7 +240,7 @@ def _converter(output: Output) -> Callable[[Any], Any]:
             output.fallback.failed(value, error)
             result = None
         if result is None:
-            return output.fallback_value
+            result = output.fallback_value
         return change(result) if change else result
 
     return converted

@@ -10,6 +10,7 @@ from typing import Any
 
 from rowtide.envelope.defaults import default_value
 from rowtide.envelope.json_text import JsonForm, value_text
+from rowtide.envelope.masking import column_change
 from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Field, Schema, struct
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.source import source_schema
@@ -59,6 +60,7 @@ class RecordColumn:
         schema: its full schema: optional or not, with default and documentation.
         null: the Connect value that stands for null, or for a value that has no form.
         in_value: false if only the key has it.
+        change: masking, hashing or truncating of Connect values, null included; ``None`` for none.
     """
 
     index: int
@@ -68,10 +70,11 @@ class RecordColumn:
     schema: Schema
     null: Any
     in_value: bool
+    change: Callable[[Any], Any] | None
 
     def null_text(self, form: JsonForm) -> str:
         """JSON of what stands for null."""
-        return self.text(self.null, form)
+        return self.text(self.change(self.null) if self.change else self.null, form)
 
     def text(self, value: Any, form: JsonForm) -> str:
         """JSON of a Connect value of this column, null included."""
@@ -185,8 +188,15 @@ def _record_column(
         unknown(table, column)
         return None
     schema = _column_schema(table, form, form_type, rules)
+    change = None
+    rule = rules.changes.rule_for(database, name, column.name)
+    if rule is not None:
+        changed = column_change(rule, form)
+        change = changed.convert
+        schema = replace(schema, parameters=schema.parameters + changed.parameters)
     null = None if form.optional else form_type.epoch
-    return RecordColumn(index, column, rules.values.adjust_field_name(column.name), form_type, schema, null, in_value)
+    field_name = rules.values.adjust_field_name(column.name)
+    return RecordColumn(index, column, field_name, form_type, schema, null, in_value, change)
 
 
 def _column_schema(table: Table, form: ColumnForm, form_type: ColumnType, rules: RecordRules) -> Schema:

@@ -1,0 +1,157 @@
+"""Recorded cases: what the real Debezium wrote, and how two answers are compared (rules: ``tests/golden/README.md``)."""
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rowtide.connector.batch import Batch, Output
+from rowtide.connector.offset import SourceOffset
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+SERVERS = {
+    "mysql": "io.debezium.connector.mysql.MySqlConnector",
+    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
+}
+
+_PROCESSED = re.compile(r'("op":"[crudtm]",)"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+(\}+)$')
+_SCHEMA_CHANGE = re.compile(r'"ts_ms":\d+,("databaseName":)')
+_RUN = "__debezium.context.runId"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A message as it stands in a topic."""
+
+    topic: str
+    key: str | None
+    value: str | None
+    headers: tuple[tuple[str, str | None], ...]
+
+    @property
+    def streamed(self) -> bool:
+        """Whether it came from the binlog; a tombstone does."""
+        return self.value is None or '"snapshot":"' not in self.value or '"snapshot":"false"' in self.value
+
+
+def normalised(message: Written) -> Written:
+    """Without the fields that may differ: processing times and the run's id."""
+    value = message.value
+    if value is not None:
+        value = _PROCESSED.sub(r'\1"ts_ms":0,"ts_us":0,"ts_ns":0\2', value)
+        value = _SCHEMA_CHANGE.sub(r'"ts_ms":0,\1', value)
+    headers = tuple((name, "" if name == _RUN else text) for name, text in message.headers)
+    return Written(message.topic, message.key, value, headers)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recorded case."""
+
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return GOLDEN / self.name
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """``case.json``."""
+        return json.loads((self.folder / "case.json").read_text())  # type: ignore[no-any-return]
+
+    @cached_property
+    def server(self) -> dict[str, Any]:
+        """``server.json``."""
+        return json.loads((self.folder / "golden" / "server.json").read_text())  # type: ignore[no-any-return]
+
+    @property
+    def binlog(self) -> Path:
+        """The folder of the binlog files."""
+        return self.folder / "golden" / "binlog"
+
+    def properties(self) -> dict[str, str]:
+        """A whole configuration of the case, as it was recorded with."""
+        server = self.description.get("server", "mysql")
+        own = {name: str(value) for name, value in self.description.get("config", {}).items()}
+        return {
+            "name": self.name,
+            "connector.class": SERVERS[server],
+            "topic.prefix": self.name,
+            "database.hostname": "127.0.0.1",
+            "database.user": "dbz",
+            "database.password": "dbz",
+            "database.server.id": "184054",
+            "bootstrap.servers": "127.0.0.1:1",
+            "schema.history.internal.kafka.bootstrap.servers": "127.0.0.1:1",
+            "schema.history.internal.kafka.topic": f"history-{self.name}",
+            **own,
+        }
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """Every recorded message."""
+        with gzip.open(self.folder / "golden" / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    @property
+    def start(self) -> SourceOffset | None:
+        """Where the stream began: the first offset that is not inside a snapshot."""
+        for record in self.records:
+            if record["topic"] == "connect-offsets" and record["value"] and '"snapshot"' not in record["value"]:
+                return SourceOffset.from_json(record["value"])
+        return None
+
+    def streamed(self) -> dict[str, list[Written]]:
+        """The messages of the stream by topic, from the first one that is not a snapshot's."""
+        topics: dict[str, list[Written]] = {}
+        for record in self.records:
+            topic = record["topic"]
+            if topic in {"history", "connect-offsets"} or topic.startswith("__debezium-heartbeat"):
+                continue
+            message = Written(topic, record["key"], record["value"], tuple((k, v) for k, v in record["headers"]))
+            if topic in topics or message.streamed:
+                topics.setdefault(topic, []).append(normalised(message))
+        return topics
+
+
+def cases() -> list[str]:
+    """The names of all cases."""
+    return sorted(path.name for path in GOLDEN.iterdir() if (path / "case.json").exists())
+
+
+def written(outputs: Iterable[Output]) -> Iterator[Written]:
+    """The messages of batches."""
+    for output in outputs:
+        if isinstance(output, Batch):
+            for key, value, headers in output.messages:
+                yield Written(
+                    output.topic,
+                    None if key is None else key.decode(),
+                    None if value is None else value.decode(),
+                    tuple((name, text.decode()) for name, text in headers),
+                )
+
+
+def by_topic(messages: Iterable[Written]) -> dict[str, list[Written]]:
+    """Messages by topic, normalised."""
+    topics: dict[str, list[Written]] = {}
+    for message in messages:
+        topics.setdefault(message.topic, []).append(normalised(message))
+    return topics
+
+
+def difference(expected: Written, found: Written) -> str:
+    """The first difference of two messages, with what stands around it."""
+    for part in ("topic", "key", "value", "headers"):
+        want, have = str(getattr(expected, part)), str(getattr(found, part))
+        if want != have:
+            at = next(
+                (i for i, (a, b) in enumerate(zip(want, have, strict=False)) if a != b), min(len(want), len(have))
+            )
+            return f"{part} at {at}:\n  recorded …{want[max(0, at - 120) : at + 120]}\n  found    …{have[max(0, at - 120) : at + 120]}"
+    return "equal"
