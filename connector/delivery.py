@@ -24,8 +24,8 @@ _IDLE_S = 0.1
 _FIRST_RETRY_S = 0.1
 _LONGEST_RETRY_S = 10.0
 _END_S = 30.0
-_FULL_ENOUGH = 0.5
-"""A transaction is committed at the latest when it has taken half of the store: the reader fills the other half."""
+_LONGEST_POLL_S = 0.2
+"""How long a transaction of boundary ``poll`` stays open while the store always has more ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class CommitPolicy:
     Attributes:
         interval_s: seconds between two commits (``offset.flush.interval.ms``, or with exactly-once and boundary
             ``interval`` its ``transaction.boundary.interval.ms``).
-        by_poll: with exactly-once, commit whenever the store has nothing more ready (``transaction.boundary=poll``).
+        by_poll: with exactly-once, commit whenever the store has nothing more ready, or too much was taken for one
+            transaction (``transaction.boundary=poll``).
         timeout_s: how long a commit may hold up delivery, without exactly-once (``offset.flush.timeout.ms``).
     """
 
@@ -43,18 +44,18 @@ class CommitPolicy:
     by_poll: bool = True
     timeout_s: float = 5.0
 
-    def due(self, *, in_transaction: bool, age_s: float, unread: int, given_share: float) -> bool:
+    def due(self, *, in_transaction: bool, age_s: float, unread: int, pressed: bool) -> bool:
         """Whether it is time.
 
         Args:
             in_transaction: messages wait for their transaction to be committed.
             age_s: seconds since the first batch after the last commit was sent.
             unread: batches ready in the store.
-            given_share: part of the store that only a commit sets free.
+            pressed: the reader needs room that only a commit sets free.
         """
-        if age_s >= self.interval_s or given_share >= _FULL_ENOUGH:
+        if age_s >= self.interval_s or (in_transaction and pressed):
             return True
-        return in_transaction and self.by_poll and unread == 0
+        return in_transaction and self.by_poll and (unread == 0 or age_s >= _LONGEST_POLL_S)
 
 
 class Delivery:
@@ -212,7 +213,7 @@ class Delivery:
             in_transaction=self._in_transaction,
             age_s=self._clock() - self._pending_since,
             unread=self._store.unread,
-            given_share=self._store.given_share,
+            pressed=self._store.pressed,
         )
 
     def _commit(self, timeout: float | None) -> None:

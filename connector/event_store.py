@@ -1,8 +1,9 @@
 """The event store: what the reader thread has decoded and the delivery thread has not finished yet.
 
-An edge: threads meet here. The reader puts, the delivery thread gets, acknowledges or rolls back. It is bounded in
-messages (``max.queue.size``) and bytes (``max.queue.size.in.bytes``), so a slow Kafka slows the reader down and memory
-does not grow. One lock is taken per call, never per row. The ring itself is pure, see ``ring``.
+An edge: threads meet here. The reader puts, the delivery thread gets, acknowledges or rolls back. Bounded are the
+messages that wait to be taken (``max.queue.size``, as in Debezium) and the bytes of all that is held, what a rollback
+may bring back included (``max.queue.size.in.bytes``); so a slow Kafka slows the reader down and memory does not grow.
+One lock is taken per call, never per row. The ring itself is pure, see ``ring``.
 
 ``quiet`` exists because of Python's global lock: a Kafka client that takes the lock once per delivery report loses it
 to a busy reader each time and waits for up to 5 ms to have it back. For the short time in which reports are served the
@@ -25,7 +26,11 @@ DEFAULT_MAX_EVENTS = 8192
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 """The limit if ``max.queue.size.in.bytes`` is 0: Debezium then has none, and a table of large rows may exhaust it."""
 
-_MAX_SLOTS = 65536
+_SLOTS_PER_EVENT = 8
+"""How many batches are held for each message that may wait, for those of an open transaction."""
+
+_MAX_SLOTS = 1 << 20
+_HALF = 0.5
 
 
 class StoreClosedError(ConnectorError):
@@ -50,8 +55,9 @@ class StoreUse:
     """How full the store is, for metrics: Debezium's QueueTotalCapacity, CurrentQueueSizeInBytes and so on.
 
     Attributes:
-        events: messages held (not acknowledged).
+        events: messages that wait to be taken.
         max_events: capacity in messages.
+        held_events: messages held, those of an open transaction included.
         bytes: bytes of keys and values held.
         max_bytes: capacity in bytes.
         unread: batches that delivery has not taken yet.
@@ -61,6 +67,7 @@ class StoreUse:
 
     events: int
     max_events: int
+    held_events: int
     bytes: int
     max_bytes: int
     unread: int
@@ -77,7 +84,7 @@ class EventStore:
     """
 
     def __init__(self, max_events: int = DEFAULT_MAX_EVENTS, max_bytes: int = 0) -> None:
-        slots = 1 << (min(max_events, _MAX_SLOTS) - 1).bit_length()
+        slots = 1 << (min(max_events * _SLOTS_PER_EVENT, _MAX_SLOTS) - 1).bit_length()
         self._ring = BatchRing(slots, max_events, max_bytes or DEFAULT_MAX_BYTES)
         lock = threading.Lock()
         self._room = threading.Condition(lock)
@@ -85,6 +92,7 @@ class EventStore:
         self._closed = False
         self._failure: BaseException | None = None
         self._quiet = False
+        self._put_waits = False
         self._put_blocked_s = 0.0
         self._get_blocked_s = 0.0
 
@@ -117,7 +125,9 @@ class EventStore:
             return True
         self._news.notify()  # what was put before must not wait for the rest
         start = time.monotonic()
+        self._put_waits = not self._ring.has_room(batch)
         self._room.wait_for(lambda: self._closed or (not self._quiet and self._ring.has_room(batch)), timeout)
+        self._put_waits = False
         self._put_blocked_s += time.monotonic() - start
         if self._closed:
             raise StoreClosedError("the event store is closed") from self._failure
@@ -188,10 +198,10 @@ class EventStore:
             return self._ring.unread
 
     @property
-    def given_share(self) -> float:
-        """How much of the capacity is taken and not acknowledged, 0 to 1 (more with a batch larger than the store)."""
+    def pressed(self) -> bool:
+        """Whether what is taken and not acknowledged is in the reader's way: half of the capacity, or it waits."""
         with self._room:
-            return self._ring.given_share
+            return self._ring.given_share >= _HALF or (self._put_waits and not self._ring.unread)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -209,8 +219,9 @@ class EventStore:
         with self._room:
             ring = self._ring
             return StoreUse(
-                events=ring.held_events,
+                events=ring.unread_events,
                 max_events=ring.max_events,
+                held_events=ring.held_events,
                 bytes=ring.held_bytes,
                 max_bytes=ring.max_bytes,
                 unread=ring.unread,

@@ -118,11 +118,10 @@ class TransactionalSink:
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Add the offset to the transaction and commit it."""
-        if not self._producer.drain(timeout):
-            return False
         self._begin()
         self._producer.put(*self._offsets.record(offset))
-        self._producer.drain()
+        if not self._producer.drain(timeout):
+            return False
         self._until_done("commit the transaction", self._producer.client.commit_transaction)
         self._in_transaction = False
         return True

@@ -68,6 +68,7 @@ def transactional_settings(client: Mapping[str, Any], transactional_id: str, int
     # the time-out of messages is left to librdkafka, which must keep it below that of the transaction
     defaults = {name: value for name, value in DEFAULTS.items() if name != "message.timeout.ms"}
     defaults["transactional.id"] = transactional_id
+    defaults["linger.ms"] = 1  # every commit waits for it
     defaults["transaction.timeout.ms"] = _TRANSACTION_TIMEOUT_MS + interval_ms
     settings = {**_with_defaults(client, defaults), **REQUIRED}
     if int(settings["transaction.timeout.ms"]) <= interval_ms:

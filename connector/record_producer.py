@@ -25,8 +25,9 @@ log = logging.getLogger(__name__)
 _SERVE_EVERY = 1000
 """Messages between two servings of delivery reports: often enough for memory, rarely enough for the reader."""
 
-_FIRST_PAUSE_S = 0.001
-_LONGEST_PAUSE_S = 0.1
+_SHORT_PAUSE_S = 0.001
+_LONG_PAUSE_S = 0.05
+_PATIENT_AFTER_S = 1.0
 _REMIND_S = 30.0
 
 
@@ -69,6 +70,7 @@ class RecordProducer:
         self._failure_rank = (-1, -1)
         self._interrupted = threading.Event()
         self._unserved = 0
+        self._reminded_s = 0.0
         own = {"delivery.report.only.error": True, "error_cb": self._noticed, "logger": log}
         try:
             self.client = new_client({**settings, **own})
@@ -140,33 +142,28 @@ class RecordProducer:
         Raises:
             DeliveryError: a message failed, or ``interrupt`` was called.
         """
-        end = None if timeout is None else time.monotonic() + timeout
-        remind = time.monotonic() + _REMIND_S
-        pause = _FIRST_PAUSE_S
+        start = time.monotonic()
         self.serve()
-        while left := len(self.client):
-            now = time.monotonic()
-            if end is not None and now >= end:
+        while len(self.client):
+            waited = time.monotonic() - start
+            if timeout is not None and waited >= timeout:
                 return False
-            if now >= remind:
-                log.warning("waiting for Kafka to acknowledge %d messages", left)
-                remind = now + _REMIND_S
-            self.pause(pause, "messages were not acknowledged")
-            pause = min(pause * 2, _LONGEST_PAUSE_S) if self.serve() == 0 else _FIRST_PAUSE_S
+            self._pause(waited, "messages were not acknowledged")
+            self.serve()
         return True
 
     def _wait_for_room(self) -> None:
         start = time.monotonic()
-        remind = start + _REMIND_S
-        pause = _FIRST_PAUSE_S
         while self.serve() == 0:
-            if time.monotonic() >= remind:
-                log.warning(
-                    "Kafka has taken nothing for %.0f s; %d messages wait", time.monotonic() - start, len(self.client)
-                )
-                remind = time.monotonic() + _REMIND_S
-            self.pause(pause, "there was no room to send on")
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
+            self._pause(time.monotonic() - start, "there was no room to send on")
+
+    def _pause(self, waited: float, state: str) -> None:
+        if waited - self._reminded_s >= _REMIND_S:
+            log.warning("Kafka has not answered for %.0f s: %d messages wait", waited, len(self.client))
+            self._reminded_s = waited
+        elif waited < self._reminded_s:
+            self._reminded_s = 0.0
+        self.pause(_SHORT_PAUSE_S if waited < _PATIENT_AFTER_S else _LONG_PAUSE_S, state)
 
     def pause(self, seconds: float, state: str) -> None:
         """Sleep.

@@ -21,8 +21,8 @@ class BatchRing:
 
     Args:
         slots: how many batches it holds at most; a power of two.
-        max_events: how many messages it holds at most.
-        max_bytes: how many bytes of keys and values it holds at most.
+        max_events: how many messages may be unread.
+        max_bytes: how many bytes of keys and values it holds at most, given out or not.
 
     Raises:
         ValueError: a limit is not positive, or ``slots`` is no power of two.
@@ -52,6 +52,11 @@ class BatchRing:
         return self._put_events - self._ack_events
 
     @property
+    def unread_events(self) -> int:
+        """Messages that wait to be got."""
+        return self._put_events - self._get_events
+
+    @property
     def held_bytes(self) -> int:
         """Bytes that are not acknowledged yet."""
         return self._put_bytes - self._ack_bytes
@@ -63,21 +68,24 @@ class BatchRing:
 
     @property
     def given_share(self) -> float:
-        """How much of the tightest limit is given out and not acknowledged: 0 nothing, 1 all of it, or more."""
+        """How much of the limits is given out and not acknowledged: 0 nothing, 1 all of it, or more."""
         return max(
-            (self._get_events - self._ack_events) / self.max_events,
             (self._get_bytes - self._ack_bytes) / self.max_bytes,
             (self.get_sequence - self.ack_sequence) / (self._mask + 1),
         )
 
     def has_room(self, batch: Batch) -> bool:
-        """Whether ``put`` would take this batch: it fits, or nothing else is held."""
-        if self.put_sequence == self.ack_sequence:
+        """Whether ``put`` would take this batch: it fits, or nothing else is in the way."""
+        held = self.put_sequence - self.ack_sequence
+        if held == 0:
             return True
         return (
-            self.put_sequence - self.ack_sequence <= self._mask
-            and self._put_events - self._ack_events + len(batch.messages) <= self.max_events
+            held <= self._mask
             and self._put_bytes - self._ack_bytes + batch.size <= self.max_bytes
+            and (
+                self.put_sequence == self.get_sequence
+                or self._put_events - self._get_events + len(batch.messages) <= self.max_events
+            )
         )
 
     def put(self, batch: Batch) -> int:
