@@ -1,6 +1,296 @@
-"""Text in the character sets of MySQL and MariaDB."""
+"""Text in every character set of MySQL 9.7 and MariaDB 11.4, as ``CONVERT(… USING utf8mb4)`` gives it on the server.
+
+Python's codecs do the work where they agree with the servers, which are right by definition; what they do differently
+stands in the tables below, taken from the servers (both agree in all valid sequences). A sequence without a character
+in Unicode is ``?``, as the server has it. Data that cannot be in a column but is there never stops the reading: it
+becomes ``?`` or, in the Unicode sets, U+FFFD.
+"""
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from rowtide.connector.errors import UnsupportedEvent
+from rowtide.schema_history.charsets import charset_of, collation_name
+from rowtide.schema_history.query import Flavor
+
+BINARY = 63
+"""The collation of byte strings, which have no text."""
+
+Decoder = Callable[[bytes], str]
+
+
+def decoder(collation: int) -> Decoder:
+    """The function that gives the text of bytes in a collation's character set. It never raises.
+
+    Raises:
+        UnsupportedEvent: the collation's number is not known, or it is that of byte strings.
+    """
+    charset = charset_of_collation(collation)
+    if charset not in _DECODERS:
+        raise UnsupportedEvent(f"collation {collation} of character set {charset}, whose text cannot be decoded")
+    return _DECODERS[charset]
+
+
+def charset_decoder(charset: str) -> Decoder:
+    """The same by the character set's name; raises `UnsupportedEvent` for a name that is not known."""
+    charset = "utf8mb3" if charset == "utf8" else charset
+    if charset not in _DECODERS:
+        raise UnsupportedEvent(f"character set {charset!r}, whose text cannot be decoded")
+    return _DECODERS[charset]
+
+
+@cache
+def charset_of_collation(collation: int) -> str:
+    """The character set of a collation's number; the numbers of MySQL and MariaDB do not contradict each other.
+
+    Raises:
+        UnsupportedEvent: neither server has the number.
+    """
+    name = collation_name(collation, Flavor.MYSQL) or collation_name(collation, Flavor.MARIADB)
+    if name is None:
+        raise UnsupportedEvent(f"collation {collation}, which neither MySQL 9.7 nor MariaDB 11.4 has")
+    return charset_of(name)
 
 
 def decode_statement(statement: bytes, collation: int | None) -> str:
-    """The text of a statement that came in character_set_client."""
-    return statement.decode("utf-8", "replace")
+    """The text of a statement in character_set_client; UTF-8 if that is not told or says binary."""
+    if collation is None or collation == BINARY:
+        return _utf8(statement)
+    return decoder(collation)(statement)
+
+
+# --- Unicode ---------------------------------------------------------------------------------------------------------
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _lenient(data, "utf-8")
+
+
+def _lenient(data: bytes, codec: str) -> str:
+    """A lone surrogate, which MariaDB and ucs2 let in, is one U+FFFD and not one for each byte."""
+    try:
+        return _SURROGATES.sub("\ufffd", data.decode(codec, "surrogatepass"))
+    except UnicodeDecodeError:
+        return data.decode(codec, "replace")
+
+
+def _unicode(codec: str) -> Decoder:
+    decode = codecs.getdecoder(codec)
+
+    def text(data: bytes) -> str:
+        try:
+            return decode(data)[0]
+        except UnicodeDecodeError:
+            return _lenient(data, codec)
+
+    return text
+
+
+_utf16 = _unicode("utf-16-be")
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+
+
+def _ucs2(data: bytes) -> str:
+    """Two bytes a character, so a pair of surrogates is two characters that do not exist."""
+    return _BEYOND_BMP.sub("\ufffd\ufffd", _utf16(data))
+
+
+# --- one byte a character --------------------------------------------------------------------------------------------
+
+_SINGLE: Mapping[str, tuple[str, Mapping[int, str]]] = {
+    "armscii8": (
+        "latin_1",
+        {
+            0xA1: "❁§։)(»«—.՝,-՟…՜՛՞ԱաԲբԳգԴդԵեԶզԷէԸըԹթԺժԻիԼլԽխԾծԿկՀհՁձՂղՃճՄմՅյՆնՇշՈոՉչՊպՋջՌռՍսՎվՏտՐրՑցՒւՓփՔքՕօՖֆ’'",
+        },
+    ),
+    "ascii": ("ascii", {}),
+    "cp1250": ("cp1250", {}),
+    "cp1251": ("cp1251", {}),
+    "cp1256": ("cp1256", {0x8A: "?", 0x8F: "?", 0x98: "?", 0x9A: "?", 0x9F: "?", 0xAA: "?", 0xC0: "?", 0xFF: "?"}),
+    "cp1257": ("cp1257", {}),
+    "cp850": ("cp850", {}),
+    "cp852": ("cp852", {}),
+    "cp866": ("cp866", {0xFC: "ⁿ²"}),
+    "dec8": (
+        "latin_1",
+        {
+            0xA4: "?", 0xA6: "?", 0xA8: "¤", 0xAC: "????", 0xB4: "?", 0xB8: "?", 0xBE: "?", 0xD0: "?", 0xD7: "Œ",
+            0xDD: "Ÿ?", 0xF0: "?", 0xF7: "œ", 0xFD: "ÿ??",
+        },
+    ),
+    "geostd8": (
+        "cp1252",
+        {
+            0x83: "?", 0x88: "?", 0x8A: "?", 0x8C: "?", 0x8E: "?", 0x98: "???", 0x9C: "?", 0x9E: "??",
+            0xC0: "აბგდევზჱთიკლმნჲოპჟრსტჳუფქღყშჩცძწჭხჴჯჰჵ???????????????????????№??",
+        },
+    ),
+    "greek": ("iso8859_7", {0xA1: "ʽʼ", 0xA4: "??", 0xAA: "?"}),
+    "hebrew": ("iso8859_8", {0xAF: "‾"}),
+    "hp8": ("hp_roman8", {}),
+    "keybcs2": (
+        "cp850",
+        {
+            0x80: "Č", 0x83: "ď", 0x85: "ĎŤčěĚĹÍľĺ", 0x8F: "Á", 0x91: "žŽ", 0x95: "ÓůÚý", 0x9B: "ŠĽÝŘť",
+            0xA4: "ňŇŮÔšřŕŔ", 0xB5: "╡╢╖╕", 0xBD: "╜╛", 0xC6: "╞╟", 0xCF: "╧╨╤╥╙╘╒╓╫╪", 0xDD: "▌▐", 0xE0: "α",
+            0xE2: "ΓπΣσ", 0xE7: "τΦΘΩδ∞φε∩≡", 0xF2: "≥≤⌠⌡", 0xF7: "≈", 0xF9: "∙", 0xFB: "√ⁿ",
+        },
+    ),
+    "koi8r": ("koi8_r", {}),
+    "koi8u": ("koi8_u", {0x95: "•"}),
+    "latin1": ("cp1252", {0x81: "\x81", 0x8D: "\x8d", 0x8F: "\x8f\x90", 0x9D: "\x9d"}),
+    "latin2": ("iso8859_2", {}),
+    "latin5": ("iso8859_9", {}),
+    "latin7": ("iso8859_13", {}),
+    "macce": ("mac_latin2", {}),
+    "macroman": ("mac_roman", {}),
+    "swe7": ("ascii", {0x40: "É", 0x5B: "ÄÖÅÜ", 0x60: "é", 0x7B: "äöåü?"}),
+    "tis620": ("tis_620", {0xA0: "\ufffd", 0xDB: "\ufffd" * 4, 0xFC: "\ufffd" * 4}),
+}  # fmt: skip
+"""Python's codec, and the runs of characters that it has otherwise, by the first byte of the run."""
+
+
+def _single(codec: str, differences: Mapping[int, str]) -> Decoder:
+    table = [bytes([byte]).decode(codec, "replace").replace("\ufffd", "?") for byte in range(256)]
+    for first, run in differences.items():
+        table[first : first + len(run)] = run
+    mapping = "".join(table)
+    decode = codecs.charmap_decode
+
+    def text(data: bytes) -> str:
+        return decode(data, "strict", mapping)[0]
+
+    return text
+
+
+# --- several bytes a character ---------------------------------------------------------------------------------------
+
+
+class _Multi(NamedTuple):
+    """A character set of several bytes a character: Python's codec, the form of a character, what is different."""
+
+    codec: str
+    character: bytes
+    differences: Mapping[bytes, str] = {}
+
+
+def _user_defined() -> Iterator[tuple[bytes, str]]:
+    """The last ten rows of JIS X 0208 and 0212, which the servers map to Unicode's private area."""
+    for prefix, first in ((b"", 0xE000), (b"\x8f", 0xE3AC)):
+        for row in range(10):
+            yield prefix + bytes([0xF5 + row, 0xA1]), "".join(map(chr, range(first + 94 * row, first + 94 * row + 94)))
+
+
+_EUC = rb"\x8f[\xa1-\xfe]{2}|[\x8e\xa1-\xfe][\xa1-\xfe]"
+_SHIFT_JIS = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
+_MULTI = {
+    "big5": _Multi(
+        "big5",
+        rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
+        {
+            b"\xa1\x5a": "\ufffd", b"\xa1\xc3": "\ufffd", b"\xa1\xc5": "\ufffd", b"\xa1\xfe": "\ufffd",
+            b"\xa2\x40": "\ufffd", b"\xa2\xcc": "\ufffd", b"\xa2\xce": "\ufffd", b"\xf9\xd6": "碁銹裏墻恒粧嫺",
+        },
+    ),
+    "cp932": _Multi("cp932", _SHIFT_JIS),
+    "eucjpms": _Multi(
+        "euc_jp",
+        _EUC,
+        dict(_user_defined())
+        | {
+            b"\x8f\xa2\xb7": "～",
+            b"\x8f\xa2\xc3": "￤",
+            b"\x8f\xf3\xf3": "ⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅠⅡ",
+            b"\x8f\xf4\xa1": "ⅢⅣⅤⅥⅦⅧⅨⅩ＇＂㈱№℡炻仼僴凬匇匤﨎咊坙﨏\ufa10增寬峵嵓﨑德悅愠敎昻晥\ufa12\uf929栁﨓"
+            "﨔橫櫢淸淲瀨\ufa15\ufa16甁皂皞\ufa17礰\ufa18\ufa19\ufa1a\ufa1b竧\ufa1c\ufa1d綠緖\ufa1e荢﨟"
+            "薰\ufa20﨡蠇\ufa22譿賴赶﨣﨤\ufa25郞\ufa26鄕﨧﨨閒\uf9dc﨩霻靍靑\ufa2a\ufa2b\ufa2c馞髙魲\ufa2d"
+            "黑",
+            b"\xa1\xc1": "～∥",
+            b"\xa1\xdd": "－",
+            b"\xa1\xf1": "￠￡",
+            b"\xa2\xcc": "￢",
+            b"\xad\xa1": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ",
+            b"\xad\xc0": "㍉㌔㌢㍍㌘㌧㌃㌶㍑㍗㌍㌦㌣㌫㍊㌻㎜㎝㎞㎎㎏㏄㎡",
+            b"\xad\xdf": "㍻〝〟№㏍℡㊤㊥㊦㊧㊨㈱㈲㈹㍾㍽㍼≒≡∫∮∑√⊥∠∟⊿∵∩∪",
+        },
+    ),
+    "euckr": _Multi("cp949", rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]"),
+    "gb18030": _Multi(
+        "gb18030",
+        rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[\x30-\x39][\x81-\xfe][\x30-\x39])",
+        {b"\xa8\xbc": "\u1e3f", b"\x81\x35\xf4\x37": "\ue7c7"},
+    ),
+    "gb2312": _Multi("gb2312", rb"[\xa1-\xf7][\xa1-\xfe]"),
+    "gbk": _Multi("gbk", rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]"),
+    "sjis": _Multi("shift_jis", _SHIFT_JIS, {b"\x81\x5f": "\\"}),
+    "ujis": _Multi("euc_jp", _EUC, dict(_user_defined()) | {b"\xa1\xc0": "\\"}),
+}  # fmt: skip
+"""The differences are runs of characters by the bytes of the first; the others follow in the last byte."""
+
+
+class _Characters(dict[bytes, str]):
+    """From the bytes of a character to the character, filled in as characters come up."""
+
+    def __init__(self, codec: str, differences: Mapping[bytes, str]) -> None:
+        super().__init__(
+            (first[:-1] + bytes([first[-1] + at]), character)
+            for first, run in differences.items()
+            for at, character in enumerate(run)
+        )
+        self._codec = codec
+
+    def __missing__(self, key: bytes) -> str:
+        text = self[key] = key.decode(self._codec, "replace") if _decodes(key, self._codec) else "?"
+        return text
+
+
+def _decodes(data: bytes, codec: str) -> bool:
+    try:
+        data.decode(codec)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _multi(charset: _Multi) -> Decoder:
+    """Python's codec at once, unless it refuses or meets bytes that it reads differently; then one by one."""
+    decode = codecs.getdecoder(charset.codec)
+    characters = _Characters(charset.codec, charset.differences)
+    wrong = [
+        key for key, text in characters.items() if _decodes(key, charset.codec) and key.decode(charset.codec) != text
+    ]
+    suspect = re.compile(b"|".join(map(re.escape, wrong)) or b"(?!)").search
+    split = re.compile(rb"(?s)" + charset.character + rb"|.").findall
+
+    def text(data: bytes) -> str:
+        if data.isascii():
+            return data.decode("ascii")
+        if not suspect(data):
+            try:
+                return decode(data)[0]
+            except UnicodeDecodeError:
+                pass
+        return "".join(map(characters.__getitem__, split(data)))
+
+    return text
+
+
+_DECODERS: dict[str, Decoder] = {
+    "utf8mb3": _utf8,
+    "utf8mb4": _utf8,
+    "utf16": _utf16,
+    "utf16le": _unicode("utf-16-le"),
+    "utf32": _unicode("utf-32-be"),
+    "ucs2": _ucs2,
+}
+_DECODERS |= {name: _single(*entry) for name, entry in _SINGLE.items()}
+_DECODERS |= {name: _multi(entry) for name, entry in _MULTI.items()}
