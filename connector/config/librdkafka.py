@@ -6,10 +6,10 @@ A table of data, taken from ``rd_kafka_conf_properties_show``; settings that are
 ALIASES = {
     "auto.commit.enable": "enable.auto.commit",
     "compression.codec": "compression.type",
+    "delivery.timeout.ms": "message.timeout.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
     "max.in.flight": "max.in.flight.requests.per.connection",
     "message.send.max.retries": "retries",
-    "message.timeout.ms": "delivery.timeout.ms",
     "metadata.broker.list": "bootstrap.servers",
     "queue.buffering.max.ms": "linger.ms",
     "request.required.acks": "acks",
@@ -17,7 +17,7 @@ ALIASES = {
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
 }
-"""Second names of the same setting, to the one that rowtide uses; Java's where there is one."""
+"""Second names of the same setting, to the one that rowtide uses everywhere."""
 
 SETTINGS = {
     "acks": ("P", "-1 .. 1000"),
@@ -43,7 +43,6 @@ SETTINGS = {
     "coordinator.query.interval.ms": ("C", "1 .. 3600000"),
     "debug": ("*", ""),
     "delivery.report.only.error": ("P", "true, false"),
-    "delivery.timeout.ms": ("P", "0 .. 2147483647"),
     "enable.auto.commit": ("C", "true, false"),
     "enable.auto.offset.store": ("C", "true, false"),
     "enable.gapless.guarantee": ("P", "true, false"),
@@ -76,6 +75,7 @@ SETTINGS = {
     "max.poll.records": ("C", "1 .. 2147483647"),
     "message.copy.max.bytes": ("*", "0 .. 1000000000"),
     "message.max.bytes": ("*", "1000 .. 1000000000"),
+    "message.timeout.ms": ("P", "0 .. 2147483647"),
     "metadata.max.age.ms": ("*", "1 .. 86400000"),
     "metadata.recovery.rebootstrap.trigger.ms": ("*", "0 .. 2147483647"),
     "metadata.recovery.strategy": ("*", "none, rebootstrap"),

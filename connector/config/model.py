@@ -41,12 +41,13 @@ from rowtide.topics.settings import TopicCreation, TopicSettings
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS to the database; the files are PEM."""
+    """TLS to the database; the files are PEM or PKCS#12."""
 
     mode: SslMode
     keystore: str | None
     keystore_password: Secret | None
     truststore: str | None
+    truststore_password: Secret | None
 
 
 @dataclass(frozen=True, slots=True)

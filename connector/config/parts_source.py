@@ -47,6 +47,7 @@ def database_config(reader: Reader) -> DatabaseConfig:
             reader[connection.SSL_KEYSTORE],
             reader[connection.SSL_KEYSTORE_PASSWORD],
             reader[connection.SSL_TRUSTSTORE],
+            reader[connection.SSL_TRUSTSTORE_PASSWORD],
         ),
         query_timeout_ms=reader[connection.QUERY_TIMEOUT],
         initial_statements=split_statements(reader[connection.INITIAL_STATEMENTS]),

@@ -10,7 +10,7 @@ CONNECTORS = {
     "io.debezium.connector.mariadb.mariadbconnector": Flavor.MARIADB,
 }
 _JDBC = "rowtide speaks the server's protocol itself, there is no JDBC driver"
-_PEM = "rowtide reads PEM files, not Java key stores; convert it with keytool and openssl"
+_PEM = "PEM or PKCS#12 (.p12, .pfx); Java key stores (JKS) must be converted with keytool"
 
 NAME = Property(
     "name",
@@ -119,12 +119,7 @@ SSL_TRUSTSTORE = Property(
     "database.ssl.truststore", optional(text()), None, f"File with the certificates to trust. {_PEM}."
 )
 SSL_TRUSTSTORE_PASSWORD = Property(
-    "database.ssl.truststore.password",
-    optional(secret()),
-    None,
-    "Password of the trust store.",
-    Status.WITHOUT_EFFECT,
-    "a PEM file of certificates has no password",
+    "database.ssl.truststore.password", optional(secret()), None, "Password of the trust store, if it is PKCS#12."
 )
 CONNECT_TIMEOUT = Property(
     "connect.timeout.ms", integer(1), 30000, "How long to wait for a connection to the server, in milliseconds."

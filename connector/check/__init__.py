@@ -1,0 +1,81 @@
+"""Is everything as the connector needs it? The configuration, the server, the account, the tables, and Kafka.
+
+``check`` asks all of them and tells everything at once; the worker does the same when it starts.
+"""
+
+import pymysql
+
+from rowtide.connector.check.broker import broker_findings
+from rowtide.connector.check.facts import ServerFacts
+from rowtide.connector.check.findings import CheckFailedError, Finding, Severity, errors_in, from_problem
+from rowtide.connector.check.privilege_rules import privilege_findings
+from rowtide.connector.check.server import fetch_facts
+from rowtide.connector.check.server_rules import server_findings
+from rowtide.connector.check.table_rules import table_findings
+from rowtide.connector.config import Configuration
+from rowtide.connector.database import DatabaseUnreachableError
+
+__all__ = [
+    "CheckFailedError",
+    "Finding",
+    "ServerFacts",
+    "Severity",
+    "check",
+    "check_database",
+    "errors_in",
+    "fetch_facts",
+    "judge",
+    "require",
+]
+
+
+def check(config: Configuration, *, tables: bool = True, kafka_timeout: float = 10.0) -> list[Finding]:
+    """Look at the database and at Kafka.
+
+    Args:
+        config: the configuration.
+        tables: look at every table and column too.
+        kafka_timeout: seconds to wait for Kafka.
+
+    Returns:
+        Everything that was found, errors first; an empty list if all is well.
+    """
+    found, facts = check_database(config, tables=tables)
+    found += broker_findings(config, facts.tables if facts is not None else None, timeout=kafka_timeout)
+    return sorted(found, key=lambda finding: -finding.severity)
+
+
+def check_database(config: Configuration, *, tables: bool = True) -> tuple[list[Finding], ServerFacts | None]:
+    """Look at the database alone; the facts are ``None`` if it cannot be asked."""
+    try:
+        facts = fetch_facts(config, tables=tables)
+    except DatabaseUnreachableError as error:
+        return [from_problem(error.problem)], None
+    except pymysql.MySQLError as error:
+        return [
+            Finding(Severity.ERROR, "database.hostname", f"the server fails while it is asked: {error.args[-1]}")
+        ], None
+    return judge(config, facts), facts
+
+
+def judge(config: Configuration, facts: ServerFacts) -> list[Finding]:
+    """What the rules say about a server, errors first; pure."""
+    found = [*server_findings(config, facts), *privilege_findings(config, facts)]
+    if facts.tables is not None:
+        found += table_findings(config, facts.tables)
+    return sorted(found, key=lambda finding: -finding.severity)
+
+
+def require(config: Configuration) -> list[Finding]:
+    """Look at everything before the connector starts.
+
+    Returns:
+        Warnings and remarks, for the log.
+
+    Raises:
+        CheckFailedError: there are errors.
+    """
+    found = check(config)
+    if errors_in(found):
+        raise CheckFailedError(found)
+    return found

@@ -1,0 +1,112 @@
+"""Edge: asks a server what it is and what the account may do."""
+
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.database import connect
+from rowtide.topics.filters import BUILTIN_DATABASES
+
+
+def fetch_facts(config: Configuration, *, tables: bool = True) -> ServerFacts:
+    """Ask the server.
+
+    Args:
+        config: for the connection.
+        tables: look at every table and column too; takes a while on a server with very many.
+
+    Raises:
+        DatabaseUnreachableError: the server cannot be reached or does not let us in.
+        pymysql.MySQLError: it fails while it is asked.
+    """
+    with connect(config.database, timeout_ms=config.database.validation_timeout_ms) as connection:
+        with connection.cursor(Cursor) as cursor:
+            cursor.execute("SELECT VERSION()")
+            version = str(cursor.fetchall()[0][0])
+            cursor.execute("SHOW GLOBAL VARIABLES")
+            variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+            cursor.execute("SHOW GRANTS")
+            grants = tuple(str(row[0]) for row in cursor.fetchall())
+        facts = ServerFacts(version, variables, grants)
+        is_mariadb = facts.flavor is Flavor.MARIADB
+        status, refused = _status(connection, is_mariadb)
+        return ServerFacts(
+            version,
+            variables,
+            grants,
+            do_databases=_databases(status, "Binlog_Do_DB"),
+            ignored_databases=_databases(status, "Binlog_Ignore_DB"),
+            replicas=_replicas(connection, is_mariadb),
+            is_replica=_is_replica(connection),
+            unreadable_status=refused,
+            tables=_tables(connection) if tables else None,
+        )
+
+
+def _rows(connection: "Connection[Any]", *statements: str) -> tuple[list[dict[str, Any]] | None, str | None]:
+    """The rows of the first statement that the server knows, by column, or why it does not answer."""
+    refusal: str | None = None
+    for statement in statements:
+        with connection.cursor(Cursor) as cursor:
+            try:
+                cursor.execute(statement)
+            except (pymysql.err.ProgrammingError, pymysql.err.OperationalError, pymysql.err.InternalError) as error:
+                refusal = str(error.args[-1])
+                if error.args[0] == pymysql.constants.ER.PARSE_ERROR:
+                    continue  # another version's spelling
+                return None, refusal
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()], None
+    return None, refusal
+
+
+def _status(connection: "Connection[Any]", is_mariadb: bool) -> tuple[dict[str, Any], str | None]:
+    spellings = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
+    rows, refused = _rows(connection, *(reversed(spellings) if is_mariadb else spellings))
+    return (rows[0] if rows else {}), refused
+
+
+def _databases(status: dict[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(filter(None, str(status.get(name) or "").split(",")))
+
+
+def _replicas(connection: "Connection[Any]", is_mariadb: bool) -> tuple[Replica, ...] | None:
+    spellings = ("SHOW REPLICAS", "SHOW SLAVE HOSTS")
+    rows, _ = _rows(connection, *(reversed(spellings) if is_mariadb else spellings))
+    if rows is None:
+        return None
+    lowered = [{name.lower(): value for name, value in row.items()} for row in rows]
+    return tuple(Replica(int(row["server_id"]), str(row.get("host") or "")) for row in lowered)
+
+
+def _is_replica(connection: "Connection[Any]") -> bool | None:
+    rows, _ = _rows(connection, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+    return None if rows is None else bool(rows)
+
+
+def _tables(connection: "Connection[Any]") -> tuple[TableFact, ...]:
+    builtin = ", ".join(f"'{name}'" for name in sorted(BUILTIN_DATABASES))
+    columns: dict[tuple[str, str], list[ColumnFact]] = {}
+    with connection.cursor(Cursor) as cursor:
+        cursor.execute(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
+            f"WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN ({builtin})"
+        )
+        for database, table in cursor.fetchall():
+            columns[database, table] = []
+        cursor.execute(
+            "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS "
+            f"WHERE TABLE_SCHEMA NOT IN ({builtin}) ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
+        )
+        for database, table, name, column_type, nullable in cursor.fetchall():
+            if (database, table) in columns:
+                columns[database, table].append(ColumnFact(name, _text(column_type), nullable == "YES"))
+    return tuple(TableFact(*key, tuple(found)) for key, found in columns.items())
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,171 @@
+"""How a server must be set up for its binlog to be read; pure rules over what is known of it."""
+
+from collections.abc import Iterator
+
+from rowtide.connector.check.facts import ServerFacts
+from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config.choices import SnapshotMode
+
+_DAY = 86400
+_OLDEST = {Flavor.MYSQL: (5, 7), Flavor.MARIADB: (10, 2)}
+_TESTED = {Flavor.MYSQL: (8, 0), Flavor.MARIADB: (10, 5)}
+
+
+def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
+    """Everything about the server itself; privileges and tables have rules of their own."""
+    yield from _kind(config, facts)
+    if streams(config):
+        yield from _binlog(config, facts)
+        yield from _gtids(facts)
+        yield from _identity(config, facts)
+        yield from _retention(facts)
+        yield from _left_out(facts)
+
+
+def streams(config: Configuration) -> bool:
+    """Whether the connector reads the binlog at all."""
+    if config.snapshot.mode is SnapshotMode.CONFIGURATION_BASED:
+        return config.snapshot.flags.stream
+    return config.snapshot.mode is not SnapshotMode.INITIAL_ONLY
+
+
+def _error(subject: str, message: str) -> Finding:
+    return Finding(Severity.ERROR, subject, message)
+
+
+def _warning(subject: str, message: str) -> Finding:
+    return Finding(Severity.WARNING, subject, message)
+
+
+def _kind(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
+    flavor, release = facts.flavor, facts.release
+    if flavor is not config.flavor:
+        yield _error(
+            "connector.class",
+            f"the server is {flavor.name.title()} ({facts.version}), but the configuration is for {config.flavor}; set "
+            f"database.flavor={flavor} or the connector.class of that server",
+        )
+    if release < _OLDEST[flavor]:
+        oldest = ".".join(map(str, _OLDEST[flavor]))
+        yield _error(
+            "version", f"the server's version {facts.version} is too old; rowtide reads {flavor} from {oldest} on"
+        )
+    elif release < _TESTED[flavor]:
+        yield _warning(
+            "version", f"rowtide is not tested with the server's version {facts.version}, only with newer ones"
+        )
+
+
+def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
+    if not facts.is_on("log_bin"):
+        yield _error(
+            "log_bin",
+            "the server writes no binlog. Start it with log_bin=binlog and a server_id in its configuration "
+            "(on Amazon RDS: turn automatic backups on)",
+        )
+        return
+    # A server that no longer has the variable knows no other format.
+    binlog_format = facts.value("binlog_format") or "ROW"
+    if binlog_format != "ROW":
+        yield _error(
+            "binlog_format",
+            f"is {binlog_format}: the binlog holds statements instead of rows. Set binlog_format=ROW in the server's "
+            "configuration; sessions that are already there keep theirs until they connect again",
+        )
+    image = facts.value("binlog_row_image") or "FULL"
+    if image not in ("FULL", "NOBLOB"):
+        yield _error(
+            "binlog_row_image",
+            f"is {image}: rows in the binlog lack columns that did not change. Set binlog_row_image=FULL (NOBLOB is "
+            "possible: unchanged BLOB and TEXT are then written as unavailable.value.placeholder)",
+        )
+    elif image == "NOBLOB":
+        yield Finding(
+            Severity.REMARK,
+            "binlog_row_image",
+            "is NOBLOB: unchanged BLOB and TEXT columns are written as unavailable.value.placeholder",
+        )
+    if facts.value("binlog_row_value_options"):
+        yield Finding(
+            Severity.REMARK,
+            "binlog_row_value_options",
+            f"is {facts.value('binlog_row_value_options')}: JSON columns are logged as changes, which are applied to "
+            "the row's old value",
+        )
+    if config.values.include_query:
+        name = "binlog_annotate_row_events" if facts.flavor is Flavor.MARIADB else "binlog_rows_query_log_events"
+        if not facts.is_on(name):
+            yield _warning(name, f"is OFF: include.query=true finds no statements in the binlog. Set {name}=ON")
+
+
+def _gtids(facts: ServerFacts) -> Iterator[Finding]:
+    mode = facts.value("gtid_mode")
+    if mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE"):
+        yield _warning(
+            "gtid_mode",
+            f"is {mode}: transactions with and without GTIDs follow each other, so positions cannot be followed to "
+            "another server. Finish the change to ON or OFF",
+        )
+    if mode == "ON" and facts.value("enforce_gtid_consistency") not in ("ON", "1"):
+        yield _warning(
+            "enforce_gtid_consistency",
+            f"is {facts.value('enforce_gtid_consistency')} with gtid_mode=ON: statements that break GTIDs are "
+            "possible. Set enforce_gtid_consistency=ON",
+        )
+
+
+def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
+    ours, own = config.database.server_id, facts.value("server_id")
+    if own == "0":
+        yield _error("server_id", "the server's own server_id is 0, with which it lets no replica connect. Set another")
+    if own == str(ours):
+        yield _error(
+            "database.server.id",
+            f"{ours} is the server's own server_id; choose a number that no server and no replica has",
+        )
+    for replica in facts.replicas or ():
+        if replica.server_id == ours:
+            where = f" from {replica.host}" if replica.host else ""
+            yield _error(
+                "database.server.id",
+                f"a replica with the id {ours} is connected to the server{where}: the server would throw out one of "
+                "the two. Stop the other one (it may be a connector that still runs), or choose another id",
+            )
+
+
+def _retention(facts: ServerFacts) -> Iterator[Finding]:
+    kept = _kept_seconds(facts)
+    if 0 < kept < _DAY:
+        yield _warning(
+            "binlog_expire_logs_seconds",
+            f"the server keeps its binlog for {kept} seconds only: a connector that stands still for longer must take "
+            "a new snapshot. Ten days (864000) are usual",
+        )
+
+
+def _kept_seconds(facts: ServerFacts) -> int:
+    """How long binlog files are kept; 0 for ever."""
+    if facts.value("binlog_expire_logs_auto_purge") == "OFF":
+        return 0
+    seconds = float(facts.variables.get("binlog_expire_logs_seconds") or 0)
+    return int(seconds or float(facts.variables.get("expire_logs_days") or 0) * _DAY)
+
+
+def _left_out(facts: ServerFacts) -> Iterator[Finding]:
+    updates = facts.value("log_replica_updates") or facts.value("log_slave_updates")
+    if facts.is_replica and updates == "OFF":
+        yield _warning(
+            "log_replica_updates",
+            "is OFF and the server is a replica: what it gets from its source is not in its own binlog. Set "
+            "log_replica_updates=ON (MariaDB and before MySQL 8.0.26: log_slave_updates)",
+        )
+    if facts.do_databases:
+        yield _warning(
+            "binlog_do_db",
+            f"the server's binlog only has the databases {', '.join(facts.do_databases)}; others are missed",
+        )
+    if facts.ignored_databases:
+        yield _warning(
+            "binlog_ignore_db", f"the server's binlog leaves out the databases {', '.join(facts.ignored_databases)}"
+        )

@@ -1,0 +1,105 @@
+"""What the configuration means for the tables that are there now; pure rules over their names and columns."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from rowtide.connector.check.facts import TableFact
+from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.config import Configuration
+from rowtide.connector.config.catalogue import capture, values
+from rowtide.connector.config.choices import BigintUnsignedHandling, LimitAction
+from rowtide.topics.filters import Patterns
+from rowtide.topics.java_regex import compile_java
+from rowtide.topics.naming import TopicNameClashError, TopicNames
+
+_SHOWN = 5
+
+
+def table_findings(config: Configuration, tables: tuple[TableFact, ...]) -> Iterator[Finding]:
+    """Lists that choose nothing, topics that clash, limits that are passed, values that overflow."""
+    captured = [table for table in tables if config.capture.tables.captures(table.database, table.name)]
+    yield from _nothing(config, tables, captured)
+    yield from _patterns(config, tables, captured)
+    yield from _clashes(config, captured)
+    yield from _guardrail(config, captured)
+    yield from _overflow(config, captured)
+
+
+def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: list[TableFact]) -> Iterator[Finding]:
+    if captured:
+        return
+    seen = sorted({table.database for table in tables})
+    there = f"; it can see the databases {', '.join(seen[:_SHOWN])}" if seen else "; it can see no table at all"
+    yield Finding(
+        Severity.WARNING,
+        "table.include.list",
+        f"no table that user {config.database.user!r} can see on the server now is captured{there}. Tables that are "
+        "created later are captured if they match",
+    )
+
+
+def _patterns(config: Configuration, tables: Iterable[TableFact], captured: list[TableFact]) -> Iterator[Finding]:
+    """Expressions that match nothing: usually a misspelling, and a column that should be hidden is not."""
+    databases = sorted({table.database for table in tables})
+    names = [f"{table.database}.{table.name}" for table in tables]
+    columns = [f"{table.database}.{table.name}.{column.name}" for table in captured for column in table.columns]
+    selections = config.capture.tables, config.capture.columns
+    lists: list[tuple[str, Patterns | None, list[str]]] = [
+        (capture.DATABASE_INCLUDE.name, selections[0].databases.include, databases),
+        (capture.DATABASE_EXCLUDE.name, selections[0].databases.exclude, databases),
+        (capture.TABLE_INCLUDE.name, selections[0].tables.include, names),
+        (capture.TABLE_EXCLUDE.name, selections[0].tables.exclude, names),
+        (capture.COLUMN_INCLUDE.name, selections[1].columns.include, columns),
+        (capture.COLUMN_EXCLUDE.name, selections[1].columns.exclude, columns),
+        (values.COLUMN_PROPAGATE.name, config.values.propagate_columns.patterns, columns),
+    ]
+    lists += [
+        ("column.mask… or column.truncate…", patterns, columns) for _, patterns in config.values.column_rules.rules
+    ]
+    lists += [(capture.MESSAGE_KEY_COLUMNS.name, patterns, columns) for patterns in config.capture.keys.columns]
+    for name, patterns, candidates in lists:
+        for source in patterns.sources if patterns is not None else ():
+            if candidates and not _any_match(compile_java(source, ignore_case=True).fullmatch, candidates):
+                yield Finding(Severity.WARNING, name, f"{source!r} matches nothing that is there now")
+
+
+def _any_match(match: Callable[[str], object], names: Iterable[str]) -> bool:
+    return any(match(name) is not None for name in names)
+
+
+def _clashes(config: Configuration, captured: list[TableFact]) -> Iterator[Finding]:
+    names = TopicNames(config.topics.naming)
+    for table in captured:
+        try:
+            names.data_change(table.database, table.name)
+        except TopicNameClashError as error:
+            yield Finding(Severity.ERROR, "topic.naming.strategy", str(error))
+
+
+def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Finding]:
+    most = config.guardrail.max_tables
+    if most and len(captured) > most:
+        yield Finding(
+            Severity.ERROR if config.guardrail.action is LimitAction.FAIL else Severity.WARNING,
+            "guardrail.collections.max",
+            f"{len(captured)} tables are captured, but at most {most} may be; narrow table.include.list, or raise "
+            "the limit",
+        )
+
+
+def _overflow(config: Configuration, captured: list[TableFact]) -> Iterator[Finding]:
+    if config.values.bigint_unsigned is not BigintUnsignedHandling.LONG:
+        return
+    columns = [
+        f"{table.database}.{table.name}.{column.name}"
+        for table in captured
+        for column in table.columns
+        if column.column_type.lower().startswith("bigint") and "unsigned" in column.column_type.lower()
+    ]
+    if columns:
+        more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
+        yield Finding(
+            Severity.WARNING,
+            values.BIGINT_UNSIGNED_HANDLING.name,
+            f"is long: values from 2^63 on become negative in {', '.join(columns[:_SHOWN])}{more}. precise keeps them "
+            "right, with another type in the schema",
+        )

@@ -1,0 +1,92 @@
+"""Commands about the connector: ``rowtide check`` and ``rowtide properties``."""
+
+import difflib
+
+import click
+
+from rowtide.connector.config import Configuration, ConfigurationError, load
+from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES, SECTIONS, entries
+from rowtide.connector.config.reader import family_of
+from rowtide.connector.config.reference import default_of, describe, markdown, name_of
+
+_CONFIG = click.Path(exists=True, dir_okay=False)
+
+
+def loaded(path: str) -> Configuration:
+    """Read a configuration for a command.
+
+    Raises:
+        click.ClickException: it has problems; all of them are told.
+    """
+    try:
+        return load(path)
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@click.command()
+@click.argument("config", type=_CONFIG)
+@click.option("--without-tables", is_flag=True, help="Do not look at tables and columns (quicker on large servers).")
+@click.option("--without-kafka", is_flag=True, help="Look at the configuration and the database only.")
+def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
+    """Check that a connector could start.
+
+    Reads the configuration file CONFIG, then asks the database's server for its settings, the account's privileges and
+    the tables, and Kafka for its topics. Everything that is found is told at once. Nothing is changed anywhere.
+
+    The exit code is 0 if the connector could start, 1 if not.
+    """
+    from rowtide.connector.check import Severity, check_database, errors_in  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.check.broker import broker_findings  # noqa: PLC0415
+
+    configuration = loaded(config)
+    found, facts = check_database(configuration, tables=not without_tables)
+    if not without_kafka:
+        found += broker_findings(configuration, facts.tables if facts is not None else None)
+    styles = {
+        Severity.ERROR: ("error", "red"),
+        Severity.WARNING: ("warning", "yellow"),
+        Severity.REMARK: ("note", "blue"),
+    }
+    for note in configuration.warnings:
+        click.echo(f"{click.style('note', fg='blue')}: {note}")
+    for finding in sorted(found, key=lambda finding: finding.severity):
+        word, colour = styles[finding.severity]
+        click.echo(f"{click.style(word, fg=colour, bold=finding.severity is Severity.ERROR)}: {finding}")
+    errors = errors_in(found)
+    if errors:
+        raise click.ClickException(f"the connector {configuration.name} cannot start: {len(errors)} to put right")
+    click.echo(f"the connector {configuration.name} can start")
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the whole reference as Markdown.")
+def properties(name: str | None, *, as_markdown: bool) -> None:
+    """Look up what can be configured.
+
+    With NAME, tells that property's meaning, type and default, and whether rowtide supports it; a part of a name lists
+    all that have it. Without NAME, lists every property.
+    """
+    if as_markdown:
+        click.echo(markdown(), nl=False)
+        return
+    if name is None:
+        for section in SECTIONS:
+            click.secho(section.TITLE, bold=True)
+            for entry in entries(section):
+                default = default_of(entry)
+                click.echo(f"  {name_of(entry)}{f' = {default}' if default else ''}")
+        return
+    exact = PROPERTIES.get(name) or next((family for family in FAMILIES if family.form == name), None)
+    exact = exact or family_of(name)
+    if exact is not None:
+        click.echo(describe(exact))
+        return
+    found = [entry for section in SECTIONS for entry in entries(section) if name.lower() in name_of(entry).lower()]
+    if found:
+        click.echo("\n\n".join(describe(entry) for entry in found))
+        return
+    near = difflib.get_close_matches(name, PROPERTIES, n=3, cutoff=0.5)
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    raise click.ClickException(f"there is no property {name!r}{hint}")

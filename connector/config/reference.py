@@ -1,0 +1,86 @@
+"""Renders the catalogue of properties: one of them for the command line, all of them as Markdown for the README."""
+
+import enum
+from collections.abc import Iterator
+from typing import Any
+
+from rowtide.connector.config.catalogue import SECTIONS, entries
+from rowtide.connector.config.property import Family, Flavor, Property, Status
+from rowtide.topics.filters import Patterns
+
+Entry = Property[Any] | Family
+
+
+def name_of(entry: Entry) -> str:
+    """A property's name, or the form of a family's names."""
+    return entry.name if isinstance(entry, Property) else entry.form
+
+
+def default_of(entry: Entry) -> str:
+    """A property's default as one would write it; nothing if there is none."""
+    if isinstance(entry, Family) or entry.required:
+        return ""
+    if entry.default_text is not None:
+        return entry.default_text
+    value = entry.default
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Patterns):
+        return ",".join(value.sources)
+    return "" if value is None else str(value)
+
+
+def status_of(entry: Entry) -> str:
+    """What rowtide does with a property, in a few words."""
+    if entry.status is Status.SUPPORTED:
+        return "supported"
+    return f"{entry.status.value}: {entry.reason}"
+
+
+def servers_of(entry: Entry) -> str:
+    """The servers it exists for, if not all."""
+    if isinstance(entry, Family) or len(entry.flavors) == len(Flavor):
+        return ""
+    return ", ".join(sorted(flavor.value for flavor in entry.flavors))
+
+
+def describe(entry: Entry) -> str:
+    """Everything about one property, for a terminal."""
+    lines = [name_of(entry), f"  {entry.doc}"]
+    if isinstance(entry, Property):
+        lines.append(f"  type:    {entry.kind.label}")
+        lines.append(f"  default: {'none, it is required' if entry.required else default_of(entry) or 'none'}")
+    if servers_of(entry):
+        lines.append(f"  only:    {servers_of(entry)}")
+    lines.append(f"  status:  {status_of(entry)}")
+    if isinstance(entry, Property):
+        lines += [f"  {value} is refused: {reason}" for value, reason in entry.refused.items()]
+    return "\n".join(lines)
+
+
+def markdown() -> str:
+    """The whole catalogue as Markdown tables, a heading for each section."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    for number, section in enumerate(SECTIONS):
+        yield from ([""] if number else [])
+        yield f"### {section.TITLE}"
+        yield ""
+        yield "| property | default | meaning | status |"
+        yield "| --- | --- | --- | --- |"
+        for entry in entries(section):
+            default = "**required**" if isinstance(entry, Property) and entry.required else _code(default_of(entry))
+            only = f" ({servers_of(entry)} only)" if servers_of(entry) else ""
+            yield f"| {_code(name_of(entry))} | {default} | {_cell(entry.doc)}{only} | {_cell(status_of(entry))} |"
+
+
+def _code(text: str) -> str:
+    return f"`{_cell(text)}`" if text else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,116 @@
+"""Edge: TLS to the database: a context out of ``database.ssl.*``, from PEM files or PKCS#12 stores."""
+
+import ssl
+import tempfile
+from pathlib import Path
+
+from rowtide.connector.config.choices import SslMode
+from rowtide.connector.config.model import Tls
+
+_STORES = frozenset({".p12", ".pfx", ".pkcs12"})
+_JAVA_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+
+
+class TlsError(ValueError):
+    """A file of certificates or keys cannot be used.
+
+    Attributes:
+        property: the property that names the file.
+    """
+
+    def __init__(self, property_name: str, message: str) -> None:
+        super().__init__(message)
+        self.property = property_name
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext | None:
+    """A context for connections to the database, or ``None`` for plain text.
+
+    With ``preferred`` and ``required`` the server's certificate is not looked at, as MySQL's own clients do it;
+    ``verify_ca`` checks who signed it, ``verify_identity`` also that it is for this host.
+
+    Raises:
+        TlsError: a file cannot be read or used.
+    """
+    if tls.mode is SslMode.DISABLED:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = tls.mode is SslMode.VERIFY_IDENTITY
+    verify = tls.mode in (SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY)
+    context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
+    if verify:
+        _trust(context, tls)
+    if tls.keystore is not None:
+        _identify(context, tls.keystore, tls.keystore_password.reveal() if tls.keystore_password else None)
+    return context
+
+
+def _trust(context: ssl.SSLContext, tls: Tls) -> None:
+    name = "database.ssl.truststore"
+    if tls.truststore is None:
+        context.load_default_certs()
+        return
+    content = _read(name, tls.truststore)
+    try:
+        if Path(tls.truststore).suffix.lower() in _STORES:
+            password = tls.truststore_password.reveal() if tls.truststore_password else None
+            for certificate in _store_certificates(content, password):
+                context.load_verify_locations(cadata=certificate)
+        else:
+            context.load_verify_locations(cadata=content.decode("ascii"))
+    except (ValueError, ssl.SSLError) as error:
+        raise TlsError(name, f"{tls.truststore} holds no usable certificates: {error}") from None
+
+
+def _identify(context: ssl.SSLContext, path: str, password: str | None) -> None:
+    name = "database.ssl.keystore"
+    content = _read(name, path)
+    try:
+        if Path(path).suffix.lower() not in _STORES:
+            context.load_cert_chain(path, password=password)
+            return
+        # OpenSSL takes keys from files only: this one is readable by nobody else and gone at once.
+        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+            file.write(_store_identity(content, password))
+            file.flush()
+            context.load_cert_chain(file.name)
+    except (ValueError, ssl.SSLError) as error:
+        raise TlsError(name, f"{path} holds no usable certificate with its key: {error}") from None
+
+
+def _read(name: str, path: str) -> bytes:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise TlsError(name, f"{path} cannot be read: {error.strerror or error}") from None
+    if content.startswith(_JAVA_MAGIC):
+        raise TlsError(
+            name,
+            f"{path} is a Java key store, which only Java reads; convert it: keytool -importkeystore -srckeystore "
+            f"{path} -destkeystore store.p12 -deststoretype PKCS12",
+        )
+    return content
+
+
+def _store_certificates(content: bytes, password: str | None) -> list[bytes]:
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12  # noqa: PLC0415 - slow to import
+
+    store = pkcs12.load_pkcs12(content, password.encode() if password else None)
+    found = [*([store.cert] if store.cert else []), *store.additional_certs]
+    return [certificate.certificate.public_bytes(Encoding.DER) for certificate in found]
+
+
+def _store_identity(content: bytes, password: str | None) -> bytes:
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow to import
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        pkcs12,
+    )
+
+    store = pkcs12.load_pkcs12(content, password.encode() if password else None)
+    if store.key is None or store.cert is None:
+        raise ValueError("there is no key in it")
+    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    chain = (store.cert, *store.additional_certs)
+    return key + b"".join(certificate.certificate.public_bytes(Encoding.PEM) for certificate in chain)
