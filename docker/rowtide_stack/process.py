@@ -68,6 +68,7 @@ class ProcessRunner:
         """Let the supervisor kill the program and remove the folder."""
         # communicate() closes the pipe, which is the supervisor's sign to end
         self._supervisor.communicate()
+        shutil.rmtree(self.folder, ignore_errors=True)  # should the supervisor have been killed
 
     def _ask(self, command: str) -> str:
         stdin, stdout = self._supervisor.stdin, self._supervisor.stdout

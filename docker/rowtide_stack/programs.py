@@ -140,4 +140,5 @@ def _unpack_mariadb(folder: Path) -> None:
 
 def _artifact(jar: Path) -> str:
     """``delta-spark_2.13`` of ``delta-spark_2.13-4.0.0.jar``."""
-    return re.sub(r"-\d[\w.+-]*\.jar$", "", jar.name)
+    # A version has a dot after its first number, which the "0-10" of spark-sql-kafka-0-10_2.13-4.0.0.jar has not.
+    return re.sub(r"-\d+(\.\w+)+([-.][A-Za-z]\w*)*\.jar$", "", jar.name)

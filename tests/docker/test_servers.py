@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import ssl
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pymysql
@@ -146,3 +150,42 @@ def test_the_data_of_a_closed_server_is_gone() -> None:
         assert folder.is_dir()
     assert not folder.exists()
     assert not server.running
+
+
+OWNER = """
+import os, signal
+from rowtide_stack import MySQL
+with MySQL() as server:
+    server.execute("CREATE DATABASE d")
+    pid = int(server.log().split("starting as process ")[1].split()[0])
+    print(pid, server.query("SELECT @@datadir")[0][0], flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_server_ends_and_its_data_goes_when_the_test_run_is_killed() -> None:
+    done = subprocess.run([sys.executable, "-c", OWNER], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    pid, data = done.stdout.split()
+    end = time.monotonic() + 30
+    while (Path("/proc", pid).exists() or Path(data).exists()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not Path("/proc", pid).exists()
+    assert not Path(data).parent.exists()
+
+
+def test_a_person_can_have_servers_until_ctrl_c() -> None:
+    command = [sys.executable, "-m", "rowtide_stack", "up", "zookeeper", "mysql"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as up:
+        assert up.stdout
+        assert up.stderr
+        zookeeper, mysql, hint = (up.stdout.readline().split() for _ in range(3))
+        assert zookeeper[0] == "zookeeper"
+        host, port = mysql[1].split(":")
+        pymysql.connect(host=host, port=int(port), user=mysql[3].rstrip(","), password=mysql[5]).close()
+        assert hint[0] == "Ctrl-C"
+        up.send_signal(signal.SIGINT)
+        assert up.wait(60) == 0
+        assert up.stderr.read() == ""
+    with pytest.raises(pymysql.OperationalError):
+        pymysql.connect(host=host, port=int(port), user="root", password=mysql[5])

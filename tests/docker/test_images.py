@@ -1,0 +1,180 @@
+"""The image and the compose file, as far as they can be judged without a Docker engine."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from source_tree import PARTS, ROOT
+
+from rowtide.connector.config import load
+
+DOCKER = ROOT / "docker"
+PINNED = re.compile(r"[a-z0-9./-]+:[a-z-]*\d+\.\d+\.\d+[a-z0-9.-]*")
+"""An image with a tag of three numbers: one that does not move to another version."""
+INSTRUCTIONS = {
+    *("ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN", "SHELL"),
+    *("STOPSIGNAL", "USER", "VOLUME", "WORKDIR"),
+}
+"""All of Docker's that are of use here; ADD is COPY with surprises, MAINTAINER and ONBUILD are of the past."""
+
+
+def dockerfile() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile with their arguments; comments and line ends taken out."""
+    text = (DOCKER / "Dockerfile").read_text()
+    joined = re.sub(r"\\\n", " ", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE))
+    return [
+        (line.split(maxsplit=1)[0], line.split(maxsplit=1)[1].strip()) for line in joined.splitlines() if line.strip()
+    ]
+
+
+def stages() -> dict[str, list[tuple[str, str]]]:
+    """The stages by name: each with the instructions of the stages that it is built from, its own last."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    name = ""
+    for instruction, arguments in dockerfile():
+        if instruction == "FROM":
+            base, _, name = arguments.split()
+            found[name] = list(found.get(base, []))
+        else:
+            found[name].append((instruction, arguments))
+    return found
+
+
+def last(stage: str, instruction: str) -> str:
+    """The arguments of the last such instruction of a stage: the one that holds."""
+    return [arguments for name, arguments in stages()[stage] if name == instruction][-1]
+
+
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+    return loaded
+
+
+def test_the_dockerfile_has_known_instructions_and_begins_with_an_image() -> None:
+    assert {instruction for instruction, _ in dockerfile()} <= INSTRUCTIONS
+    assert dockerfile()[0][0] == "FROM"
+
+
+def test_every_stage_is_named_and_starts_from_a_pinned_image_or_a_stage() -> None:
+    names: set[str] = set()
+    for instruction, arguments in dockerfile():
+        if instruction == "FROM":
+            base, word, name = arguments.split()
+            assert word == "AS"
+            assert base in names or PINNED.fullmatch(base), base
+            names.add(name)
+
+
+def test_a_build_without_a_target_gives_the_worker() -> None:
+    assert list(stages())[-1] == "worker"
+
+
+@pytest.mark.parametrize("stage", ["worker", "spark"])
+def test_an_image_runs_as_a_user_without_rights(stage: str) -> None:
+    user = last(stage, "USER")
+    assert user.isdigit(), "Kubernetes can only tell a number from root"
+    assert int(user) > 0
+    rest = stages()[stage][[name for name, _ in stages()[stage]].index("USER") :]
+    assert "RUN" not in [name for name, _ in rest]
+
+
+@pytest.mark.parametrize("stage", ["worker", "spark"])
+@pytest.mark.parametrize("instruction", ["ENTRYPOINT", "CMD"])
+def test_a_program_is_started_without_a_shell_so_that_it_gets_signals(stage: str, instruction: str) -> None:
+    assert all(isinstance(word, str) for word in json.loads(last(stage, instruction)))
+
+
+def test_the_worker_tells_its_health() -> None:
+    options, _, command = last("worker", "HEALTHCHECK").partition("CMD")
+    assert {"--interval=10s", "--timeout=5s"} <= set(options.split())
+    code = json.loads(command)[-1]
+    compile(code, "HEALTHCHECK", "exec")
+    assert f":{last('worker', 'EXPOSE')}/health" in code
+
+
+def test_what_is_copied_is_there_and_not_ignored() -> None:
+    ignored = (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
+    admitted = {line[1:] for line in ignored if line.startswith("!")}
+    assert "*" in ignored
+    copied = {word for name, words in dockerfile() if name == "COPY" for word in words.split()[:-1]}
+    assert {*PARTS, "rowtide", "pyproject.toml", "README.md", "LICENSE"} == copied == admitted
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
+def test_packages_lists_are_not_kept_in_the_image() -> None:
+    for name, command in dockerfile():
+        if name == "RUN" and "apt-get install" in command:
+            assert "--no-install-recommends" in command
+            assert command.startswith("apt-get update")
+            assert command.endswith("rm -rf /var/lib/apt/lists/*")
+
+
+def test_the_compose_file_has_the_services_of_the_readme() -> None:
+    assert set(compose()["services"]) == {"mysql", "kafka", "rowtide", "spark"}
+
+
+@pytest.mark.parametrize("name", ["mysql", "kafka"])
+def test_a_service_from_elsewhere_is_of_a_pinned_image(name: str) -> None:
+    service = compose()["services"][name]
+    assert PINNED.fullmatch(service["image"])
+    assert "healthcheck" in service
+
+
+@pytest.mark.parametrize("name", ["rowtide", "spark"])
+def test_our_own_services_are_built_from_a_stage(name: str) -> None:
+    service = compose()["services"][name]
+    assert service["build"]["target"] in stages()
+    assert (DOCKER / service["build"]["context"] / service["build"]["dockerfile"]).samefile(DOCKER / "Dockerfile")
+    assert service["cap_drop"] == ["ALL"]
+
+
+def test_services_wait_for_healthy_ones() -> None:
+    services = compose()["services"]
+    for service in services.values():
+        for name, wait in service.get("depends_on", {}).items():
+            assert wait == {"condition": "service_healthy"}
+            assert "healthcheck" in services[name]
+
+
+def test_ports_are_open_on_this_machine_only() -> None:
+    ports = [port for service in compose()["services"].values() for port in service.get("ports", [])]
+    assert len(ports) == 3
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_volumes_are_declared_and_files_are_there() -> None:
+    loaded = compose()
+    for service in loaded["services"].values():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert (DOCKER / source).is_file() if source.startswith(".") else source in loaded["volumes"], volume
+
+
+def test_environment_values_are_text() -> None:
+    # YAML makes 1 a number and no a false; Compose refuses the one and both lose their spelling.
+    for service in compose()["services"].values():
+        assert all(isinstance(value, str) for value in service.get("environment", {}).values())
+
+
+def test_rowtide_accepts_the_configuration_of_the_compose_file() -> None:
+    services = compose()["services"]
+    environment = dict.fromkeys(services["rowtide"]["environment"], "set")
+    configuration = load(DOCKER / "config/rowtide.properties", environment)
+    assert configuration.database.hostname in services
+    assert configuration.database.user == services["mysql"]["environment"]["MYSQL_USER"]
+    assert configuration.kafka.bootstrap_servers in services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+
+
+@pytest.mark.parametrize("name", ["docker/setup", "docker/stack", ".ci/run"])
+def test_scripts_can_be_run_and_stop_at_the_first_error(name: str) -> None:
+    path: Path = ROOT / name
+    assert path.stat().st_mode & stat.S_IXUSR
+    lines = path.read_text().splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert "set -euo pipefail" in lines

@@ -1,0 +1,57 @@
+"""The jars beside pyspark: enough for Delta tables and Kafka, and none twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rowtide_stack import programs, spark_jars
+
+JOB = """
+import sys
+from pyspark.sql import SparkSession
+
+jars, folder = sys.argv[1:]
+spark = (
+    SparkSession.builder.master("local[1]")
+    .config("spark.jars", jars)
+    .config("spark.ui.enabled", "false")
+    .config("spark.sql.shuffle.partitions", "1")
+    .config("spark.databricks.delta.snapshotPartitions", "1")
+    .config("spark.sql.warehouse.dir", folder)
+    .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    .getOrCreate()
+)
+spark.range(3).write.format("delta").save(folder + "/table")
+print("delta", spark.read.format("delta").load(folder + "/table").count())
+try:
+    spark.read.format("kafka").load()
+except Exception as error:
+    print("kafka", "subscribe" in str(error))
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+def test_spark_keeps_delta_tables_and_knows_kafka(tmp_path: Path) -> None:
+    # In a process of its own: a JVM that is running takes no further jars. That Kafka's source complains of a missing
+    # option (subscribe) shows that it is there; without it Spark would not know the format.
+    jars = ",".join(map(str, spark_jars()))
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, jars, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split("\n")[:2] == ["delta 3", "kafka True"], done.stderr
+
+
+@pytest.mark.spark
+def test_no_library_is_there_twice() -> None:
+    import pyspark
+
+    own = {programs._artifact(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    extra = [programs._artifact(jar) for jar in spark_jars()]
+    assert len(set(extra)) == len(extra)
+    assert not own & set(extra)
+    assert {"delta-spark_2.13", "spark-sql-kafka-0-10_2.13"} <= set(extra)
