@@ -5,6 +5,7 @@ half of every key and value as bytes, and joins the rest per row. It knows neith
 :class:`EventContext` brings what an event adds.
 """
 
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -74,13 +75,22 @@ class TableCodec:
             start: of the first image.
             end: of the last image.
             present: bitmap of the columns in the images.
+
+        Raises:
+            ValueError: the images do not fit the structure.
         """
         rows = self._decoders.get(present)
         if rows is None:
             count = len(self._columns)
             flags = [bool(present[index >> 3] >> (index & 7) & 1) for index in range(count)]
             rows = self._decoders[present] = text_rows(self._columns, self.records.key_columns, flags)
-        return rows(buffer, start, end)
+        try:
+            return rows(buffer, start, end)
+        except (struct.error, IndexError) as error:
+            raise ValueError(
+                f"the row images of table {self.records.table.id} end inside a value ({error}): the structure does not "
+                "fit, or the event is damaged"
+            ) from error
 
     def created(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
         """One ``c`` record for each image."""

@@ -102,7 +102,7 @@ def meaning(column: model.Column, record: RecordColumn, unsigned: bool | None, c
     if kind == "text":
         name = column.charset or (column.form.charset_name if column.form else None)
         if name is not None and name not in _UTF8:
-            decode = charset.decoder(name)
+            decode = charset.charset_decoder(name)
     return Meaning(
         kind,
         unsigned=column.unsigned if unsigned is None else unsigned,

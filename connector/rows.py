@@ -79,7 +79,7 @@ def text_rows(columns: Sequence[Column], key: Sequence[int], present: Sequence[b
     """
     source = _Source(columns, present, values=False)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
-    key_fields = [(c.output.field, f"t{i}") for i in key if (c := columns[i]).output]
+    key_fields = [(c.output.field, f"k{i}" if c.output.change else f"t{i}") for i in key if (c := columns[i]).output]
     result = f"({template(key_fields)}, {row})"
     return source.function(result)
 
@@ -180,13 +180,25 @@ class _Source:
             indent = "    "
             if column.output:
                 null = self._bind(column.output.fallback_value) if self._values else repr(column.output.fallback.text)
-                self._add(f"if n & {1 << bit}:", f"    t{index} = {null}", "else:")
+                nulls = f"t{index} = {null}"
+                if column.output.change is not None:
+                    nulls = self._changed_null(column.output, f"t{index}", f"k{index}")
+                self._add(f"if n & {1 << bit}:", f"    {nulls}", "else:")
             else:
                 self._add(f"if not n & {1 << bit}:")
         read = self._fixed_read if column.wire.fixed else self._variable_read
         self._add(*(indent + line for line in read(column, f"t{index}")))
         if column.output:
             self._output(index, column, indent)
+
+    def _changed_null(self, output: Output, value: str, key: str) -> str:
+        """Null of a masked column: a mask hides null too, but not in the key."""
+        assert output.change is not None
+        changed = output.change(output.fallback_value)
+        if self._values:
+            return f"{value} = {self._bind(changed)}"
+        text = value_text(output.schema.with_optional(True), changed, output.form)
+        return f"{value} = {text!r}; {key} = {output.fallback.text!r}"
 
     def _fixed_read(self, column: Column, v: str) -> list[str]:
         size = column.wire.size

@@ -22,6 +22,7 @@ class ValueSettings:
         decimal_handling_mode: ``decimal.handling.mode``.
         bigint_unsigned_handling_mode: ``bigint.unsigned.handling.mode``.
         time_precision_mode: ``time.precision.mode``.
+        enable_time_adjuster: ``enable.time.adjuster``.
         binary_handling_mode: ``binary.handling.mode``.
         event_converting_failure_handling_mode: ``event.converting.failure.handling.mode``.
         unavailable_value_placeholder: ``unavailable.value.placeholder``, for columns that a row image left out.
@@ -34,6 +35,7 @@ class ValueSettings:
     decimal_handling_mode: DecimalMode = "precise"
     bigint_unsigned_handling_mode: BigintUnsignedMode = "long"
     time_precision_mode: TimePrecisionMode = "adaptive_time_microseconds"
+    enable_time_adjuster: bool = True
     binary_handling_mode: BinaryMode = "bytes"
     event_converting_failure_handling_mode: FailureMode = "warn"
     unavailable_value_placeholder: bytes = b"__debezium_unavailable_value"

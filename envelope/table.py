@@ -58,6 +58,7 @@ class RecordColumn:
         field: the field's name.
         type: the form of its values.
         schema: its full schema: optional or not, with default and documentation.
+        key_schema: the same as a field of the key, where masking and propagated types do not show.
         null: the Connect value that stands for null, or for a value that has no form.
         in_value: false if only the key has it.
         change: masking, hashing or truncating of Connect values, null included; ``None`` for none.
@@ -68,13 +69,14 @@ class RecordColumn:
     field: str
     type: ColumnType
     schema: Schema
+    key_schema: Schema
     null: Any
     in_value: bool
     change: Callable[[Any], Any] | None
 
     def null_text(self, form: JsonForm) -> str:
         """JSON of what stands for null."""
-        return self.text(self.change(self.null) if self.change else self.null, form)
+        return self.text(self.null, form)
 
     def text(self, value: Any, form: JsonForm) -> str:
         """JSON of a Connect value of this column, null included."""
@@ -133,7 +135,7 @@ def table_records(
     )
     key = None
     if key_columns:
-        fields = tuple(Field(column.field, column.schema) for column in key_columns)
+        fields = tuple(Field(column.field, column.key_schema) for column in key_columns)
         key = Schema("struct", name=adjust(f"{topic}.Key"), fields=fields)
     return TableRecords(
         table,
@@ -187,27 +189,29 @@ def _record_column(
     if form is None or form_type is None:
         unknown(table, column)
         return None
-    schema = _column_schema(table, form, form_type, rules)
+    key_schema = _column_schema(form, form_type, rules)
+    schema = replace(key_schema, parameters=key_schema.parameters + _source_parameters(table, form, rules))
     change = None
     rule = rules.changes.rule_for(database, name, column.name)
     if rule is not None:
         changed = column_change(rule, form)
         change = changed.convert
         schema = replace(schema, parameters=schema.parameters + changed.parameters)
-    null = None if form.optional else form_type.epoch
+    null = None
+    if not schema.optional:
+        null = schema.default if schema.default is not None else form_type.epoch
     field_name = rules.values.adjust_field_name(column.name)
-    return RecordColumn(index, column, field_name, form_type, schema, null, in_value, change)
+    return RecordColumn(index, column, field_name, form_type, schema, key_schema, null, in_value, change)
 
 
-def _column_schema(table: Table, form: ColumnForm, form_type: ColumnType, rules: RecordRules) -> Schema:
+def _column_schema(form: ColumnForm, form_type: ColumnType, rules: RecordRules) -> Schema:
     schema = form_type.schema
     doc = form.comment if rules.values.include_schema_comments and form.comment else schema.doc
     return replace(
         schema,
-        optional=form.optional,
+        optional=form.optional or schema.optional,
         default=default_value(form, form.default_expression, form_type, rules.values),
         doc=doc,
-        parameters=schema.parameters + _source_parameters(table, form, rules),
     )
 
 

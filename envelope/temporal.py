@@ -110,6 +110,31 @@ def trimmed_zoned_text(micros: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Adjusted:
+    """Two-digit years (``enable.time.adjuster``): 1 to 69 are 2001 to 2069, 70 to 99 are 1970 to 1999.
+
+    Attributes:
+        before: values from here on are left alone.
+        unit: of a value, per day.
+    """
+
+    before: int
+    unit: int
+
+    def adjust(self, value: int) -> int:
+        """The value with its year moved into its century."""
+        days, rest = divmod(value, self.unit)
+        day = date.fromordinal(days + EPOCH)
+        moved = day.replace(year=day.year + (2000 if day.year < 70 else 1900))
+        return (moved.toordinal() - EPOCH) * self.unit + rest
+
+
+_YEAR_100 = date(100, 1, 1).toordinal() - EPOCH
+ADJUSTED_DATE = Adjusted(_YEAR_100, 1)
+ADJUSTED_DATETIME = Adjusted(_YEAR_100 * DAY, DAY)
+
+
+@dataclass(frozen=True, slots=True)
 class TemporalForm:
     """How a temporal MySQL type stands in records.
 
@@ -144,9 +169,9 @@ def _times_thousand(value: int) -> int:
 
 def _nanos_of_datetime(micros: int) -> int:
     nanos = micros * 1000
-    if not -(2**63) <= nanos < 2**63:
-        # Java multiplies without a check, and consumers have seen the wrapped number: keep the form.
-        nanos = (nanos + 2**63) % 2**64 - 2**63
+    # Java multiplies the whole seconds first, so the last part of a second at the lower limit is out of range too.
+    if nanos // 1_000_000_000 * 1_000_000_000 < -(2**63) or nanos >= 2**63:
+        raise ValueError("a DATETIME outside 1677-09-21 to 2262-04-11 has no form in time.precision.mode=nanoseconds")
     return nanos
 
 
@@ -157,13 +182,12 @@ def _connect_time(micros: int) -> int:
 
 def _iso_time(micros: int) -> str:
     _require_day(micros)
-    return trimmed_time(micros) + "Z"
+    return trimmed_time(micros % DAY) + "Z"  # 24:00:00 is 00:00:00, as Java's LocalTime has it
 
 
 def _require_day(micros: int) -> None:
-    if not 0 <= micros < DAY:
-        msg = "a TIME outside 00:00:00 to 23:59:59.999999 has no form in this time.precision.mode"
-        raise ValueError(msg)
+    if not 0 <= micros <= DAY:
+        raise ValueError("a TIME outside 00:00:00 to 24:00:00 has no form in this time.precision.mode")
 
 
 def _iso_date(days: int) -> str:

@@ -10,6 +10,7 @@ Kinds of values: ``int``, ``decimal`` (unscaled int), ``float``, ``bit`` (int), 
 """
 
 import base64
+import re
 import struct
 from binascii import b2a_base64
 from collections.abc import Callable
@@ -309,10 +310,13 @@ def labels(column: ColumnFacet) -> tuple[str, ...]:
     return tuple(_unquoted(label) for label in column.enum_values)
 
 
+_LABEL_ESCAPE = re.compile(r"\\.|''", re.DOTALL)
+
+
 def _unquoted(label: str) -> str:
     if len(label) >= 2 and label[0] == label[-1] == "'":
         label = label[1:-1]
-    return label.replace("''", "'").replace("\\'", "'")
+    return _LABEL_ESCAPE.sub(lambda match: match[0][1], label)
 
 
 def escaped_label(label: str) -> str:
@@ -350,6 +354,7 @@ _INET = ColumnType(STRING, "inet", _same, _call(string_text))
 
 _GEOMETRY_SCHEMA = Schema(
     "struct",
+    optional=True,  # even of a NOT NULL column: Debezium's builder begins so, and nothing takes it back
     name="io.debezium.data.geometry.Geometry",
     version=1,
     doc="Geometry",
@@ -388,16 +393,20 @@ _VECTOR = ColumnType(_VECTOR_SCHEMA, "vector", _same, _through(_VECTOR_SCHEMA, _
 # --- temporal ---------------------------------------------------------------------------------------------------
 
 
-def _temporal(form: TemporalForm, kind: Kind) -> ColumnType:
+def _temporal(form: TemporalForm, kind: Kind, adjusted: temporal.Adjusted | None = None) -> ColumnType:
+    """The type of a form; ``adjusted`` if years before 100 are two-digit years (``enable.time.adjuster``)."""
+
     def convert(value: int | OffCalendar) -> Any:
-        return None if isinstance(value, OffCalendar) else form.convert(value)
+        if isinstance(value, OffCalendar):
+            return None
+        return form.convert(adjusted.adjust(value) if adjusted and value < adjusted.before else value)
 
     def expression(variable: str, bind: Bind, fallback: Fallback) -> str:
         def text(value: int | OffCalendar) -> str:
             if isinstance(value, OffCalendar):
                 return fallback.text
             try:
-                return value_text(form.schema, form.convert(value))
+                return value_text(form.schema, convert(value))
             except ValueError as error:
                 fallback.failed(value, error)
                 return fallback.text
@@ -405,13 +414,15 @@ def _temporal(form: TemporalForm, kind: Kind) -> ColumnType:
         slow = f"{bind(text)}({variable})"
         if not form.expression:
             return slow
-        return f"({form.expression.format(v=variable)} if {variable}.__class__ is int else {slow})"
+        modern = f" and {variable} >= {adjusted.before}" if adjusted else ""
+        return f"({form.expression.format(v=variable)} if {variable}.__class__ is int{modern} else {slow})"
 
     return ColumnType(form.schema, kind, convert, expression, form.epoch)
 
 
 def _date(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
-    return _temporal(temporal.date_form(settings.time_precision_mode), "date")
+    adjusted = temporal.ADJUSTED_DATE if settings.enable_time_adjuster else None
+    return _temporal(temporal.date_form(settings.time_precision_mode), "date", adjusted)
 
 
 def _time(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
@@ -419,7 +430,8 @@ def _time(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnT
 
 
 def _datetime(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
-    return _temporal(temporal.datetime_form(settings.time_precision_mode, column.length or 0), "datetime")
+    adjusted = temporal.ADJUSTED_DATETIME if settings.enable_time_adjuster else None
+    return _temporal(temporal.datetime_form(settings.time_precision_mode, column.length or 0), "datetime", adjusted)
 
 
 def _timestamp(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:

@@ -1,4 +1,4 @@
-"""Recorded cases: what the real Debezium wrote, and how two answers are compared (rules: ``tests/golden/README.md``)."""
+"""Recorded cases: what the real Debezium wrote, and how answers are compared (rules: ``tests/golden/README.md``)."""
 
 import gzip
 import json
@@ -150,8 +150,7 @@ def difference(expected: Written, found: Written) -> str:
     for part in ("topic", "key", "value", "headers"):
         want, have = str(getattr(expected, part)), str(getattr(found, part))
         if want != have:
-            at = next(
-                (i for i, (a, b) in enumerate(zip(want, have, strict=False)) if a != b), min(len(want), len(have))
-            )
-            return f"{part} at {at}:\n  recorded …{want[max(0, at - 120) : at + 120]}\n  found    …{have[max(0, at - 120) : at + 120]}"
+            at = next((i for i, (a, b) in enumerate(zip(want, have, strict=False)) if a != b), -1)
+            near = slice(max(0, at - 120), at + 120)
+            return f"{part} at {at}:\n  recorded …{want[near]}\n  found    …{have[near]}"
     return "equal"
