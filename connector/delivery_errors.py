@@ -10,7 +10,6 @@ ConnectorError
     ├── TransactionAbortedError     this transaction is lost, its messages are not: send them again
     ├── DeliveryInterruptedError    asked to stop before everything was acknowledged
     └── OffsetStoreError            the offsets topic or file cannot be read or written
-        └── OffsetStoreUnavailableError   not just now
 """
 
 from typing import ClassVar
@@ -66,9 +65,3 @@ class DeliveryInterruptedError(DeliveryError):
 
 class OffsetStoreError(DeliveryError):
     """Source offsets cannot be read or written."""
-
-
-class OffsetStoreUnavailableError(OffsetStoreError):
-    """The store of source offsets did not answer in time; the same may succeed later."""
-
-    restartable = True

@@ -68,7 +68,7 @@ def rejected(error: KafkaError, topic: str, key: bytes | None, size: int) -> Rec
     if code in _TOO_LARGE:
         return RecordRejectedError(
             f"{what}. Allow larger messages with producer.override.max.request.size and on the topic with "
-            "max.message.bytes (on the brokers message.max.bytes), or leave large columns out with column.exclude.list. "
+            "max.message.bytes (on the brokers message.max.bytes), or leave columns out with column.exclude.list. "
             "If messages are too large only together, set producer.override.batch.size below the topic's limit"
         )
     if code in _NO_TOPIC:

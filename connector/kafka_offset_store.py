@@ -10,9 +10,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from rowtide.connector.delivery_errors import OffsetStoreError, OffsetStoreUnavailableError
+from rowtide.connector.delivery_errors import OffsetStoreError
 from rowtide.connector.offset import SourceOffset
-from rowtide.connector.offset_store import is_offset_key, offset_key
+from rowtide.connector.offset_store import OffsetRecord, is_offset_key, offset_key
 from rowtide.connector.producer_settings import idempotent_settings
 from rowtide.schema_history.topic_reader import StoredRecord, TopicReader, TopicReadError
 
@@ -27,8 +27,7 @@ class KafkaOffsetStore:
         producer: librdkafka settings for writing, the connection's included.
         consumer: librdkafka settings for reading, the connection's included.
         admin: librdkafka settings for looking up the topic, the connection's included.
-        timeout: seconds that reading may take without progress.
-        save_timeout: seconds that writing may take (``offset.flush.timeout.ms``).
+        timeout: seconds that ``save`` may take, and ``load`` without progress.
     """
 
     def __init__(
@@ -41,7 +40,6 @@ class KafkaOffsetStore:
         consumer: Mapping[str, Any],
         admin: Mapping[str, Any],
         timeout: float = 60.0,
-        save_timeout: float = 5.0,
     ) -> None:
         self._topic = topic
         self._name = name
@@ -50,15 +48,15 @@ class KafkaOffsetStore:
         self._settings = {
             **idempotent_settings({k: v for k, v in producer.items() if not k.startswith("transaction")}),
             "linger.ms": 0,
-            "message.timeout.ms": int(save_timeout * 1000),
+            "message.timeout.ms": int(timeout * 1000),
         }
         self._reader = TopicReader(consumer, admin, timeout)
-        self._save_timeout = save_timeout
+        self._timeout = timeout
         self._producer: Producer | None = None
 
-    def record(self, offset: SourceOffset | None) -> tuple[str, bytes, bytes | None]:
+    def record(self, offset: SourceOffset | None) -> OffsetRecord:
         """Topic, key and value of the record that stores this offset (``None``: deletes it)."""
-        return self._topic, self._key, None if offset is None else offset.to_json().encode()
+        return OffsetRecord(self._topic, self._key, None if offset is None else offset.to_json().encode())
 
     def load(self) -> SourceOffset | None:
         """The last committed offset under our key, in any spelling of it; waits for open transactions to end.
@@ -108,16 +106,16 @@ class KafkaOffsetStore:
             if self._producer is None:
                 self._producer = Producer(self._settings)
             self._producer.produce(topic, value, key, on_delivery=delivered)
-            left = self._producer.flush(self._save_timeout + 5)
+            left = self._producer.flush(self._timeout + 5)
         except KafkaException as failure:
             raise self._unsaved(failure.args[0].str()) from failure
-        if left or any(error.code() == KafkaError._MSG_TIMED_OUT for error in errors):  # noqa: SLF001 - librdkafka's
-            raise self._unsaved(f"no acknowledgement within {self._save_timeout:.0f} s", OffsetStoreUnavailableError)
         if errors:
             raise self._unsaved(errors[0].str())
+        if left:
+            raise self._unsaved(f"no acknowledgement within {self._timeout:.0f} s")
 
-    def _unsaved(self, reason: str, kind: type[OffsetStoreError] = OffsetStoreError) -> OffsetStoreError:
-        return kind(
+    def _unsaved(self, reason: str) -> OffsetStoreError:
+        return OffsetStoreError(
             f"cannot write the source offset to topic {self._topic!r}: {reason}. The one stored before stays valid: "
             "after a restart the changes since then are sent again"
         )

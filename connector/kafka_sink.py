@@ -6,7 +6,6 @@ are one Kafka transaction; whoever reads committed data only sees both or neithe
 instance with the same transactional id.
 """
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,14 +13,12 @@ from contextlib import suppress
 from confluent_kafka import KafkaException
 
 from rowtide.connector.batch import Batch
-from rowtide.connector.delivery_errors import BrokerUnavailableError, OffsetStoreUnavailableError
+from rowtide.connector.delivery_errors import BrokerUnavailableError
 from rowtide.connector.kafka_errors import call_failed, is_retriable
 from rowtide.connector.kafka_offset_store import KafkaOffsetStore
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.offset_store import OffsetStore
 from rowtide.connector.record_producer import RecordProducer
-
-log = logging.getLogger(__name__)
 
 _CALL_S = 1.0
 """How long one call of the client may block before it is looked whether to stop."""
@@ -56,12 +53,12 @@ class IdempotentSink:
         """Wait for all acknowledgements, then store the offset."""
         if not self._producer.drain(timeout):
             return False
-        try:
+        record = self._offsets.record(offset)
+        if record is None:
             self._offsets.save(offset)
-        except OffsetStoreUnavailableError as failure:
-            log.warning("%s", failure)
-            return False
-        return True
+            return True
+        self._producer.put(record)
+        return self._producer.drain(timeout)
 
     def rollback(self) -> None:
         """Nothing to do: what is sent stays sent."""
@@ -119,7 +116,7 @@ class TransactionalSink:
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Add the offset to the transaction and commit it."""
         self._begin()
-        self._producer.put(*self._offsets.record(offset))
+        self._producer.put(self._offsets.record(offset))
         if not self._producer.drain(timeout):
             return False
         self._until_done("commit the transaction", self._producer.client.commit_transaction)

@@ -7,7 +7,7 @@ reads and writes a file. The offsets topic is in ``kafka_offset_store``.
 import json
 import os
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rowtide.connector.delivery_errors import OffsetStoreError
 from rowtide.connector.offset import SourceOffset
@@ -30,8 +30,20 @@ def is_offset_key(raw: bytes | None, name: str, prefix: str) -> bool:
         return False
 
 
+class OffsetRecord(NamedTuple):
+    """The Kafka record that stores an offset; its partition is left to the key."""
+
+    topic: str
+    key: bytes
+    value: bytes | None
+
+
 class OffsetStore(Protocol):
     """Keeps the source offset of one connector."""
+
+    def record(self, offset: SourceOffset | None) -> OffsetRecord | None:
+        """What a producer of records must send to store this offset itself, ``None`` if it must call ``save``."""
+        ...
 
     def load(self) -> SourceOffset | None:
         """The stored offset, ``None`` if there is none.
@@ -56,6 +68,9 @@ class InMemoryOffsetStore:
     def __init__(self, offset: SourceOffset | None = None) -> None:
         self.offset = offset
 
+    def record(self, offset: SourceOffset | None) -> None:
+        """Offsets are not kept in Kafka."""
+
     def load(self) -> SourceOffset | None:
         """The offset that was saved last."""
         return self.offset
@@ -74,6 +89,9 @@ class FileOffsetStore:
     def __init__(self, path: Path, name: str, prefix: str) -> None:
         self._path = path
         self._key = offset_key(name, prefix).decode()
+
+    def record(self, offset: SourceOffset | None) -> None:
+        """Offsets are not kept in Kafka."""
 
     def load(self) -> SourceOffset | None:
         """The stored offset, ``None`` if the file does not exist or has none under our key."""

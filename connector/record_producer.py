@@ -19,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from rowtide.connector.batch import Batch
 from rowtide.connector.delivery_errors import DeliveryError, DeliveryInterruptedError
 from rowtide.connector.kafka_errors import call_failed, gravity, is_purged, message_failed
+from rowtide.connector.offset_store import OffsetRecord
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +108,9 @@ class RecordProducer:
                     self.serve()  # what was reported before tells more
                     raise self._refused(failure.args[0], topic, key, value) from failure
 
-    def put(self, topic: str, key: bytes, value: bytes | None) -> None:
-        """Queue one record beside the batches, such as the offset in a transaction; raises as ``send`` does."""
+    def put(self, record: OffsetRecord) -> None:
+        """Queue the record that stores an offset; waits and raises as ``send`` does."""
+        topic, key, value = record
         while True:
             try:
                 self.client.produce(topic, value, key, -1, self._reported)
