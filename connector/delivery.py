@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rowtide.connector.delivery_counters import DeliveryCounters, Totals
-from rowtide.connector.delivery_errors import DeliveryError, DeliveryInterruptedError, TransactionAbortedError
+from rowtide.connector.delivery_errors import DeliveryError, DeliveryInterrupted, TransactionAborted
 from rowtide.connector.event_store import EventStore, Taken
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.ring import INIT_SEQUENCE
 from rowtide.connector.sink import Sink
-from rowtide.topics.errors import KafkaUnreachableError, TopicError
+from rowtide.topics.errors import KafkaUnreachable, TopicError
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ class Delivery:
         try:
             while not self._done():
                 self._step()
-        except DeliveryInterruptedError as failure:
+        except DeliveryInterrupted as failure:
             log.warning("delivery was stopped before its end: %s", failure)
             self._give_up(failure)
         except BaseException as failure:
@@ -157,8 +157,8 @@ class Delivery:
             while self._pending is not None and not self._interrupted.is_set():
                 self._commit(None)
             if self._pending is not None:
-                raise DeliveryInterruptedError("stopped before the last offset was stored")
-        except TransactionAbortedError as failure:
+                raise DeliveryInterrupted("stopped before the last offset was stored")
+        except TransactionAborted as failure:
             self._roll_back(failure)
             return False
         return True
@@ -172,7 +172,7 @@ class Delivery:
                 self._sink.poll()
             if self._due():
                 self._commit(None if self._sink.transactional else self._policy.timeout_s)
-        except TransactionAbortedError as failure:
+        except TransactionAborted as failure:
             self._roll_back(failure)
 
     def _send(self, taken: Taken) -> None:
@@ -198,10 +198,10 @@ class Delivery:
         while topic not in self._known:
             try:
                 self._ensure_topic(topic)
-            except KafkaUnreachableError as failure:
+            except KafkaUnreachable as failure:
                 log.warning("%s; next try in %.1f s", failure, retry_s)
                 if self._interrupted.wait(retry_s):
-                    raise DeliveryInterruptedError(f"stopped while topic {topic!r} could not be looked up") from failure
+                    raise DeliveryInterrupted(f"stopped while topic {topic!r} could not be looked up") from failure
                 retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
             except TopicError as failure:
                 raise DeliveryError(f"no message can be sent: {failure}") from failure
@@ -233,7 +233,7 @@ class Delivery:
         self._in_transaction = False
         self._retry_s = _FIRST_RETRY_S
 
-    def _roll_back(self, failure: TransactionAbortedError) -> None:
+    def _roll_back(self, failure: TransactionAborted) -> None:
         self._sink.rollback()
         back = self._store.rollback()
         self._pending = None
@@ -241,5 +241,5 @@ class Delivery:
         self._totals.rolled_back()
         log.warning("%s. %d batches are sent again in %.1f s", failure, back, self._retry_s)
         if self._interrupted.wait(self._retry_s):
-            raise DeliveryInterruptedError("stopped while a transaction had to be repeated") from failure
+            raise DeliveryInterrupted("stopped while a transaction had to be repeated") from failure
         self._retry_s = min(self._retry_s * 2, _LONGEST_RETRY_S)

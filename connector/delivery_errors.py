@@ -1,15 +1,15 @@
 """What can go wrong between the event store and Kafka.
 
 ConnectorError
-└── DeliveryError                   ``restartable`` says whether starting again from the stored offset may help
-    ├── RecordRejectedError         Kafka will never take this message: too large, topic missing, not authorised
-    ├── AccessDeniedError           Kafka does not know us, or does not let us
-    ├── ProducerFencedError         another instance with the same transactional.id has taken over
-    ├── ProducerFailedError         the Kafka client has given up
-    ├── BrokerUnavailableError      Kafka did not answer in time
-    ├── TransactionAbortedError     this transaction is lost, its messages are not: send them again
-    ├── DeliveryInterruptedError    asked to stop before everything was acknowledged
-    └── OffsetStoreError            the offsets topic or file cannot be read or written
+└── DeliveryError              ``restartable`` says whether starting again from the stored offset may help
+    ├── RecordRejected         Kafka will never take this message: too large, topic missing, not authorised
+    ├── AccessDenied           Kafka does not know us, or does not let us
+    ├── ProducerFenced         another instance with the same transactional.id has taken over
+    ├── ProducerFailed         the Kafka client has given up
+    ├── BrokerUnavailable      Kafka did not answer in time
+    ├── TransactionAborted     this transaction is lost, its messages are not: send them again
+    ├── DeliveryInterrupted    asked to stop before everything was acknowledged
+    └── OffsetStoreError       the offsets topic or file cannot be read or written
 """
 
 from typing import ClassVar
@@ -27,37 +27,37 @@ class DeliveryError(ConnectorError):
     restartable: ClassVar[bool] = False
 
 
-class RecordRejectedError(DeliveryError):
+class RecordRejected(DeliveryError):
     """Kafka will never take this message as things are; the text names topic, key, size and the way out."""
 
 
-class AccessDeniedError(DeliveryError):
+class AccessDenied(DeliveryError):
     """Wrong credentials, or rights that are missing."""
 
 
-class ProducerFencedError(DeliveryError):
+class ProducerFenced(DeliveryError):
     """Another instance with the same ``transactional.id`` has started: this one must stop."""
 
 
-class ProducerFailedError(DeliveryError):
+class ProducerFailed(DeliveryError):
     """The Kafka client reported an error that ends this producer."""
 
     restartable = True
 
 
-class BrokerUnavailableError(DeliveryError):
+class BrokerUnavailable(DeliveryError):
     """Kafka did not answer in time."""
 
     restartable = True
 
 
-class TransactionAbortedError(DeliveryError):
+class TransactionAborted(DeliveryError):
     """The open transaction cannot be committed; abort it and send its messages again."""
 
     restartable = True
 
 
-class DeliveryInterruptedError(DeliveryError):
+class DeliveryInterrupted(DeliveryError):
     """Delivery was asked to stop at once, before everything was acknowledged."""
 
     restartable = True

@@ -33,7 +33,7 @@ _MAX_SLOTS = 1 << 20
 _HALF = 0.5
 
 
-class StoreClosedError(ConnectorError):
+class StoreClosed(ConnectorError):
     """The store takes no more batches: the connector is stopping, or delivery has failed (then it is the cause)."""
 
 
@@ -107,7 +107,7 @@ class EventStore:
             How many were taken: all, unless the time was over.
 
         Raises:
-            StoreClosedError: the store is or was meanwhile closed.
+            StoreClosed: the store is or was meanwhile closed.
         """
         done = 0
         with self._room:
@@ -130,7 +130,7 @@ class EventStore:
         self._put_waits = False
         self._put_blocked_s += time.monotonic() - start
         if self._closed:
-            raise StoreClosedError("the event store is closed") from self._failure
+            raise StoreClosed("the event store is closed") from self._failure
         return not self._quiet and self._ring.has_room(batch)
 
     def get(self, max_events: int, timeout: float | None = None) -> Taken:

@@ -10,13 +10,13 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from rowtide.connector.delivery_errors import (
-    AccessDeniedError,
-    BrokerUnavailableError,
+    AccessDenied,
+    BrokerUnavailable,
     DeliveryError,
-    ProducerFailedError,
-    ProducerFencedError,
-    RecordRejectedError,
-    TransactionAbortedError,
+    ProducerFailed,
+    ProducerFenced,
+    RecordRejected,
+    TransactionAborted,
 )
 
 _K: Any = KafkaError
@@ -54,7 +54,7 @@ def is_retriable(error: KafkaError) -> bool:
     return error.retriable() or error.code() in _LATE
 
 
-def rejected(error: KafkaError, topic: str, key: bytes | None, size: int) -> RecordRejectedError | None:
+def rejected(error: KafkaError, topic: str, key: bytes | None, size: int) -> RecordRejected | None:
     """The error for a message that Kafka will never take, ``None`` if it might next time.
 
     Args:
@@ -66,19 +66,19 @@ def rejected(error: KafkaError, topic: str, key: bytes | None, size: int) -> Rec
     code = error.code()
     what = f"Kafka refuses a message for topic {topic!r}, key {shown_key(key)}, {size} bytes: {error.str()}"
     if code in _TOO_LARGE:
-        return RecordRejectedError(
+        return RecordRejected(
             f"{what}. Allow larger messages with producer.override.max.request.size and on the topic with "
             "max.message.bytes (on the brokers message.max.bytes), or leave columns out with column.exclude.list. "
             "If messages are too large only together, set producer.override.batch.size below the topic's limit"
         )
     if code in _NO_TOPIC:
-        return RecordRejectedError(
+        return RecordRejected(
             f"{what}. The topic was deleted, or topic.creation.enable=false and nobody created it: create it"
         )
     if code in _DENIED:
-        return RecordRejectedError(f"{what}. Grant the connector's Kafka user WRITE on the topic")
+        return RecordRejected(f"{what}. Grant the connector's Kafka user WRITE on the topic")
     if code in _NEVER:
-        return RecordRejectedError(what)
+        return RecordRejected(what)
     return None
 
 
@@ -98,14 +98,14 @@ def message_failed(
     if never is not None:
         return never
     failed = call_failed(f"send a message to topic {topic!r}", error, transactional_id)
-    if transactional_id and isinstance(failed, ProducerFailedError | BrokerUnavailableError) and not error.fatal():
-        return TransactionAbortedError(str(failed))
+    if transactional_id and isinstance(failed, ProducerFailed | BrokerUnavailable) and not error.fatal():
+        return TransactionAborted(str(failed))
     return failed
 
 
 def gravity(error: DeliveryError) -> int:
     """Which of several errors is the one to raise: the highest."""
-    ranks = (ProducerFencedError, AccessDeniedError, RecordRejectedError, ProducerFailedError)
+    ranks = (ProducerFenced, AccessDenied, RecordRejected, ProducerFailed)
     return next((len(ranks) - at for at, kind in enumerate(ranks) if isinstance(error, kind)), 0)
 
 
@@ -134,20 +134,20 @@ def call_failed(what: str, error: KafkaError, transactional_id: str = "") -> Del
     """
     text = f"cannot {what}: {error.str()}"
     if error.code() in _FENCED and (error.fatal() or not error.txn_requires_abort()):
-        return ProducerFencedError(
+        return ProducerFenced(
             f"{text}. Another instance of this connector has started with transactional.id {transactional_id!r}, so "
             "this one stops; nothing that it had not committed becomes visible. If no other was started on purpose, "
             "look for a second process with the same configuration"
         )
     if error.code() in _DENIED:
-        return AccessDeniedError(
+        return AccessDenied(
             f"{text}. Check the credentials, and grant the connector's Kafka user WRITE on its topics"
             + (f" and DESCRIBE and WRITE on transactional id {transactional_id!r}" if transactional_id else "")
         )
     if error.fatal():
-        return ProducerFailedError(f"{text}. The producer is finished; a restart goes on from the stored offset")
+        return ProducerFailed(f"{text}. The producer is finished; a restart goes on from the stored offset")
     if error.txn_requires_abort():
-        return TransactionAbortedError(text)
+        return TransactionAborted(text)
     if is_retriable(error):
-        return BrokerUnavailableError(f"{text}. Check that bootstrap.servers can be reached")
-    return ProducerFailedError(text)
+        return BrokerUnavailable(f"{text}. Check that bootstrap.servers can be reached")
+    return ProducerFailed(text)

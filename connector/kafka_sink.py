@@ -13,7 +13,7 @@ from contextlib import suppress
 from confluent_kafka import KafkaException
 
 from rowtide.connector.batch import Batch
-from rowtide.connector.delivery_errors import BrokerUnavailableError
+from rowtide.connector.delivery_errors import BrokerUnavailable
 from rowtide.connector.kafka_errors import call_failed, is_retriable
 from rowtide.connector.kafka_offset_store import KafkaOffsetStore
 from rowtide.connector.offset import SourceOffset
@@ -139,7 +139,7 @@ class TransactionalSink:
                 if not is_retriable(error) or error.fatal() or error.txn_requires_abort():
                     raise call_failed(what, error, self._producer.transactional_id) from failure
                 if end is not None and time.monotonic() > end:
-                    raise BrokerUnavailableError(
+                    raise BrokerUnavailable(
                         f"cannot {what} within {self._open_timeout:.0f} s: {error.str()}. "
                         "Check that bootstrap.servers can be reached"
                     ) from failure

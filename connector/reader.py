@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rowtide.connector.batch import Batch, HistoryEntry, Output
 from rowtide.connector.config import Configuration
-from rowtide.connector.event_store import EventStore, StoreClosedError
+from rowtide.connector.event_store import EventStore, StoreClosed
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.pipeline import Pipeline
 from rowtide.connector.settings import PipelineSettings
@@ -109,7 +109,7 @@ class Reader:
             events_before = self.status.events
             try:
                 self._read(pipeline)
-            except StoreClosedError:
+            except StoreClosed:
                 return  # delivery has ended, and says why
             except StreamBroken as error:
                 failures = 1 if self.status.events > events_before else failures + 1

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from rowtide.connector.batch import Batch
-from rowtide.connector.delivery_errors import DeliveryError, DeliveryInterruptedError
+from rowtide.connector.delivery_errors import DeliveryError, DeliveryInterrupted
 from rowtide.connector.kafka_errors import call_failed, gravity, is_purged, message_failed
 from rowtide.connector.offset_store import OffsetRecord
 
@@ -171,13 +171,13 @@ class RecordProducer:
         """Sleep.
 
         Raises:
-            DeliveryInterruptedError: ``interrupt`` was called; the message says in which ``state``.
+            DeliveryInterrupted: ``interrupt`` was called; the message says in which ``state``.
         """
         if self._interrupted.wait(seconds):
-            raise DeliveryInterruptedError(f"stopped while {state} ({len(self.client)} are on their way)")
+            raise DeliveryInterrupted(f"stopped while {state} ({len(self.client)} are on their way)")
 
     def interrupt(self) -> None:
-        """Make all waiting end with ``DeliveryInterruptedError``; may be called from any thread."""
+        """Make all waiting end with ``DeliveryInterrupted``; may be called from any thread."""
         self._interrupted.set()
 
     def forget(self) -> None:

@@ -32,7 +32,7 @@ class Sink(Protocol):
         """Hand over messages; may wait (back-pressure), and does not wait for acknowledgement.
 
         Raises:
-            TransactionAbortedError: a transactional sink needs ``rollback``, then all since the last commit again.
+            TransactionAborted: a transactional sink needs ``rollback``, then all since the last commit again.
             DeliveryError: this sink cannot go on.
         """
         ...
@@ -41,7 +41,7 @@ class Sink(Protocol):
         """Let the client report what became of messages; to be called now and then while there is nothing to send.
 
         Raises:
-            TransactionAbortedError: as ``send``.
+            TransactionAborted: as ``send``.
             DeliveryError: this sink cannot go on.
         """
         ...
@@ -57,7 +57,7 @@ class Sink(Protocol):
             Whether the offset is stored; false if the time was over before everything was acknowledged.
 
         Raises:
-            TransactionAbortedError: as ``send``.
+            TransactionAborted: as ``send``.
             DeliveryError: this sink cannot go on.
         """
         ...
@@ -71,7 +71,7 @@ class Sink(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Make whatever waits in another thread raise ``DeliveryInterruptedError`` soon."""
+        """Make whatever waits in another thread raise ``DeliveryInterrupted`` soon."""
         ...
 
     def close(self) -> None:

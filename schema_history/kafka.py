@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from rowtide.schema_history.store import HistoryStoreError, TrimmedHistoryError, json_object, parsed
+from rowtide.schema_history.store import HistoryStoreError, TrimmedHistory, json_object, parsed
 from rowtide.schema_history.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 
 T = TypeVar("T")
@@ -112,7 +112,7 @@ class KafkaSchemaHistory:
         if extent is None:
             return
         if extent.low > 0:
-            raise TrimmedHistoryError(
+            raise TrimmedHistory(
                 f"the schema history topic {self._topic!r} is trimmed: its first record stands at offset {extent.low}, "
                 "not 0, so records were deleted (retention, or delete-records). Rebuild it with snapshot.mode=recovery "
                 "and a new topic, and set retention.ms=-1 and retention.bytes=-1"

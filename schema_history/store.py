@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeVar
 
-from rowtide.schema_history.errors import DamagedHistoryError, SchemaHistoryError
+from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ class HistoryStoreError(SchemaHistoryError):
     """The schema history cannot be reached, read or written; the message says where and what to do."""
 
 
-class TrimmedHistoryError(HistoryStoreError):
+class TrimmedHistory(HistoryStoreError):
     """The beginning of the schema history was deleted, so structures can no longer be known from it."""
 
 
@@ -44,8 +44,8 @@ class SchemaHistoryStore(Protocol):
         """Every record from the first on.
 
         Raises:
-            TrimmedHistoryError: the beginning is missing.
-            DamagedHistoryError: a record is no JSON object; the message names its place.
+            TrimmedHistory: the beginning is missing.
+            DamagedHistory: a record is no JSON object; the message names its place.
             HistoryStoreError: it cannot be read.
         """
         ...
@@ -57,7 +57,7 @@ class SchemaHistoryStore(Protocol):
             parse: raises ``ValueError`` (or another of ``PARSE_FAILURES``) for a text that it does not understand.
 
         Raises:
-            HistoryStoreError: as ``replay``, also ``DamagedHistoryError``.
+            HistoryStoreError: as ``replay``, also ``DamagedHistory``.
         """
         ...
 
@@ -74,7 +74,7 @@ class SchemaHistoryStore(Protocol):
         ...
 
 
-PARSE_FAILURES = (ValueError, KeyError, TypeError, DamagedHistoryError)
+PARSE_FAILURES = (ValueError, KeyError, TypeError, DamagedHistory)
 """What a parser may raise for a damaged record."""
 
 
@@ -100,12 +100,12 @@ def parsed(text: str, place: str, parse: Callable[[str], T]) -> T:
     """Apply ``parse``.
 
     Raises:
-        DamagedHistoryError: it fails; the message names ``place``.
+        DamagedHistory: it fails; the message names ``place``.
     """
     try:
         return parse(text)
     except PARSE_FAILURES as failure:
-        raise DamagedHistoryError(
+        raise DamagedHistory(
             f"damaged record in the schema history, {place}: {failure}. It is not skipped, for structures would be "
             f"wrong from there on; rebuild the history with snapshot.mode=recovery. Record: {text[:200]!r}"
         ) from failure

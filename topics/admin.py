@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from rowtide.topics.errors import KafkaUnreachableError, TopicError
+from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
 from rowtide.topics.settings import TopicCreation, TopicSettings
 
@@ -216,14 +216,14 @@ class TopicAdmin:
         except KafkaException as failure:
             raise self._failed(what, topic, failure.args[0]) from failure
         except TimeoutError as failure:
-            raise KafkaUnreachableError(f"cannot {what} topic {topic!r}: no answer from {self._servers}") from failure
+            raise KafkaUnreachable(f"cannot {what} topic {topic!r}: no answer from {self._servers}") from failure
 
     def _failed(self, what: str, topic: str, error: KafkaError, settings: TopicSettings | None = None) -> TopicError:
         text = f"cannot {what} topic {topic!r}: {error.str()}"
         if error.code() in _DENIED:
             return TopicError(f"{text}. Grant the user of the connector the right, or create the topic beforehand")
         if error.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}:  # noqa: SLF001
-            return KafkaUnreachableError(f"{text}. No broker answers at bootstrap.servers={self._servers}")
+            return KafkaUnreachable(f"{text}. No broker answers at bootstrap.servers={self._servers}")
         if settings is not None and error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
             return TopicError(
                 f"{text}. {settings.replication_factor} copies are asked for; set topic.creation.default."

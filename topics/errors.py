@@ -1,7 +1,7 @@
 """What can go wrong with topics.
 
-TopicError                      a topic cannot be created, read or repaired; the message names it and the way out
-└── KafkaUnreachableError       no broker answered in time: the same may succeed later
+TopicError             a topic cannot be created, read or repaired; the message names it and the way out
+└── KafkaUnreachable   no broker answered in time: the same may succeed later
 """
 
 
@@ -9,5 +9,5 @@ class TopicError(Exception):
     """A topic cannot be created, read or repaired; the message names it and says what to do."""
 
 
-class KafkaUnreachableError(TopicError):
+class KafkaUnreachable(TopicError):
     """No broker answered in time."""
