@@ -1,6 +1,7 @@
 """Sets of global transaction identifiers: MySQL's ``uuid[:tag]:intervals`` and MariaDB's ``domain-server-sequence``.
 
-The text forms are the server's own, without line breaks, as Debezium stores them. Nothing here talks to a server.
+The text forms are the server's own, without line breaks; of MySQL's sets also Debezium's, which writes 5 as ``5-5``.
+Nothing here talks to a server.
 """
 
 import re
@@ -17,22 +18,20 @@ _INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?\Z")
 class _Intervals:
     """Whole numbers as sorted, disjoint, never adjacent ranges; ``stops`` are exclusive."""
 
-    __slots__ = ("_text", "starts", "stops")
+    __slots__ = ("_texts", "starts", "stops")
 
     def __init__(self, starts: list[int] | None = None, stops: list[int] | None = None) -> None:
         self.starts = starts if starts is not None else []
         self.stops = stops if stops is not None else []
-        self._text: str | None = None
+        self._texts: dict[bool, str] = {}
 
     def copy(self) -> "_Intervals":
-        other = _Intervals(self.starts.copy(), self.stops.copy())
-        other._text = self._text
-        return other
+        return _Intervals(self.starts.copy(), self.stops.copy())
 
     def add(self, start: int, stop: int) -> None:
         """Add the range; at the end, where nearly all additions go, without a search."""
         starts, stops = self.starts, self.stops
-        self._text = None
+        self._texts.clear()
         if starts and start == stops[-1]:
             stops[-1] = stop
         elif not starts or start > stops[-1]:
@@ -51,7 +50,7 @@ class _Intervals:
         first, last = bisect_right(stops, start), bisect_right(starts, stop - 1)
         if first >= last:
             return
-        self._text = None
+        self._texts.clear()
         left, right = starts[first], stops[last - 1]
         keep = [(a, b) for a, b in ((left, start), (stop, right)) if a < b]
         starts[first:last] = [a for a, _ in keep]
@@ -69,10 +68,12 @@ class _Intervals:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __str__(self) -> str:
-        if self._text is None:
-            self._text = ":".join(f"{a}-{b - 1}" if b - a > 1 else str(a) for a, b in self.pairs())
-        return self._text
+    def text(self, always_ranges: bool) -> str:
+        text = self._texts.get(always_ranges)
+        if text is None:
+            text = ":".join(f"{a}-{b - 1}" if b - a > 1 or always_ranges else str(a) for a, b in self.pairs())
+            self._texts[always_ranges] = text
+        return text
 
 
 class GtidSet:
@@ -82,11 +83,11 @@ class GtidSet:
     when nothing changed.
     """
 
-    __slots__ = ("_sets", "_text")
+    __slots__ = ("_sets", "_texts")
 
     def __init__(self) -> None:
         self._sets: dict[str, dict[str, _Intervals]] = {}
-        self._text: str | None = ""
+        self._texts: dict[bool, str] = {}
 
     @classmethod
     def parse(cls, text: str) -> "GtidSet":
@@ -121,7 +122,7 @@ class GtidSet:
 
     def _add_range(self, uuid: str, tag: str, start: int, stop: int) -> None:
         self._sets.setdefault(uuid, {}).setdefault(tag, _Intervals()).add(start, stop)
-        self._text = None
+        self._texts.clear()
 
     def add(self, uuid: str, gno: int, tag: str = "") -> None:
         """Add one transaction; ``uuid`` and ``tag`` in lower case, as events have them."""
@@ -131,7 +132,7 @@ class GtidSet:
             self._add_range(uuid, tag, gno, gno + 1)
             return
         intervals.add(gno, gno + 1)
-        self._text = None
+        self._texts.clear()
 
     def contains(self, uuid: str, gno: int, tag: str = "") -> bool:
         """Whether one transaction is in the set; ``uuid`` and ``tag`` in lower case."""
@@ -144,7 +145,6 @@ class GtidSet:
         other._sets = {
             uuid: {tag: intervals.copy() for tag, intervals in tags.items()} for uuid, tags in self._sets.items()
         }
-        other._text = self._text
         return other
 
     def update(self, other: "GtidSet") -> None:
@@ -195,12 +195,20 @@ class GtidSet:
 
     def __str__(self) -> str:
         """The server's text without its line breaks: uuids sorted, the untagged numbers before the tags."""
-        if self._text is None:
-            self._text = ",".join(
-                f"{uuid}:" + ":".join(f"{tag}:{tags[tag]}" if tag else str(tags[tag]) for tag in sorted(tags))
+        return self._format(always_ranges=False)
+
+    def debezium_text(self) -> str:
+        """The same with every interval as a range (``5-5``), as Debezium's binlog client writes it while streaming."""
+        return self._format(always_ranges=True)
+
+    def _format(self, *, always_ranges: bool) -> str:
+        text = self._texts.get(always_ranges)
+        if text is None:
+            text = self._texts[always_ranges] = ",".join(
+                ":".join([uuid, *(_tagged(tag, tags[tag].text(always_ranges)) for tag in sorted(tags))])
                 for uuid, tags in sorted(self._sets.items())
             )
-        return self._text
+        return text
 
     def __repr__(self) -> str:
         return f"GtidSet({str(self)!r})"
@@ -277,8 +285,12 @@ class GtidSet:
             for uuid, tags in self._sets.items()
         }
         self._sets = {uuid: tags for uuid, tags in sets.items() if tags}
-        self._text = None
+        self._texts.clear()
         return self
+
+
+def _tagged(tag: str, text: str) -> str:
+    return f"{tag}:{text}" if tag else text
 
 
 def _dashed(uuid: str) -> str:
@@ -339,6 +351,10 @@ class MariadbGtidPosition:
     def copy(self) -> "MariadbGtidPosition":
         """The same position, to be changed on its own."""
         return MariadbGtidPosition(self._last)
+
+    def filter(self, keep: Callable[[str], bool]) -> "MariadbGtidPosition":
+        """The GTIDs whose ``domain-server`` is accepted (``gtid.source.includes`` and ``excludes``)."""
+        return MariadbGtidPosition({d: gtid for d, gtid in self._last.items() if keep(f"{d}-{gtid.server_id}")})
 
     def contains(self, gtid: MariadbGtid) -> bool:
         """Whether the transaction is at or before this position."""
