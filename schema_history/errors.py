@@ -1,17 +1,19 @@
 """What can go wrong with structures and their history.
 
 SchemaHistoryError
-├── UnparsedDdlError          a statement that is not understood; never a guess in its place
-├── InconsistentDdlError      a statement that cannot be applied to the structures that are known
-└── DamagedHistoryError       a history record that cannot be read
+├── UnparsedDdl          a statement that is not understood; never a guess in its place
+├── InconsistentDdl      a statement that cannot be applied to the structures that are known
+└── DamagedHistory       a history record that cannot be read
 """
+
+from rowtide.schema_history.model import TableId
 
 
 class SchemaHistoryError(Exception):
     """Base of all errors of this package."""
 
 
-class UnparsedDdlError(SchemaHistoryError):
+class UnparsedDdl(SchemaHistoryError):
     """A statement was not understood at one place of its text.
 
     Attributes:
@@ -52,20 +54,22 @@ class UnparsedDdlError(SchemaHistoryError):
         )
 
 
-class InconsistentDdlError(SchemaHistoryError):
+class InconsistentDdl(SchemaHistoryError):
     """A statement is understood, but speaks of a table, column or database that is not known.
 
     Attributes:
         statement: the whole statement.
         reason: what is missing or in the way.
         position: where the statement stands in the binlog, as text, or ``""``.
+        table_id: the table that is not known, ``None`` if it is not about one.
     """
 
-    def __init__(self, statement: str, reason: str, position: str = "") -> None:
+    def __init__(self, statement: str, reason: str, position: str = "", table_id: TableId | None = None) -> None:
         self.statement = statement
         self.reason = reason
         self.position = position
-        super().__init__(statement, reason, position)
+        self.table_id = table_id
+        super().__init__(statement, reason, position, table_id)
 
     def __str__(self) -> str:
         at = f" at {self.position}" if self.position else ""
@@ -75,5 +79,5 @@ class InconsistentDdlError(SchemaHistoryError):
         )
 
 
-class DamagedHistoryError(SchemaHistoryError):
+class DamagedHistory(SchemaHistoryError):
     """A record of the schema history cannot be read; the message says which and why."""

@@ -174,13 +174,14 @@ class KeyPart:
 class Index:
     """An index. The primary key is named ``PRIMARY``.
 
-    ``kind`` is ``unique``, ``key``, ``fulltext``, ``spatial``, ``vector`` or ``primary``.
+    ``kind`` is ``unique``, ``key``, ``fulltext``, ``spatial``, ``vector`` or ``primary``. An index is ``generated`` if
+    a foreign key made it; another one that begins with its columns takes its place.
     """
 
     name: str
     parts: tuple[KeyPart, ...]
     kind: str = "key"
-    hidden: bool = False
+    generated: bool = False
 
     @property
     def unique(self) -> bool:

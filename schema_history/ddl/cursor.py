@@ -14,7 +14,7 @@ from rowtide.schema_history.ddl.lexer import (
     tokenize,
 )
 from rowtide.schema_history.ddl.statements import Expression, TableName
-from rowtide.schema_history.errors import UnparsedDdlError
+from rowtide.schema_history.errors import UnparsedDdl
 
 _OPEN = {"(": ")", "{": "}"}
 
@@ -50,7 +50,7 @@ class Cursor:
 
     def fail(self, expected: str) -> NoReturn:
         """Raise an error that shows the place."""
-        raise UnparsedDdlError(self.sql, f"expected {expected}", self.token.start)
+        raise UnparsedDdl(self.sql, f"expected {expected}", self.token.start)
 
     def advance(self) -> Token:
         """Step over a token and return it."""
@@ -81,7 +81,7 @@ class Cursor:
         """Step over these words.
 
         Raises:
-            UnparsedDdlError: something else is here.
+            UnparsedDdl: something else is here.
         """
         for word in words:
             if self.tokens[self.at].word != word:
@@ -154,7 +154,7 @@ class Cursor:
         while closing:
             token = self.tokens[self.at]
             if token.kind is END:
-                raise UnparsedDdlError(self.sql, f"{start.value} is not closed", start.start)
+                raise UnparsedDdl(self.sql, f"{start.value} is not closed", start.start)
             if token.word in _OPEN:
                 closing.append(_OPEN[token.word])
             elif token.word == closing[-1]:

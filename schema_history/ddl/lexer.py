@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rowtide.schema_history.errors import UnparsedDdlError
+from rowtide.schema_history.errors import UnparsedDdl
 from rowtide.schema_history.query import Flavor
 
 ANSI_QUOTES = 1 << 2
@@ -135,7 +135,7 @@ def unquote(text: str, escapes: bool) -> str:
 def _end_of_comment(sql: str, start: int) -> int:
     end = sql.find("*/", start + 2)
     if end < 0:
-        raise UnparsedDdlError(sql, "a comment is not closed", start)
+        raise UnparsedDdl(sql, "a comment is not closed", start)
     return end + 2
 
 
@@ -145,7 +145,7 @@ def _end_of_skipped(sql: str, start: int) -> int:
     while True:
         end, inner = sql.find("*/", at), sql.find("/*", at)
         if end < 0:
-            raise UnparsedDdlError(sql, "a comment is not closed", start)
+            raise UnparsedDdl(sql, "a comment is not closed", start)
         if not 0 <= inner < end:
             return end + 2
         at = _end_of_comment(sql, inner)
@@ -155,7 +155,7 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     """All tokens of a statement; the last one is of kind ``END``.
 
     Raises:
-        UnparsedDdlError: a quote or comment is not closed, or a character belongs to no token.
+        UnparsedDdl: a quote or comment is not closed, or a character belongs to no token.
     """
     escapes, ansi = dialect.backslash_escapes, dialect.ansi_quotes
     match_at = (_WITH_ESCAPES if escapes else _WITHOUT_ESCAPES).match
@@ -165,7 +165,7 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     while at < size:
         match = match_at(sql, at)
         if match is None:
-            raise UnparsedDdlError(sql, f"unexpected {sql[at]!r}", at)
+            raise UnparsedDdl(sql, f"unexpected {sql[at]!r}", at)
         group, text, start = match.lastgroup, match[0], at
         at = match.end()
         if group == "space":
@@ -215,6 +215,6 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         elif opened:
             opened = False
         else:
-            raise UnparsedDdlError(sql, "a comment is closed that was not opened", start)
+            raise UnparsedDdl(sql, "a comment is closed that was not opened", start)
     append(Token(END, "", "", size, size))
     return tokens

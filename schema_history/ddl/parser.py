@@ -34,7 +34,7 @@ from rowtide.schema_history.ddl.statements import (
     TruncateTable,
     Use,
 )
-from rowtide.schema_history.errors import UnparsedDdlError
+from rowtide.schema_history.errors import UnparsedDdl
 
 # Words with which a statement begins that changes no structure, whatever follows.
 _HARMLESS = words_of(
@@ -58,7 +58,7 @@ def parse(sql: str, dialect: Dialect) -> Statement:
     """Read one statement.
 
     Raises:
-        UnparsedDdlError: it is not understood; the error shows the place.
+        UnparsedDdl: it is not understood; the error shows the place.
     """
     if not _STRUCTURE.match(sql):
         found = _harmless(sql, dialect)
@@ -113,7 +113,7 @@ def _first_words(sql: str, dialect: Dialect) -> list[str]:
 def _readable_words(text: str, dialect: Dialect) -> list[str]:
     try:
         tokens = tokenize(text, dialect)
-    except UnparsedDdlError as error:
+    except UnparsedDdl as error:
         return _readable_words(text[: error.offset], dialect) if error.offset else []
     return [token.word for token in tokens if token.kind is WORD]
 

@@ -67,6 +67,7 @@ class DataType:
         binary: the word BINARY after a text type.
         charset: CHARACTER SET, ASCII (``latin1``), UNICODE (``ucs2``), BYTE (``binary``); as written, lower case.
         compressed: MariaDB's COMPRESSED between type and character set.
+        written_charset: whether CHARACTER SET itself was written.
     """
 
     words: tuple[str, ...]
@@ -77,6 +78,7 @@ class DataType:
     binary: bool = False
     charset: str | None = None
     compressed: bool = False
+    written_charset: bool = False
 
     @property
     def unsigned(self) -> bool:

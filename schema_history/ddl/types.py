@@ -142,13 +142,13 @@ def _with_charset(
     arguments: tuple[str, ...] = (),
     labels: tuple[tuple[str, str], ...] = (),
 ) -> DataType:
-    charset, binary, compressed = None, False, False
+    charset, binary, compressed, written = None, False, False, False
     while True:
         if c.word == "BINARY" and c.token.kind is WORD:
             c.at += 1
             binary = True
         elif accept_charset_keyword(c):
-            charset = charset_value(c)
+            charset, written = charset_value(c), True
         elif c.accept("ASCII"):
             charset = "latin1"
         elif c.accept("UNICODE"):
@@ -163,4 +163,6 @@ def _with_charset(
             break
     values = tuple(value for value, _ in labels)
     raw = tuple(text for _, text in labels)
-    return DataType(words, arguments, values, raw, binary=binary, charset=charset, compressed=compressed)
+    return DataType(
+        words, arguments, values, raw, binary=binary, charset=charset, compressed=compressed, written_charset=written
+    )

@@ -1,0 +1,103 @@
+"""All databases and tables that are known at one position, by name. Knows no statements."""
+
+from collections.abc import Iterator
+
+from rowtide.schema_history import charsets
+from rowtide.schema_history.ddl.statements import TableOptions
+from rowtide.schema_history.model import Database, Table, TableId
+from rowtide.schema_history.query import Server
+from rowtide.schema_history.structure.context import Context
+
+
+class Catalog:
+    """Databases and tables; the values are immutable, so a copy shares them.
+
+    Attributes:
+        server: whose tables they are.
+        temporary: temporary tables by session and name; statements name them under STATEMENT format.
+        variables: server variables of Debezium's histories (``character_set_server``).
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.temporary: dict[tuple[int, TableId], Table] = {}
+        self.variables: dict[str, str] = {}
+        self._tables: dict[TableId, Table] = {}
+        self._databases: dict[str, Database] = {}
+
+    def table(self, database: str, name: str) -> Table | None:
+        """The table of that name, or ``None``."""
+        return self._tables.get(self._key(database, name))
+
+    def put(self, table: Table) -> None:
+        """Add or replace a table (from a snapshot, a history record, or a repair)."""
+        self._tables[self._key(table.id.database, table.id.table)] = table
+
+    def remove(self, table_id: TableId) -> Table | None:
+        """Forget a table; returns it if it was known."""
+        return self._tables.pop(self._key(table_id.database, table_id.table), None)
+
+    def tables_of(self, database: str) -> list[Table]:
+        """All tables of a database."""
+        key = self._name_key(database)
+        return [table for table_id, table in self._tables.items() if table_id.database == key]
+
+    def database(self, name: str) -> Database | None:
+        """The database of that name, or ``None``."""
+        return self._databases.get(self._name_key(name))
+
+    def put_database(self, database: Database) -> None:
+        """Add or replace a database."""
+        self._databases[self._name_key(database.name)] = database
+
+    def remove_database(self, name: str) -> None:
+        """Forget a database and its tables."""
+        key = self._name_key(name)
+        self._databases.pop(key, None)
+        for table_id in [i for i in self._tables if i.database == key]:
+            del self._tables[table_id]
+
+    def databases(self) -> Iterator[Database]:
+        """All databases, in the order of their making."""
+        return iter(self._databases.values())
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self._tables.values())
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def set_variables(self, variables: tuple[tuple[str, str], ...]) -> None:
+        """Keep server variables as a history gives them."""
+        for name, value in variables:
+            self.variables[name] = value.strip("'\"")
+
+    def form_charset(self, database: str) -> str | None:
+        """The character set of a database's new tables as Debezium tracks it."""
+        known = self.database(database)
+        if known is not None and known.form_charset is not None:
+            return known.form_charset
+        given = self.variables.get("character_set_server")
+        if given is not None:
+            return given
+        return charsets.charset_of(self.server.collation) if self.server.collation else None
+
+    def form_of_options(self, options: TableOptions, known: Database | None, ctx: Context) -> str | None:
+        """Debezium's character set of a database after CREATE or ALTER DATABASE: a collation alone counts once."""
+        before = known.form_charset if known is not None else None
+        if options.charset == "":
+            return self.variables.get("character_set_server")
+        if options.charset is not None:
+            return options.charset
+        if options.collation and before is None and not ctx.mariadb:
+            named = charsets.known_collation(options.collation, None, ctx.flavor)
+            return charsets.charset_of(named) if named else None
+        return before
+
+    def _name_key(self, name: str) -> str:
+        return name.lower() if self.server.lower_case_table_names else name
+
+    def _key(self, database: str, name: str) -> TableId:
+        if self.server.lower_case_table_names:
+            return TableId(database.lower(), name.lower())
+        return TableId(database, name)

@@ -1,0 +1,131 @@
+"""A table as information_schema shows it: the form of the recorded corpora and of ``rowtide schema apply``."""
+
+from typing import Any
+
+from rowtide.schema_history.model import Column, Database, DefaultKind, Table
+from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.structure.types import BINARY_TYPES, quoted
+
+
+def database_json(database: Database) -> dict[str, str]:
+    """Character set and collation of a database."""
+    return {"charset": database.charset, "collation": database.collation}
+
+
+def table_json(table: Table, flavor: Flavor) -> dict[str, Any]:
+    """All fields of a table and its columns but for key, precision and length ones."""
+    columns = [column_json(c, n, flavor) for n, c in enumerate(table.columns, 1)]
+    primary = next((i for i in table.indexes if i.kind == "primary"), None)
+    return {
+        "columns": columns,
+        "primary_key": [str(p) for p in primary.parts] if primary else [],
+        "unique_keys": {i.name: [str(p) for p in i.parts] for i in table.indexes if i.kind == "unique"},
+        "type": table.kind,
+        "engine": table.engine,
+        "charset": table.charset,
+        "collation": table.collation,
+        "comment": table.comment,
+    }
+
+
+def column_json(column: Column, position: int, flavor: Flavor) -> dict[str, Any]:
+    """One column."""
+    fields: dict[str, Any] = {
+        "name": column.name,
+        "ordinal_position": position,
+        "column_type": column.column_type,
+        "data_type": column.data_type,
+        "is_nullable": "YES" if column.nullable else "NO",
+        "column_default": default_text(column, flavor),
+        "extra": extra(column, flavor),
+        "charset": column.charset if column.charset != "binary" else None,
+        "collation": column.collation if column.charset != "binary" else None,
+        "comment": column.comment,
+        "generation_expression": column.generation.expression if column.generation else _none(flavor),
+    }
+    if flavor is Flavor.MYSQL:
+        fields["srs_id"] = column.srid
+    return fields
+
+
+def _none(flavor: Flavor) -> str | None:
+    return "" if flavor is Flavor.MYSQL else None
+
+
+def default_text(column: Column, flavor: Flavor) -> str | None:
+    """``column_default``: MariaDB writes an expression, with quotes around strings; MySQL the bare value."""
+    if flavor is Flavor.MYSQL:
+        return _mysql_default(column)
+    if column.default_kind is DefaultKind.NONE:
+        return None
+    if column.default_kind is DefaultKind.NULL:
+        return "NULL"
+    if column.default_kind is DefaultKind.EXPRESSION:
+        return column.default
+    text = column.default or ""
+    if column.data_type == "bit":
+        return f"b'{text}'"
+    if column.data_type in _UNQUOTED:
+        return text
+    return quoted(_bytes_shown(text) if column.data_type in BINARY_TYPES else _basic(text))
+
+
+_UNQUOTED = frozenset(
+    ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year", "bit")
+)
+
+
+def _mysql_default(column: Column) -> str | None:
+    if column.default_kind in (DefaultKind.NONE, DefaultKind.NULL):
+        return None
+    text = column.default or ""
+    if column.default_kind is DefaultKind.EXPRESSION:
+        return text
+    if column.data_type == "bit":
+        return f"b'{text}'"
+    if column.data_type in BINARY_TYPES:
+        # Its text ends at the first zero byte.
+        return "0x" + text.split("\0", 1)[0].encode("latin-1").hex().upper() if text else ""
+    return _basic(text)
+
+
+def _basic(text: str) -> str:
+    """What is left of a text in information_schema's three-byte UTF-8."""
+    return text if text.isascii() else "".join(c if ord(c) < 0x10000 else "?" for c in text)
+
+
+def _bytes_shown(text: str) -> str:
+    data = text.encode("latin-1")
+    return "".join(c if c != "\ufffd" else "?" for c in data.decode("utf8", "replace"))
+
+
+def extra(column: Column, flavor: Flavor) -> str:
+    """The ``extra`` column."""
+    parts = []
+    if flavor is Flavor.MYSQL:
+        if column.auto_increment:
+            parts.append("auto_increment")
+        if column.default_kind is DefaultKind.EXPRESSION:
+            parts.append("DEFAULT_GENERATED")
+        if column.on_update is not None:
+            parts.append("on update CURRENT_TIMESTAMP" + (f"({column.on_update})" if column.on_update else ""))
+        if column.generation is not None:
+            parts.append("STORED GENERATED" if column.generation.stored else "VIRTUAL GENERATED")
+        if column.invisible:
+            parts.append("INVISIBLE")
+        if column.not_secondary:
+            parts.append("NOT SECONDARY")
+        return " ".join(parts)
+    if column.auto_increment:
+        parts.append("auto_increment")
+    if column.on_update is not None:
+        parts.append(f"on update current_timestamp({column.on_update or ''})")
+    if column.row is not None:
+        parts.append("STORED GENERATED")
+    if column.generation is not None:
+        parts.append("STORED GENERATED" if column.generation.stored else "VIRTUAL GENERATED")
+    if column.without_system_versioning:
+        parts.append("WITHOUT SYSTEM VERSIONING")
+    if column.invisible:
+        parts.append("INVISIBLE")
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""What a server makes of a statement: types, defaults, keys and all that it adds by itself. Pure functions."""

@@ -1,0 +1,178 @@
+"""A column's definition to the column that the server makes of it."""
+
+from dataclasses import replace
+
+from rowtide.schema_history.ddl.columns import accept_literal
+from rowtide.schema_history.ddl.cursor import Cursor
+from rowtide.schema_history.ddl.lexer import END
+from rowtide.schema_history.ddl.statements import ColumnDef, Default, Expression, Literal, Now
+from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.model import Column, DefaultKind, Extra, Generation
+from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.literals import value_text
+from rowtide.schema_history.structure.types import BLOBS, TEXTS, column_type, resolve
+
+_LARGE = frozenset((*TEXTS, *BLOBS, "json"))
+
+
+def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_collation: str) -> Column:
+    """The column of a definition; what depends on the other columns of its table is left to the caller.
+
+    Raises:
+        LookupError: an unknown character set or collation; the caller says where.
+    """
+    collate = definition.last("COLLATE")
+    written = definition.type
+    resolved = resolve(written, str(collate.value) if collate else None, ctx, table_charset, table_collation)
+    serial = written.words[0] == "SERIAL" or definition.has("SERIAL DEFAULT VALUE")
+    comment = definition.last("COMMENT")
+    srid = definition.last("SRID")
+    column = Column(
+        name=definition.name,
+        column_type="",
+        data_type=resolved.data_type,
+        nullable=_nullable(definition, ctx, resolved.data_type, serial),
+        auto_increment=serial or definition.has("AUTO_INCREMENT"),
+        generation=_generation(definition),
+        invisible=_invisible(definition),
+        charset=resolved.charset,
+        collation=resolved.collation,
+        comment=str(comment.value) if comment else "",
+        length=resolved.length,
+        scale=resolved.scale,
+        fsp=resolved.fsp,
+        unsigned=resolved.unsigned,
+        zerofill=resolved.zerofill,
+        labels=resolved.labels,
+        srid=srid.value if srid and isinstance(srid.value, int) and not ctx.mariadb else None,
+        row=_row(definition),
+        without_system_versioning=definition.has("WITHOUT SYSTEM VERSIONING"),
+        not_secondary=definition.has("NOT SECONDARY"),
+        compressed=resolved.compressed or definition.has("COMPRESSED"),
+    )
+    column = replace(column, column_type=column_type(column, ctx.server))
+    update = definition.last("ON UPDATE")
+    if update is not None:
+        column = replace(column, on_update=column.fsp)
+    return _with_default(column, definition, ctx)
+
+
+def _nullable(definition: ColumnDef, ctx: Context, data_type: str, serial: bool) -> bool:
+    nullable = None
+    for attribute in definition.attributes:
+        if attribute.kind in ("NOT NULL", "PRIMARY", "AUTO_INCREMENT", "SERIAL DEFAULT VALUE", "ROW"):
+            nullable = False
+        elif attribute.kind == "NULL":
+            nullable = True
+    if definition.has("PRIMARY") or definition.has("AUTO_INCREMENT"):
+        return False
+    if nullable is not None:
+        return nullable
+    if serial:
+        return False
+    return not (data_type == "timestamp" and not ctx.explicit_timestamp and _generation(definition) is None)
+
+
+def _generation(definition: ColumnDef) -> Generation | None:
+    for attribute in definition.attributes:
+        if attribute.kind in ("VIRTUAL", "STORED") and isinstance(attribute.value, Expression):
+            return Generation(attribute.value.text, attribute.kind == "STORED")
+    return None
+
+
+def _invisible(definition: ColumnDef) -> bool:
+    invisible = False
+    for attribute in definition.attributes:
+        if attribute.kind in ("VISIBLE", "INVISIBLE"):
+            invisible = attribute.kind == "INVISIBLE"
+    return invisible
+
+
+def _row(definition: ColumnDef) -> Extra | None:
+    row = definition.last("ROW")
+    if row is None:
+        return None
+    return Extra.ROW_START if row.value == "START" else Extra.ROW_END
+
+
+def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column:
+    given = definition.last("DEFAULT")
+    if column.generation is not None or column.row is not None:
+        return column
+    if given is None or definition.has("SERIAL DEFAULT VALUE"):
+        if column.auto_increment or not column.nullable:
+            return column
+        return replace(column, default_kind=DefaultKind.NULL)
+    assert isinstance(given.value, Literal | Now | Expression)
+    return with_default(column, given.value, ctx)
+
+
+def with_default(column: Column, default: Default, ctx: Context) -> Column:
+    """The column with that default."""
+    if isinstance(default, Now):
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=now_text(column.fsp, ctx))
+    if isinstance(default, Expression):
+        literal = folded(default, ctx)
+        if literal is None:
+            text = default.text
+            return replace(column, default_kind=DefaultKind.EXPRESSION, default=text)
+        default = literal
+    if default.kind == "null":
+        return replace(column, default_kind=DefaultKind.NULL, default=None)
+    if ctx.mariadb and column.data_type in _LARGE and (default.kind != "string" or default.charset):
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=default.raw)
+    return replace(column, default_kind=DefaultKind.LITERAL, default=value_text(default, column, ctx))
+
+
+def folded(expression: Expression, ctx: Context) -> Literal | None:
+    """The literal that MariaDB sees in an expression of nothing else, however many parentheses are around it."""
+    if not ctx.mariadb or not expression.parenthesized:
+        return None
+    text = expression.text
+    while text.startswith("(") and text.endswith(")"):
+        text = text[1:-1].strip()
+    try:
+        cursor = Cursor(text, ctx.dialect)
+        literal = accept_literal(cursor)
+    except UnparsedDdl:
+        return None
+    return literal if literal is not None and cursor.token.kind is END else None
+
+
+def now_text(fsp: int, ctx: Context) -> str:
+    """CURRENT_TIMESTAMP as the server writes it."""
+    if ctx.mariadb:
+        return f"current_timestamp({fsp or ''})"
+    return f"CURRENT_TIMESTAMP({fsp})" if fsp else "CURRENT_TIMESTAMP"
+
+
+def promote_first_timestamp(columns: list[Column], ctx: Context) -> list[Column]:
+    """Without explicit_defaults_for_timestamp: NOW for the first TIMESTAMP that has no default, zero for the others.
+
+    Only columns of the statement are looked at.
+    """
+    result = list(columns)
+    stamps = [n for n, column in enumerate(columns) if column.data_type == "timestamp" and column.row is None]
+    for at in stamps:
+        column = columns[at]
+        if at == stamps[0] and _is_bare(column):
+            now = now_text(column.fsp, ctx)
+            result[at] = replace(column, default_kind=DefaultKind.EXPRESSION, default=now, on_update=column.fsp)
+        else:
+            result[at] = with_zero_timestamp(column)
+    return result
+
+
+def _is_bare(column: Column) -> bool:
+    has_default = column.default_kind is not DefaultKind.NONE or column.on_update is not None
+    return not (column.nullable or has_default or column.generation)
+
+
+def with_zero_timestamp(column: Column) -> Column:
+    """A NOT NULL TIMESTAMP without a default gets the zero date."""
+    if column.data_type != "timestamp" or column.nullable or column.default_kind is not DefaultKind.NONE:
+        return column
+    if column.generation is not None:
+        return column
+    zero = "0000-00-00 00:00:00" + ("." + "0" * column.fsp if column.fsp else "")
+    return replace(column, default_kind=DefaultKind.LITERAL, default=zero)

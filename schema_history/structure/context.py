@@ -1,0 +1,102 @@
+"""All that decides what a statement does, beside its text: server, session variables in the event, default database."""
+
+from dataclasses import dataclass, field
+
+from rowtide.schema_history import charsets
+from rowtide.schema_history.ddl.lexer import Dialect
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
+
+# flags2 of MariaDB's Query events: OPTION_EXPLICIT_DEF_TIMESTAMP.
+_MARIADB_EXPLICIT_TIMESTAMP = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What holds for one statement.
+
+    Attributes:
+        server: the server.
+        dialect: how the text is read.
+        database: the default database, ``""`` if none.
+        explicit_timestamp: ``explicit_defaults_for_timestamp``.
+        server_collation: the collation of databases for which none is given.
+        client_charset: the character set of the statement's bytes.
+        collations: default collations of character sets where the session changed them.
+    """
+
+    server: Server
+    dialect: Dialect
+    database: str = ""
+    explicit_timestamp: bool = True
+    server_collation: str = ""
+    client_charset: str = "utf8mb4"
+    collations: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def flavor(self) -> Flavor:
+        """MySQL or MariaDB."""
+        return self.server.flavor
+
+    @property
+    def mariadb(self) -> bool:
+        """Whether it is MariaDB."""
+        return self.server.flavor is Flavor.MARIADB
+
+    def default_collation(self, charset: str) -> str:
+        """The collation of a character set for which none is given."""
+        changed = self.collations.get(charset)
+        if changed is not None:
+            return changed
+        return charsets.default_collation(charset, self.flavor, self.server.version_number)
+
+
+def client_charset(event: QueryEvent, flavor: Flavor) -> str:
+    """The character set in which the statement's bytes are."""
+    if event.charset is None:
+        return "utf8mb4"
+    name = charsets.collation_name(event.charset[0], flavor)
+    return charsets.charset_of(name) if name else "utf8mb4"
+
+
+def statement_text(event: QueryEvent, flavor: Flavor) -> str:
+    """The statement's text. Bytes that are no characters of the client character set are kept as surrogates."""
+    if isinstance(event.sql, str):
+        return event.sql
+    return event.sql.decode(charsets.codec(client_charset(event, flavor)), "surrogateescape")
+
+
+def context_of(event: QueryEvent, server: Server) -> Context:
+    """The context of an event; what it does not say is the server's default."""
+    dialect = Dialect(server.flavor, server.version_number, event.sql_mode or 0)
+    explicit = server.explicit_defaults_for_timestamp
+    if server.flavor is Flavor.MARIADB and event.flags2 is not None:
+        explicit = bool(event.flags2 & _MARIADB_EXPLICIT_TIMESTAMP)
+    elif event.explicit_defaults_for_timestamp is not None:
+        explicit = event.explicit_defaults_for_timestamp
+    server_collation = server.collation
+    if event.charset is not None:
+        server_collation = charsets.collation_name(event.charset[2], server.flavor) or server_collation
+    if not server_collation:
+        server_collation = "utf8mb4_general_ci" if server.flavor is Flavor.MARIADB else "utf8mb4_0900_ai_ci"
+    return Context(
+        server,
+        dialect,
+        event.database,
+        explicit,
+        server_collation,
+        client_charset(event, server.flavor),
+        _session_collations(event, server.flavor),
+    )
+
+
+def _session_collations(event: QueryEvent, flavor: Flavor) -> dict[str, str]:
+    changed = {}
+    if event.default_collation_for_utf8mb4 is not None:
+        name = charsets.collation_name(event.default_collation_for_utf8mb4, flavor)
+        if name:
+            changed["utf8mb4"] = name
+    for _, number in event.character_set_collations:
+        name = charsets.collation_name(number, flavor)
+        if name:
+            changed[charsets.charset_of(name)] = name
+    return changed

@@ -1,0 +1,155 @@
+"""Indexes: names that the server gives, what a foreign key adds, what a dropped or changed column leaves of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rowtide.schema_history import charsets
+from rowtide.schema_history.ddl.statements import ForeignKeyDef, IndexDef
+from rowtide.schema_history.model import Column, Index, KeyPart
+from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.types import BLOBS, CHARACTER_TYPES, SPATIAL, TEXTS, blob_capacity
+
+_PREFIXABLE = frozenset(("char", "varchar", "binary", "varbinary", *TEXTS, *BLOBS, "geometry", *SPATIAL))
+
+
+def index_of(definition: IndexDef) -> Index:
+    """An index of a definition; its name is ``""`` if the server has to give one."""
+    parts = tuple(KeyPart(p.column, p.length, p.expression, p.descending) for p in definition.parts)
+    name = "PRIMARY" if definition.kind == "primary" else definition.name or ""
+    return Index(name, parts, definition.kind)
+
+
+def index_of_foreign_key(definition: ForeignKeyDef) -> Index:
+    """The index that a foreign key makes for itself; another index that begins with its columns replaces it."""
+    name = definition.name or definition.index or ""
+    return Index(name, tuple(KeyPart(c) for c in definition.columns), "key", generated=True)
+
+
+def named(indexes: Sequence[Index], taken: Iterable[str] = ()) -> tuple[Index, ...]:
+    """The indexes, with names for those that have none: that of their first column, with a number if it is taken."""
+    used = {name.lower() for name in taken} | {i.name.lower() for i in indexes if i.name}
+    result = []
+    for index in indexes:
+        name = index.name
+        if not name:
+            name = _free_name(index.parts[0].column or "functional_index", used)
+            used.add(name.lower())
+        result.append(replace(index, name=name))
+    return tuple(result)
+
+
+def _free_name(base: str, used: set[str]) -> str:
+    if base.lower() not in used and base.lower() != "primary":
+        return base
+    number = 2
+    while f"{base}_{number}".lower() in used:
+        number += 1
+    return f"{base}_{number}"
+
+
+def without_covered(indexes: Sequence[Index]) -> list[Index]:
+    """The indexes without those that foreign keys made and another index begins with."""
+    ignored: set[int] = set()
+    for at, index in enumerate(indexes):
+        for before in range(at):
+            other = indexes[before]
+            if before in ignored or not (index.generated or other.generated) or not _prefix(index, other):
+                continue
+            if not other.generated or (index.generated and len(index.parts) < len(other.parts)):
+                ignored.add(at)
+            else:
+                ignored.add(before)
+            break
+    return [index for at, index in enumerate(indexes) if at not in ignored]
+
+
+def _prefix(first: Index, second: Index) -> bool:
+    """Whether one of the two, made by a foreign key, is the beginning of the other."""
+    short, long = first, second
+    if first.generated and second.generated:
+        if len(first.parts) > len(second.parts):
+            short, long = second, first
+    elif second.generated:
+        short, long = second, first
+    if len(short.parts) > len(long.parts) or long.kind in ("fulltext", "spatial", "vector"):
+        return False
+    pairs = zip(short.parts, long.parts, strict=False)
+    return all(a.column.lower() == b.column.lower() and b.length is None and not b.expression for a, b in pairs)
+
+
+def with_columns(
+    indexes: Sequence[Index], old: Sequence[Column], renamed: dict[str, str], new: Sequence[Column]
+) -> list[Index]:
+    """The indexes of a table after a change of its columns.
+
+    Parts of dropped columns go, and the index with its last part; lengths that no longer fit are taken away.
+
+    Args:
+        indexes: the indexes before.
+        old: the columns before.
+        renamed: new names by old ones in lower case, for every column that is still there.
+        new: the columns after.
+    """
+    before = {c.name.lower(): c for c in old}
+    after = {c.name.lower(): c for c in new}
+    result = []
+    for index in indexes:
+        parts = []
+        for part in index.parts:
+            if part.expression is not None:
+                parts.append(part)
+                continue
+            name = renamed.get(part.column.lower())
+            column = after.get(name.lower()) if name is not None else None
+            if name is not None and column is not None:
+                length = _fitting(part, before.get(part.column.lower()), column)
+                parts.append(replace(part, column=column.name, length=length))
+        if parts:
+            result.append(replace(index, parts=tuple(parts)))
+    return result
+
+
+def _fitting(part: KeyPart, old: Column | None, new: Column) -> int | None:
+    if part.length is None or old is None or new == old:
+        return part.length
+    if new.data_type not in _PREFIXABLE or old.data_type not in _PREFIXABLE:
+        return None
+    if new.data_type in TEXTS or new.data_type in BLOBS:
+        return part.length if blob_capacity(new.data_type) >= part.length else None
+    if new.length is not None and new.length < part.length:
+        return None
+    if old.length == part.length and old.data_type not in TEXTS and old.data_type not in BLOBS:
+        return None
+    return part.length
+
+
+def normalized_parts(index: Index, columns: Sequence[Column], ctx: Context) -> Index:
+    """The index with names as the columns have them, and without lengths that cover a whole column."""
+    known = {c.name.lower(): c for c in columns}
+    parts = []
+    for part in index.parts:
+        column = known.get(part.column.lower()) if part.expression is None else None
+        if column is None:
+            parts.append(part)
+            continue
+        length = part.length
+        if length is not None and not _is_prefix(length, column, ctx):
+            length = None
+        parts.append(replace(part, column=column.name, length=length))
+    return replace(index, parts=tuple(parts))
+
+
+def _is_prefix(length: int, column: Column, ctx: Context) -> bool:
+    del ctx
+    if column.data_type in TEXTS or column.data_type in BLOBS:
+        return True
+    if column.data_type in ("char", "varchar", "binary", "varbinary"):
+        return column.length is None or length < column.length
+    return column.data_type in SPATIAL
+
+
+def byte_width(column: Column) -> int:
+    """Bytes that a whole text or binary column needs at most in an index."""
+    if column.data_type in CHARACTER_TYPES and column.charset is not None:
+        return (column.length or 0) * charsets.max_bytes(column.charset)
+    return column.length or 0

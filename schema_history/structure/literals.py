@@ -1,0 +1,286 @@
+"""The value that a literal of a DEFAULT clause has in its column, as text: ``1.5`` is ``1.50`` in a DECIMAL(10,2)."""
+
+import ipaddress
+import re
+import struct
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+
+from rowtide.schema_history import charsets
+from rowtide.schema_history.ddl.statements import Literal
+from rowtide.schema_history.model import Column
+from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.temporal import (
+    Moment,
+    number_to_datetime,
+    parse_datetime,
+    parse_time,
+    year_text,
+)
+from rowtide.schema_history.structure.types import BINARY_TYPES, CHARACTER_TYPES, INTEGERS
+
+_NUMBER_PREFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
+_MAX_PLAIN_EXPONENT = 15
+_FLOAT_WIDTH = 12
+_DOUBLE_WIDTH = 22
+
+
+def literal_bytes(literal: Literal, ctx: Context) -> bytes:
+    """The bytes of a hexadecimal, bit or string literal."""
+    if literal.kind == "hex":
+        digits = literal.value
+        return bytes.fromhex("0" + digits if len(digits) % 2 else digits)
+    if literal.kind == "bits":
+        size = (len(literal.value) + 7) // 8
+        return int(literal.value or "0", 2).to_bytes(size)
+    return literal.value.encode(charsets.codec(ctx.client_charset), "surrogateescape")
+
+
+def literal_text(literal: Literal, ctx: Context, charset: str | None) -> str:
+    """The characters of a literal: numbers as text, hexadecimal ones as bytes in the introducer's or column's set."""
+    if literal.kind == "number":
+        return _number_as_text(literal.sign, literal.value)
+    if literal.kind == "bool":
+        return "1" if literal.value == "TRUE" else "0"
+    if literal.kind in ("hex", "bits"):
+        return _decode(literal_bytes(literal, ctx), literal.charset or charset)
+    if literal.charset and literal.charset != "utf8mb3" and literal.kind == "string":
+        introduced = charsets.charset_name(literal.charset)
+        if introduced != ctx.client_charset and not literal.national:
+            return _decode(literal_bytes(literal, ctx), introduced)
+    return literal.value
+
+
+def _decode(data: bytes, charset: str | None) -> str:
+    charset = charsets.charset_name(charset) if charset else "utf8mb4"
+    if charset in ("ucs2", "utf16", "utf32"):
+        unit = 4 if charset == "utf32" else 2
+        data = data.rjust((len(data) + unit - 1) // unit * unit, b"\0")
+    return data.decode(charsets.codec(charset), "surrogateescape")
+
+
+def _number_as_text(sign: str, digits: str) -> str:
+    if "e" in digits.lower():
+        return float_text(float(sign + digits), 17)
+    digits = digits.removesuffix(".")
+    whole, dot, fraction = digits.partition(".")
+    whole = whole.lstrip("0") or "0"
+    minus = "-" if sign == "-" and Decimal(digits or "0") else ""
+    return minus + whole + dot + fraction
+
+
+def number_of(literal: Literal, ctx: Context) -> Decimal:
+    """The number that a literal stands for in a numeric column."""
+    if literal.kind == "bool":
+        return Decimal(1 if literal.value == "TRUE" else 0)
+    if literal.kind in ("hex", "bits"):
+        if ctx.mariadb and literal.kind == "hex" and not literal.raw.lower().startswith("0x"):
+            return _prefix(_decode(literal_bytes(literal, ctx), "latin1"))
+        return Decimal(int.from_bytes(literal_bytes(literal, ctx)))
+    if literal.kind == "number":
+        return Decimal(literal.sign + literal.value)
+    return _prefix(literal_text(literal, ctx, None))
+
+
+def _prefix(text: str) -> Decimal:
+    match = _NUMBER_PREFIX.match(text)
+    try:
+        return Decimal(match[1]) if match else Decimal(0)
+    except InvalidOperation:
+        return Decimal(0)
+
+
+def value_text(literal: Literal, column: Column, ctx: Context) -> str:
+    """The text of the literal's value in the column, without quotes.
+
+    For BIT it is the binary digits, for binary columns its bytes as Latin-1 characters.
+    """
+    name = column.data_type
+    if name in INTEGERS:
+        return _integer(number_of(literal, ctx), column)
+    if name == "decimal":
+        return _fixed(number_of(literal, ctx), column)
+    if name in ("float", "double"):
+        return _floating(number_of(literal, ctx), column)
+    if name == "bit":
+        return _bits(literal, ctx)
+    if name == "year":
+        return _year(literal, ctx)
+    if name in ("date", "datetime", "timestamp", "time"):
+        return _temporal(literal, column, ctx)
+    if name in ("enum", "set"):
+        return _labels(literal, column, ctx)
+    if name in BINARY_TYPES:
+        return _binary(literal, column, ctx)
+    text = literal_text(literal, ctx, column.charset)
+    if name == "char":
+        text = text.rstrip(" ")
+    if name in ("char", "varchar") and column.length is not None and len(text) > column.length:
+        text = text[: column.length]
+    if name in CHARACTER_TYPES and column.charset not in (None, "binary"):
+        return _representable(text, column.charset or "")
+    if name in ("uuid", "inet6", "inet4"):
+        return _address(name, text)
+    return text
+
+
+def _address(name: str, text: str) -> str:
+    if name == "uuid":
+        digits = text.replace("-", "").lower()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return text
+
+
+def _representable(text: str, charset: str) -> str:
+    if text.isascii():
+        return text
+    codec = charsets.codec(charset)
+    if charset in ("utf8mb3", "ucs2"):
+        return "".join(c if ord(c) < 0x10000 else "?" for c in text)
+    return text.encode(codec, "replace").decode(codec, "replace") if charset != "utf8mb4" else text
+
+
+def _rounded(number: Decimal, scale: int) -> Decimal:
+    with localcontext() as local:
+        local.prec = 400
+        return number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+
+
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+
+
+def _integer(number: Decimal, column: Column) -> str:
+    value = int(_rounded(number, 0))
+    bits = _INTEGER_BITS[column.data_type]
+    low, high = (0, (1 << bits) - 1) if column.unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    text = str(min(max(value, low), high))
+    return text.rjust(column.length or 0, "0") if column.zerofill else text
+
+
+def _fixed(number: Decimal, column: Column) -> str:
+    scale, length = column.scale or 0, column.length or 10
+    value = _rounded(number, scale)
+    limit = Decimal(10) ** (length - scale) - Decimal(1).scaleb(-scale)
+    value = min(max(value, Decimal(0) if column.unsigned else -limit), limit)
+    text = f"{value:f}" if value else f"{abs(value):f}"
+    if column.zerofill:
+        width = length + (1 if scale else 0)
+        return text.rjust(width, "0")
+    return text
+
+
+def _floating(number: Decimal, column: Column) -> str:
+    value = float(number)
+    if column.data_type == "float":
+        value = _as_float32(value)
+    if column.unsigned and value < 0:
+        value = 0.0
+    if column.scale is not None and column.length is not None:
+        text = f"{Decimal(repr(value)):.{column.scale}f}" if value else f"{0:.{column.scale}f}"
+        if column.data_type == "float":
+            text = f"{_rounded(Decimal(repr(float(number))), column.scale):f}"
+        return text.rjust(column.length, "0") if column.zerofill else text
+    text = float_text(value, 6 if column.data_type == "float" else 17)
+    if column.zerofill:
+        return text.rjust(_FLOAT_WIDTH if column.data_type == "float" else _DOUBLE_WIDTH, "0")
+    return text
+
+
+def _as_float32(value: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return 3.4028234663852886e38 if value > 0 else -3.4028234663852886e38
+
+
+def float_text(value: float, digits: int) -> str:
+    """A floating-point number as the servers write it: plain up to 15 places, else with an exponent."""
+    if value == 0:
+        return "0"
+    shortest = repr(value) if digits > 15 else f"{value:.{digits}g}"
+    sign, mantissa, exponent = Decimal(shortest).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    significant = "".join(map(str, mantissa))
+    point = len(significant) + exponent
+    minus = "-" if sign else ""
+    if -_MAX_PLAIN_EXPONENT + 1 <= point <= _MAX_PLAIN_EXPONENT:
+        if point <= 0:
+            return f"{minus}0.{'0' * -point}{significant}"
+        if point >= len(significant):
+            return minus + significant.ljust(point, "0")
+        return f"{minus}{significant[:point]}.{significant[point:]}"
+    fraction = f".{significant[1:]}" if len(significant) > 1 else ""
+    return f"{minus}{significant[0]}{fraction}e{point - 1}"
+
+
+def _bits(literal: Literal, ctx: Context) -> str:
+    if literal.kind == "string" or (literal.kind == "hex" and ctx.mariadb):
+        number = int.from_bytes(literal_bytes(literal, ctx))
+    else:
+        number = int(_rounded(number_of(literal, ctx), 0))
+    return f"{number:b}"
+
+
+def _year(literal: Literal, ctx: Context) -> str:
+    from_string = literal.kind == "string"
+    text = literal_text(literal, ctx, None) if from_string else f"{number_of(literal, ctx):f}"
+    return year_text(text, from_string) or "0000"
+
+
+def _temporal(literal: Literal, column: Column, ctx: Context) -> str:
+    rounds = not ctx.mariadb
+    fsp = column.fsp
+    numeric = literal.kind in ("number", "bool", "hex", "bits")
+    text = literal_text(literal, ctx, None) if not numeric else f"{number_of(literal, ctx):f}"
+    if column.data_type == "time":
+        return parse_time(text, fsp, rounds) or "00:00:00"
+    if column.data_type == "date":
+        fsp, rounds = 6, False
+    moment = number_to_datetime(text, fsp, rounds) if numeric else parse_datetime(text, fsp, rounds)
+    moment = moment or Moment(0, 0, 0)
+    return moment.date_text() if column.data_type == "date" else moment.text(fsp)
+
+
+def _labels(literal: Literal, column: Column, ctx: Context) -> str:
+    folded = {label.casefold(): label for label in reversed(column.labels)}
+    exact = {label: label for label in column.labels}
+    if literal.kind in ("number", "bool"):
+        if ctx.mariadb:
+            return _labels_of_number(int(number_of(literal, ctx)), column)
+        text = literal_text(literal, ctx, column.charset)
+    else:
+        text = literal_text(literal, ctx, column.charset)
+    text = text.rstrip(" ")
+    insensitive = (column.collation or "").endswith("_ci")
+    known = {**folded, **exact} if insensitive else exact
+    if column.data_type == "enum":
+        found = known.get(text) if text in known else known.get(text.casefold()) if insensitive else None
+        if found is None and text.isdigit() and 0 < int(text) <= len(column.labels):
+            return column.labels[int(text) - 1]
+        return found if found is not None else ""
+    wanted = set()
+    for part in text.split(",") if text else ():
+        match = part if part in exact else known.get(part.casefold()) if insensitive else None
+        if match is not None:
+            wanted.add(match)
+    return ",".join(label for label in column.labels if label in wanted)
+
+
+def _labels_of_number(number: int, column: Column) -> str:
+    if column.data_type == "enum":
+        return column.labels[number - 1] if 0 < number <= len(column.labels) else ""
+    return ",".join(label for bit, label in enumerate(column.labels) if number >> bit & 1)
+
+
+def _binary(literal: Literal, column: Column, ctx: Context) -> str:
+    if literal.kind in ("number", "bool"):
+        data = literal_text(literal, ctx, None).encode()
+    else:
+        data = literal_bytes(literal, ctx)
+    if column.length is not None:
+        data = data[: column.length]
+        if column.data_type == "binary":
+            data = data.ljust(column.length, b"\0")
+    return data.decode("latin-1")

@@ -1,0 +1,233 @@
+"""CREATE TABLE: a list of elements to a table, with all that the server adds."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rowtide.schema_history import charsets
+from rowtide.schema_history.ddl.statements import (
+    CheckDef,
+    ColumnDef,
+    CreateTable,
+    Element,
+    ForeignKeyDef,
+    IndexDef,
+    PeriodDef,
+    TableOptions,
+)
+from rowtide.schema_history.model import (
+    Column,
+    Constraint,
+    Database,
+    DefaultKind,
+    Extra,
+    Index,
+    KeyPart,
+    Table,
+    TableId,
+)
+from rowtide.schema_history.structure.columns import build_column, promote_first_timestamp, with_zero_timestamp
+from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.keys import (
+    byte_width,
+    index_of,
+    index_of_foreign_key,
+    named,
+    normalized_parts,
+    without_covered,
+)
+from rowtide.schema_history.structure.types import BLOBS, TEXTS
+
+_MAX_KEY_BYTES = 3072
+SYSTEM_VERSIONED = "SYSTEM VERSIONED"
+
+
+def charset_and_collation(
+    options: TableOptions, ctx: Context, inherited_charset: str, inherited_collation: str
+) -> tuple[str, str]:
+    """Character set and collation that options give, or what is inherited."""
+    charset = options.charset
+    if charset == "":
+        charset = inherited_charset
+        if options.collation is None:
+            return inherited_charset, inherited_collation
+    if charset is not None:
+        charset = charsets.charset_name(charset)
+    if options.collation:
+        named_collation = charsets.known_collation(options.collation, charset or inherited_charset, ctx.flavor)
+        if named_collation is None:
+            raise LookupError(f"unknown collation {options.collation}")
+        return charsets.charset_of(named_collation), named_collation
+    if charset is not None:
+        if not charsets.is_charset(charset):
+            raise LookupError(f"unknown character set {charset}")
+        return charset, ctx.default_collation(charset)
+    return inherited_charset, inherited_collation
+
+
+def build_table(statement: CreateTable, table_id: TableId, database: Database | None, ctx: Context) -> Table:
+    """The table that CREATE TABLE makes.
+
+    Raises:
+        LookupError: an unknown character set or collation.
+    """
+    inherited = inherited_charset(database, ctx)
+    charset, collation = charset_and_collation(statement.options, ctx, *inherited)
+    columns = [build_column(e, ctx, charset, collation) for e in statement.elements if isinstance(e, ColumnDef)]
+    if not ctx.explicit_timestamp:
+        columns = promote_first_timestamp(columns, ctx)
+    indexes = indexes_of(statement.elements, ctx)
+    table = Table(
+        id=table_id,
+        columns=tuple(columns),
+        indexes=tuple(indexes),
+        charset=charset,
+        collation=collation,
+        comment=statement.options.comment or "",
+        engine=statement.options.engine or "",
+        constraints=constraints_of(statement.elements, table_id.table),
+    )
+    versioned = statement.options.system_versioning
+    if ctx.mariadb:
+        table = with_versioning(table, statement.elements, versioned)
+        if statement.options.sequence:
+            table = replace(table, kind="SEQUENCE")
+    return finished(table, ctx)
+
+
+def inherited_charset(database: Database | None, ctx: Context) -> tuple[str, str]:
+    """What a table inherits from its database; from the server if the database is not known."""
+    if database is not None:
+        return database.charset, database.collation
+    return charsets.charset_of(ctx.server_collation), ctx.server_collation
+
+
+def indexes_of(elements: Sequence[Element], ctx: Context) -> list[Index]:
+    """The indexes that a list of elements makes, in its order, some without a name."""
+    indexes = []
+    for element in elements:
+        if isinstance(element, ColumnDef):
+            indexes.extend(indexes_of_column(element, ctx))
+        elif isinstance(element, IndexDef):
+            indexes.append(index_of(element))
+        elif isinstance(element, ForeignKeyDef):
+            indexes.append(index_of_foreign_key(element))
+    return indexes
+
+
+def indexes_of_column(column: ColumnDef, ctx: Context) -> list[Index]:
+    """The indexes that a column's own attributes make."""
+    part = (KeyPart(column.name),)
+    if ctx.mariadb and column.has("PRIMARY"):
+        return [Index("PRIMARY", part, "primary")]
+    indexes = []
+    if column.type.words[0] == "SERIAL" or column.has("SERIAL DEFAULT VALUE"):
+        indexes.append(Index("", part, "unique"))
+    for attribute in column.attributes:
+        if attribute.kind == "PRIMARY":
+            indexes.append(Index("PRIMARY", part, "primary"))
+        elif attribute.kind == "UNIQUE" and not any(i.kind == "unique" for i in indexes):
+            indexes.append(Index("", part, "unique"))
+    return indexes
+
+
+def constraints_of(elements: Sequence[Element], table: str, known: Sequence[Constraint] = ()) -> tuple[Constraint, ...]:
+    """The constraints that a list of elements makes; those without a name get the server's names."""
+    result = list(known)
+    for element in elements:
+        if isinstance(element, ForeignKeyDef):
+            name = element.name or _next_name(table, "ibfk", result)
+            result.append(Constraint(name, "foreign", element.columns))
+        elif isinstance(element, CheckDef):
+            name = element.name or _next_name(table, "chk", result)
+            result.append(Constraint(name, "check"))
+        elif isinstance(element, ColumnDef):
+            for attribute in element.attributes:
+                if attribute.kind == "CHECK" and isinstance(attribute.value, CheckDef):
+                    name = attribute.value.name or _next_name(table, "chk", result)
+                    result.append(Constraint(name, "check", (element.name,)))
+    return tuple(result)
+
+
+def _next_name(table: str, kind: str, known: Sequence[Constraint]) -> str:
+    taken = {c.name.lower() for c in known}
+    number = 1
+    while f"{table}_{kind}_{number}".lower() in taken:
+        number += 1
+    return f"{table}_{kind}_{number}"
+
+
+def with_versioning(table: Table, elements: Sequence[Element], versioned: bool) -> Table:
+    """A system-versioned table of MariaDB: its kind, and the columns that only rows show."""
+    definitions = {e.name.lower(): e for e in elements if isinstance(e, ColumnDef)}
+    with_columns = {n for n, d in definitions.items() if d.has("WITH SYSTEM VERSIONING")}
+    periods = any(isinstance(e, PeriodDef) and e.name.upper() == "SYSTEM_TIME" for e in elements)
+    if not (versioned or with_columns):
+        return table
+    columns = table.columns
+    if not versioned:
+        columns = tuple(
+            c if c.name.lower() in with_columns or c.row else replace(c, without_system_versioning=True)
+            for c in columns
+        )
+    hidden = () if periods or any(c.row for c in columns) else row_columns()
+    return replace(table, columns=columns, hidden=hidden, kind=SYSTEM_VERSIONED)
+
+
+def row_columns() -> tuple[Column, ...]:
+    """The two columns that a system-versioned table has without declaring them."""
+    return tuple(
+        Column(name, "timestamp(6)", "timestamp", nullable=False, fsp=6, row=row)
+        for name, row in (("row_start", Extra.ROW_START), ("row_end", Extra.ROW_END))
+    )
+
+
+def finished(table: Table, ctx: Context) -> Table:
+    """What follows from columns and indexes together: keys are NOT NULL, names, indexes of foreign keys."""
+    indexes = [normalized_parts(i, table.columns, ctx) for i in table.indexes]
+    indexes = without_covered(indexes)
+    table = replace(table, indexes=named(indexes), columns=with_keys(table.columns, indexes, ctx))
+    if ctx.mariadb:
+        versioning = tuple(c for c in table.hidden if c.row is not None)
+        table = replace(table, hidden=versioning + _hash_columns(table))
+    return table
+
+
+def with_keys(columns: Sequence[Column], indexes: Sequence[Index], ctx: Context) -> tuple[Column, ...]:
+    """The columns, those of the primary key NOT NULL and without the default NULL."""
+    primary = {p.column.lower() for i in indexes if i.kind == "primary" for p in i.parts}
+    return tuple(_as_key(column, ctx) if column.name.lower() in primary else column for column in columns)
+
+
+def _as_key(column: Column, ctx: Context) -> Column:
+    if not column.nullable and column.default_kind is not DefaultKind.NULL:
+        return column
+    kind = DefaultKind.NONE if column.default_kind is DefaultKind.NULL else column.default_kind
+    column = replace(column, nullable=False, default_kind=kind)
+    return column if ctx.explicit_timestamp else with_zero_timestamp(column)
+
+
+def _hash_columns(table: Table) -> tuple[Column, ...]:
+    """MariaDB keeps a hidden hash for a UNIQUE over more bytes than an index can hold."""
+    known = {c.name.lower(): c for c in table.columns}
+    hashes: list[Column] = []
+    for index in table.indexes:
+        if index.kind == "unique" and _is_hashed(index, known):
+            name = f"DB_ROW_HASH_{len(hashes) + 1}"
+            hashes.append(Column(name, "bigint(20) unsigned", "bigint", length=20, unsigned=True))
+    return tuple(hashes)
+
+
+def _is_hashed(index: Index, columns: dict[str, Column]) -> bool:
+    size = 0
+    for part in index.parts:
+        column = columns.get(part.column.lower())
+        if column is None:
+            return False
+        if part.length is None and (column.data_type in TEXTS or column.data_type in BLOBS):
+            return True
+        if part.length is None:
+            size += byte_width(column)
+        else:
+            width = charsets.max_bytes(column.charset) if column.charset else 1
+            size += part.length * width
+    return size > _MAX_KEY_BYTES

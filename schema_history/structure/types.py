@@ -1,0 +1,280 @@
+"""Data types as the server keeps them: synonyms resolved, lengths filled in, text turned to binary and back."""
+
+from dataclasses import dataclass
+
+from rowtide.schema_history import charsets
+from rowtide.schema_history.ddl.statements import DataType
+from rowtide.schema_history.model import Column
+from rowtide.schema_history.query import Flavor, Server
+from rowtide.schema_history.structure.context import Context
+
+REAL_AS_FLOAT = 1
+INTEGERS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
+TEXTS = ("tinytext", "text", "mediumtext", "longtext")
+BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
+CHARACTER_TYPES = frozenset(("char", "varchar", "enum", "set", *TEXTS))
+BINARY_TYPES = frozenset(("binary", "varbinary", *BLOBS))
+TEMPORAL = frozenset(("time", "datetime", "timestamp"))
+SPATIAL = frozenset(
+    (
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geomcollection",
+        "geometrycollection",
+    )
+)
+_BLOB_LIMITS = (255, 65535, 16777215, 4294967295)
+_MAX_VARCHAR_BYTES = 65535
+_MAX_CHAR = 255
+_SYNONYMS = {
+    "INT1": "tinyint",
+    "INT2": "smallint",
+    "INT3": "mediumint",
+    "MIDDLEINT": "mediumint",
+    "INT4": "int",
+    "INTEGER": "int",
+    "INT8": "bigint",
+    "DEC": "decimal",
+    "NUMERIC": "decimal",
+    "FIXED": "decimal",
+    "FLOAT4": "float",
+    "FLOAT8": "double",
+    "CHARACTER": "char",
+    "VARCHARACTER": "varchar",
+    "NCHAR": "char",
+    "NVARCHAR": "varchar",
+    "GEOMETRYCOLLECTION": "geomcollection",
+    "VARCHAR2": "varchar",
+    "RAW": "varbinary",
+    "CLOB": "longtext",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A data type as the server keeps it; the fields are those of ``Column``."""
+
+    data_type: str
+    length: int | None = None
+    scale: int | None = None
+    fsp: int = 0
+    unsigned: bool = False
+    zerofill: bool = False
+    charset: str | None = None
+    collation: str | None = None
+    labels: tuple[str, ...] = ()
+    compressed: bool = False
+
+
+def resolve(written: DataType, collate: str | None, ctx: Context, table_charset: str, table_collation: str) -> Resolved:
+    """The type that the server makes of a written one.
+
+    Args:
+        written: the type in the statement.
+        collate: the name after COLLATE among the column's attributes, as written.
+        ctx: the statement's context.
+        table_charset: what a column without a character set inherits.
+        table_collation: the same for the collation.
+    """
+    words = written.words
+    name = _name(words, ctx)
+    if name in INTEGERS or name in ("float", "double", "decimal", "bool", "serial"):
+        return _number(name, written, ctx)
+    if name in TEMPORAL:
+        fsp = int(written.arguments[0]) if written.arguments else 0
+        return Resolved(name, fsp=fsp)
+    if name == "json" and ctx.mariadb:
+        return Resolved("longtext", charset="utf8mb4", collation="utf8mb4_bin")
+    if name in CHARACTER_TYPES:
+        return _text(name, written, collate, ctx, table_charset, table_collation)
+    if name in BINARY_TYPES:
+        return _binary(name, _length(written), ctx)
+    if name == "bit":
+        return Resolved(name, length=_length(written) or 1)
+    if name == "year":
+        return Resolved(name, length=_length(written) or 4)
+    if name == "vector":
+        return Resolved(name, length=_length(written) or 2048)
+    if name == "geomcollection" and ctx.mariadb:
+        return Resolved("geometrycollection")
+    return Resolved(name)
+
+
+def _name(words: tuple[str, ...], ctx: Context) -> str:
+    first = words[0]
+    if first == "LONG":
+        return "mediumblob" if words[-1] == "VARBINARY" else "mediumtext"
+    if first in ("NATIONAL", "CHAR", "CHARACTER", "NCHAR") and len(words) > 1:
+        varying = words[-1] in ("VARYING", "VARCHAR", "VARCHARACTER")
+        return "varchar" if varying else "char"
+    if first in ("BOOL", "BOOLEAN"):
+        return "bool"
+    if first == "REAL":
+        return "float" if ctx.dialect.sql_mode & REAL_AS_FLOAT else "double"
+    if first == "NUMBER":
+        return "decimal"
+    if ctx.dialect.oracle:
+        oracle = {"DATE": "datetime", "BLOB": "longblob"}.get(first)
+        if oracle:
+            return oracle
+    if first in ("ORACLE_SCHEMA", "MAXDB_SCHEMA"):
+        return {"DATE": "datetime", "TIMESTAMP": "datetime"}.get(words[1], words[1].lower())
+    return _SYNONYMS.get(first, first.lower())
+
+
+def _length(written: DataType) -> int | None:
+    return int(written.arguments[0]) if written.arguments else None
+
+
+def _number(name: str, written: DataType, ctx: Context) -> Resolved:
+    unsigned, zerofill = written.unsigned, written.zerofill
+    arguments = [int(float(a)) for a in written.arguments]
+    if name == "bool":
+        return Resolved("tinyint", length=1)
+    if name == "serial":
+        return Resolved("bigint", length=20, unsigned=True)
+    if name in INTEGERS:
+        width = INTEGERS[name][unsigned]
+        if arguments and arguments[0]:
+            width = arguments[0]
+        return Resolved(name, length=width, unsigned=unsigned, zerofill=zerofill)
+    if name == "decimal":
+        if written.words[0] == "NUMBER" and not arguments:
+            return Resolved("double")
+        length = arguments[0] if arguments and arguments[0] else 10
+        scale = arguments[1] if len(arguments) > 1 else 0
+        if len(arguments) > 1 and arguments[0] == 0:
+            length = 10 if scale == 0 else scale
+        return Resolved("decimal", length, scale, unsigned=unsigned, zerofill=zerofill)
+    if len(arguments) == 1:
+        if name == "float":
+            name = "double" if arguments[0] > 24 else "float"
+        arguments = []
+    if arguments:
+        return Resolved(name, arguments[0], arguments[1], unsigned=unsigned, zerofill=zerofill)
+    return Resolved(name, unsigned=unsigned, zerofill=zerofill)
+
+
+def _text(
+    name: str, written: DataType, collate: str | None, ctx: Context, table_charset: str, table_collation: str
+) -> Resolved:
+    national = written.words[0] in ("NATIONAL", "NCHAR", "NVARCHAR")
+    charset, collation = column_charset(
+        "utf8mb3" if national else written.charset, collate, written.binary, ctx, table_charset, table_collation
+    )
+    length = _length(written)
+    if name in ("enum", "set"):
+        labels = tuple(label.rstrip(" ") for label in written.labels) if charset != "binary" else written.labels
+        return Resolved(name, charset=charset, collation=collation, labels=labels)
+    if charset == "binary":
+        binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
+        return _binary(binary, length, ctx)
+    width = charsets.max_bytes(charset)
+    if name == "text" and length is not None:
+        smallest = blob_for(length * width, TEXTS) if length or not ctx.mariadb else "text"
+        return Resolved(smallest, charset=charset, collation=collation)
+    if name == "char":
+        length = 1 if length is None else length
+        if length > _MAX_CHAR:
+            name = "varchar"
+    if name == "varchar":
+        length = length or 0
+        if length * width > _MAX_VARCHAR_BYTES:
+            return Resolved(blob_for(length * width, TEXTS), charset=charset, collation=collation)
+    if name in TEXTS:
+        length = None
+    return Resolved(name, length, charset=charset, collation=collation, compressed=written.compressed)
+
+
+def _binary(name: str, length: int | None, ctx: Context) -> Resolved:
+    if name == "blob" and length is not None and (length or not ctx.mariadb):
+        return Resolved(blob_for(length, BLOBS))
+    if name in BLOBS:
+        return Resolved(name)
+    if name == "binary":
+        length = 1 if length is None else length
+        if length > _MAX_CHAR:
+            name = "varbinary"
+    if name == "varbinary" and (length or 0) > _MAX_VARCHAR_BYTES:
+        return Resolved(blob_for(length or 0, BLOBS))
+    return Resolved(name, length or 0)
+
+
+def blob_for(size: int, names: tuple[str, ...]) -> str:
+    """The smallest TEXT or BLOB that holds so many bytes."""
+    for name, limit in zip(names, _BLOB_LIMITS, strict=True):
+        if size <= limit:
+            return name
+    return names[-1]
+
+
+def blob_capacity(name: str) -> int:
+    """How many bytes a TEXT or BLOB type holds."""
+    names = TEXTS if name in TEXTS else BLOBS
+    return _BLOB_LIMITS[names.index(name)]
+
+
+def column_charset(
+    charset: str | None, collate: str | None, binary: bool, ctx: Context, table_charset: str, table_collation: str
+) -> tuple[str, str]:
+    """Character set and collation of a column: its own, or what it inherits."""
+    if charset is not None:
+        charset = charsets.charset_name(charset)
+    if collate is not None:
+        named = charsets.known_collation(collate, charset or table_charset, ctx.flavor)
+        if named is None:
+            raise LookupError(f"unknown collation {collate}")
+        return charsets.charset_of(named), named
+    if charset is None and not binary:
+        return table_charset, table_collation
+    if binary:
+        charset = charset or table_charset
+        return charset, charsets.binary_collation(charset)
+    assert charset is not None
+    return charset, ctx.default_collation(charset)
+
+
+def shows_width(server: Server) -> bool:
+    """Whether integer types show their display width."""
+    return server.flavor is Flavor.MARIADB or server.version_number < 80019
+
+
+_ESCAPES = str.maketrans({"\0": "\\0", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "'": "''"})
+
+
+def quoted(text: str) -> str:
+    """A string as the server writes it in definitions."""
+    return "'" + text.translate(_ESCAPES) + "'"
+
+
+def column_type(column: Column, server: Server) -> str:
+    """The full type as ``information_schema.columns.column_type`` shows it."""
+    name = column.data_type
+    text = name
+    if name in INTEGERS:
+        narrow = name == "tinyint" and column.length == 1 and not column.unsigned
+        if shows_width(server) or column.zerofill or narrow:
+            text = f"{name}({column.length})"
+    elif name in ("float", "double", "decimal"):
+        if column.length is not None:
+            text = f"{name}({column.length},{column.scale})"
+    elif name in ("char", "varchar", "binary", "varbinary", "bit", "vector"):
+        text = f"{name}({column.length})"
+    elif name in TEMPORAL:
+        text = f"{name}({column.fsp})" if column.fsp else name
+    elif name in ("enum", "set"):
+        return f"{name}({','.join(map(quoted, column.labels))})"
+    elif name == "year":
+        text = f"year({column.length})" if shows_width(server) else "year"
+    if column.unsigned:
+        text += " unsigned"
+    if column.zerofill:
+        text += " zerofill"
+    if column.compressed:
+        text += " /*M!100301 COMPRESSED*/"
+    return text
