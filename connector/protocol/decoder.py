@@ -142,7 +142,7 @@ class EventDecoder:
         start = self.position
         if header[4]:
             self.position = header[4]
-        elif not header[5] & ARTIFICIAL:
+        elif header[1] not in _WITHOUT_PLACE and not header[5] & ARTIFICIAL:
             self.position += header[3]
         try:
             if self._checksum and header[1] != EventType.FORMAT_DESCRIPTION:
@@ -204,6 +204,8 @@ class EventDecoder:
 
 
 _CODES = range(256)
+_WITHOUT_PLACE = frozenset({EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
+"""Types that are sent where they do not stand in the file, or stand in no file, without a position."""
 _CHECKSUM_MESSAGE = (
     "{} event with a wrong checksum: its bytes were changed on their way or on disk; "
     "check the file on the server with mysqlbinlog --verify-binlog-checksum"

@@ -89,7 +89,7 @@ def _updated_databases(reader: Reader) -> tuple[str, ...]:
 
 
 def _gtid_flags3(reader: Reader) -> tuple[int, int | None]:
-    flags = reader.uint(2)
+    flags = reader.uint(1)
     completes_alter = flags & (0x0004 | 0x0008)  # FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1
     return flags, reader.uint(8) if completes_alter else None
 

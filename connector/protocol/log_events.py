@@ -1,0 +1,104 @@
+"""Events that speak of the log itself: its files and format, its servers, gaps in it. The others are in `events`."""
+
+from typing import Literal, NamedTuple
+
+from rowtide.connector.protocol.header import EventHeader
+
+
+class FormatDescription(NamedTuple):
+    """FORMAT_DESCRIPTION, the first event of every file: how the events after it are to be read.
+
+    Attributes:
+        header: common header.
+        binlog_version: always 4.
+        server_version: as ``SELECT VERSION()`` has it.
+        created: seconds since the epoch if the server started with this file, else 0.
+        post_header_lengths: one byte per event type, from type 1 on.
+        checksum: ``"NONE"`` or ``"CRC32"``, for this file's events.
+    """
+
+    header: EventHeader
+    binlog_version: int
+    server_version: str
+    created: int
+    post_header_lengths: bytes
+    checksum: Literal["NONE", "CRC32"]
+
+    @property
+    def mariadb(self) -> bool:
+        """Whether a MariaDB server wrote the file."""
+        return "mariadb" in self.server_version.lower()
+
+
+class Rotate(NamedTuple):
+    """ROTATE: the log goes on in another file; artificial at the start of a dump."""
+
+    header: EventHeader
+    next_file: str
+    next_position: int
+
+
+class Stop(NamedTuple):
+    """STOP: the server shut down; nothing follows in this file."""
+
+    header: EventHeader
+
+
+class StartEncryption(NamedTuple):
+    """MariaDB's START_ENCRYPTION: everything behind it in the file is encrypted."""
+
+    header: EventHeader
+    scheme: int
+    key_version: int
+    nonce: bytes
+
+
+class BinlogCheckpoint(NamedTuple):
+    """MariaDB's BINLOG_CHECKPOINT: the oldest file that crash recovery needs."""
+
+    header: EventHeader
+    file: str
+
+
+class Heartbeat(NamedTuple):
+    """HEARTBEAT, HEARTBEAT_V2: the server lives and has nothing to send; its reader stands at file and position."""
+
+    header: EventHeader
+    file: str
+    position: int
+
+
+class Incident(NamedTuple):
+    """INCIDENT: the server knows that the log lacks changes (number 1: LOST_EVENTS)."""
+
+    header: EventHeader
+    number: int
+    message: str
+
+
+class TransactionContext(NamedTuple):
+    """TRANSACTION_CONTEXT: group replication's certification data of a transaction."""
+
+    header: EventHeader
+    server_uuid: str
+    thread_id: int
+    gtid_specified: bool
+    snapshot_version: bytes
+    write_set: tuple[bytes, ...]
+    read_set: tuple[bytes, ...]
+
+
+class ViewChange(NamedTuple):
+    """VIEW_CHANGE: the membership of a replication group changed."""
+
+    header: EventHeader
+    view_id: str
+    sequence_number: int
+    certification: tuple[tuple[str, bytes], ...]
+
+
+class Ignorable(NamedTuple):
+    """An event that its writer declared ignorable and whose type is not known, or IGNORABLE itself."""
+
+    header: EventHeader
+    body: bytes
