@@ -148,7 +148,10 @@ class EventStore:
                 start = time.monotonic()
                 self._news.wait_for(lambda: self._closed or self._ring.unread > 0, timeout)
                 self._get_blocked_s += time.monotonic() - start
-            return Taken(self._ring.get(max_events), self._ring.get_sequence)
+            batches = self._ring.get(max_events)
+            if batches:
+                self._room.notify()
+            return Taken(batches, self._ring.get_sequence)
 
     def ack(self, sequence: int) -> None:
         """Forget every batch up to ``sequence``: Kafka has them.
