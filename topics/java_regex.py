@@ -39,6 +39,7 @@ _POSIX = {
 _CATEGORY = re.compile(
     r"(?:Is|gc=|general_category=)?(L|M|N|P|S|Z|C|L[ultmoC]|M[nce]|N[dlo]|P[cdseifo]|S[mcko]|Z[slp]|C[cfons])"
 )
+_NO_WIDTH = frozenset({"^", "$", "\\A", "\\Z", "\\b", "\\B"})
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?")
 
 
@@ -64,7 +65,7 @@ def compile_java(pattern: str, *, ignore_case: bool = False, dot_all: bool = Fal
         InvalidPatternError: Java would refuse the pattern, or Python has nothing that means the same.
     """
     flags = re.ASCII | (re.IGNORECASE if ignore_case else re.NOFLAG)
-    translated = _Translator(pattern, dot_all=dot_all).translate()
+    translated = _Translator(pattern, ignore_case=ignore_case, dot_all=dot_all).translate()
     try:
         return re.compile(translated, flags)
     except (re.error, OverflowError) as error:
@@ -74,10 +75,11 @@ def compile_java(pattern: str, *, ignore_case: bool = False, dot_all: bool = Fal
 class _Translator:
     """One pass over a pattern; every method consumes what it translates."""
 
-    def __init__(self, pattern: str, *, dot_all: bool) -> None:
+    def __init__(self, pattern: str, *, ignore_case: bool, dot_all: bool) -> None:
         self.pattern = pattern
         self.at = 0
         self.groups = 0
+        self.ignore_case = ignore_case
         self.dot_all = dot_all
 
     def translate(self) -> str:
@@ -110,7 +112,7 @@ class _Translator:
         """Up to the closing parenthesis or the end; a flag such as ``(?i)`` holds for the rest of the group."""
         out: list[str] = []
         flags: list[str] = []
-        dot_all = self.dot_all
+        outside = self.ignore_case, self.dot_all
         while self.at < len(self.pattern) and not self.peek(")"):
             if self.peek("|"):
                 out.append(")" * len(flags) + self.take() + "".join(flags))
@@ -122,7 +124,7 @@ class _Translator:
                     out.append(flag)
             else:
                 out.append(self.atom())
-        self.dot_all = dot_all
+        self.ignore_case, self.dot_all = outside
         return "".join(out) + ")" * len(flags)
 
     def flags(self, on: str, off: str) -> str:
@@ -130,10 +132,8 @@ class _Translator:
         for letter in on + off:
             if letter not in "imsuU":
                 raise self.error(f"the flag ({letter}) is not supported")
-        if "s" in on:
-            self.dot_all = True
-        if "s" in off:
-            self.dot_all = False
+        self.dot_all = (self.dot_all or "s" in on) and "s" not in off
+        self.ignore_case = (self.ignore_case or "i" in on) and "i" not in off
         python_on = "".join(sorted({letter.lower() for letter in on} - {"s"}))
         python_off = "".join(sorted(set(off) & set("im")))
         return f"(?{python_on}{'-' if python_off else ''}{python_off}:" if python_on or python_off else ""
@@ -156,7 +156,9 @@ class _Translator:
             text = char
         else:
             text = re.escape(char)
-        return text + self.quantifier()
+        quantifier = self.quantifier()
+        # Java lets what has no width be repeated, Python only in a group.
+        return f"(?:{text}){quantifier}" if quantifier and text in _NO_WIDTH else text + quantifier
 
     def quantifier(self) -> str:
         match = _QUANTIFIER.match(self.pattern, self.at)
@@ -166,7 +168,7 @@ class _Translator:
         return match[0]
 
     def group(self) -> str:
-        dot_all = self.dot_all
+        outside = self.ignore_case, self.dot_all
         if match := re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>").match(self.pattern, self.at):
             self.groups += 1
             opening = f"(?P<{match[1]}>"
@@ -186,7 +188,7 @@ class _Translator:
         if not self.peek(")"):
             raise self.error("unclosed group")
         self.take()
-        self.dot_all = dot_all
+        self.ignore_case, self.dot_all = outside
         return f"{opening}{inside})"
 
     def escape(self) -> str:
@@ -271,7 +273,10 @@ class _Translator:
         match = _CATEGORY.fullmatch(name)
         if match is None:
             raise self.error(f"the character family \\p{{{name}}} is not supported; use a category such as \\p{{L}}")
-        ranges = category_ranges(match[1])
+        category = match[1]
+        if self.ignore_case and category in ("Lu", "Ll", "Lt"):
+            category = "LC"  # Java takes a letter of either case for one of the other
+        ranges = category_ranges(category)
         return class_text(complement(ranges) if negated else ranges)
 
     def char_class(self) -> str:
