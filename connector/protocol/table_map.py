@@ -27,14 +27,14 @@ _KNOWN = frozenset(ColumnType)
 _NUMERIC = frozenset(
     {
         ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG,
-        ColumnType.NEWDECIMAL, ColumnType.FLOAT, ColumnType.DOUBLE,
+        ColumnType.NEWDECIMAL, ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.YEAR,
     }
 )  # fmt: skip
 _CHARACTER = frozenset(
     {
         ColumnType.STRING, ColumnType.VAR_STRING, ColumnType.VARCHAR, ColumnType.BLOB, ColumnType.TINY_BLOB,
         ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.MARIADB_BLOB_COMPRESSED,
-        ColumnType.MARIADB_VARCHAR_COMPRESSED,
+        ColumnType.MARIADB_VARCHAR_COMPRESSED, ColumnType.VECTOR,
     }
 )  # fmt: skip
 _ENUM_AND_SET = frozenset({ColumnType.ENUM, ColumnType.SET})
