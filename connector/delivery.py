@@ -89,6 +89,7 @@ class Delivery:
         self._group = max(1, store.use().max_events // 4)
         self._known: set[str] = set()
         self._pending: SourceOffset | None = None
+        self._kept: SourceOffset | None = None  # the part of it that a rollback does not take back
         self._pending_ts_ms = 0
         self._pending_since = 0.0
         self._sequence = INIT_SEQUENCE
@@ -191,6 +192,7 @@ class Delivery:
         self._pending_ts_ms = last.ts_ms or self._pending_ts_ms
         if not self._in_transaction:  # nothing that could be taken back: librdkafka keeps what is not acknowledged
             self._store.ack(taken.sequence)
+            self._kept = self._pending
 
     def _ensure(self, topic: str) -> None:
         """Have the topic created, waiting for as long as Kafka is away."""
@@ -229,14 +231,14 @@ class Delivery:
             return
         self._store.ack(self._sequence)
         self._totals.committed(self._pending, self._pending_ts_ms, self._clock() - start)
-        self._pending = None
+        self._pending = self._kept = None
         self._in_transaction = False
         self._retry_s = _FIRST_RETRY_S
 
     def _roll_back(self, failure: TransactionAborted) -> None:
         self._sink.rollback()
         back = self._store.rollback()
-        self._pending = None
+        self._pending = self._kept
         self._in_transaction = False
         self._totals.rolled_back()
         log.warning("%s. %d batches are sent again in %.1f s", failure, back, self._retry_s)
