@@ -41,7 +41,7 @@ class JsonForm(NamedTuple):
         string: quotes a string.
         double: writes a double.
         trim_fractions: whether times lose zeros at the end of their fraction.
-        opaque_type: whether opaque values tell their type.
+        opaque_type: whether opaque values tell their type, and have the line breaks of the server's base64.
     """
 
     comma: str
@@ -150,8 +150,11 @@ def _opaque(form: JsonForm, data: bytes, pos: int) -> str:
     if column_type in TEMPORAL_TYPES:
         packed = _I64.unpack(value)[0]
         return f'"{json_values.temporal_text(column_type, packed, trim=form.trim_fractions)}"'
-    head = f"base64:type{column_type}:" if form.opaque_type else ""
-    return f'"{head}{b64encode(value).decode()}"'
+    encoded = b64encode(value).decode()
+    if not form.opaque_type:
+        return f'"{encoded}"'
+    lines = [encoded[i : i + 76] for i in range(0, len(encoded), 76)]  # the server breaks lines, and escapes the breaks
+    return f'"base64:type{column_type}:' + "\\n".join(lines) + '"'
 
 
 def _size(data: bytes, pos: int) -> tuple[int, int]:
