@@ -105,7 +105,7 @@ class TableCodec:
         for (key_text, _), value in zip(rows, self._values("d", None, rows, first, context), strict=True):
             key = self._key(key_text)
             messages.append((key, value, context.headers))
-            if self._tombstones and key is not None:
+            if self._tombstones:  # also without a key: Debezium does not ask
                 messages.append((key, None, context.headers))
         return messages
 

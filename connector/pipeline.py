@@ -23,7 +23,7 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, RowsKind
 from rowtide.connector.protocol.table_structure import TableStructure
 from rowtide.connector.settings import PipelineSettings
-from rowtide.connector.statements import Moment, Statements, is_begin, is_end
+from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa
 from rowtide.connector.transactions import TransactionMonitor
 from rowtide.envelope import transaction
 from rowtide.envelope.source import SourceBlock
@@ -69,7 +69,7 @@ class Pipeline:
             events.TableMap: self._table_map,
             events.Query: self._query,
             events.Xid: self._commit,
-            events.XaPrepare: self._commit,
+            events.XaPrepare: self._xa_prepare,
             events.Gtid: self._gtid,
             events.MariadbGtidEvent: self._mariadb_gtid,
             events.Rotate: self._rotate,
@@ -213,10 +213,23 @@ class Pipeline:
             self._begin(event.thread_id if self._settings.connector == "mysql" else None)
         elif is_end(word):
             self._end_transaction()
+        elif is_xa(word):
+            self._xa(word)
         elif not self._skipping:
             # Debezium gives the time of a statement in milliseconds, that of rows in microseconds.
             moment = Moment(self.progress, self._micros() // 1000 * 1000, self._clock(), self.offset)
             self._out.extend(self._statements.handle(event, moment))
+
+    def _xa(self, statement: bytes) -> None:
+        """The frame of an XA transaction: Debezium gives its rows neither metadata nor a thread."""
+        if statement.startswith(b"XA START"):
+            self.progress.began(None)
+            self._skipping = self._events_to_skip > 0
+
+    def _xa_prepare(self, event: events.XaPrepare) -> None:  # noqa: ARG002 - one form for all handlers
+        self._end_transaction()
+        # The offset of its last row counts events of a transaction that Debezium does not know: leave it behind.
+        self._emit("", -1, ())
 
     def _micros(self) -> int:
         if self.progress.micros is not None:

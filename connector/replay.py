@@ -20,7 +20,7 @@ from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.settings import PipelineSettings
-from rowtide.connector.statements import is_begin, is_end, query_event
+from rowtide.connector.statements import is_begin, is_end, is_xa, query_event
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.query import Flavor, Server
@@ -100,6 +100,8 @@ class _Replay:
 
     def _pipeline(self, name: str) -> Pipeline:
         tables = self._tables or Tables(self._server())
+        for database in list(tables.databases()):
+            tables.put_database(replace(database, form_charset=database.charset))
         for table in list(tables):
             tables.put(as_snapshot(table, tables.server))
         start = self._start
@@ -136,7 +138,7 @@ class _Replay:
                 self._gtids.add(event.gtid)
         elif isinstance(event, events.Query) and self._tables is not None:
             word = event.statement[:24].lstrip().upper()
-            if is_begin(word) or is_end(word):
+            if is_begin(word) or is_end(word) or is_xa(word):
                 return
             try:
                 self._tables.apply(query_event(event, f"{name}:{event.header.start}"))

@@ -1,6 +1,7 @@
 """Statements of the stream: what they change in the structure, and the records that tell of it."""
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from rowtide.schema_history.record import history_record
 from rowtide.connector.batch import Batch, HistoryEntry, Output
 from rowtide.connector.codec import json_message
 from rowtide.connector.errors import ProtocolError, UnparsedDdl
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.progress import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.settings import PipelineSettings
@@ -24,11 +25,21 @@ from rowtide.schema_history.tables import Tables
 log = logging.getLogger(__name__)
 
 _DML = frozenset({"insert", "update", "delete", "replace", "load data"})
+_FILTERED = re.compile(
+    r"xa|savepoint|release|grant|revoke|(?:analyze|optimize|repair)\b.*|flush relay logs|begin|commit|rollback"
+    r"|(?:create|alter|drop|rename) (?:or replace )?(?:user|role|view|function|procedure|trigger).*"
+)
+"""Classes of statements that ``schema.history.internal.ddl.filter`` leaves out by default."""
 
 
 def is_begin(statement: bytes) -> bool:
     """Whether a statement, in upper case, begins a transaction."""
-    return statement.startswith((b"BEGIN", b"XA START"))
+    return statement.startswith(b"BEGIN")
+
+
+def is_xa(statement: bytes) -> bool:
+    """Whether a statement, in upper case, is one of XA's."""
+    return statement.startswith(b"XA ")
 
 
 def is_end(statement: bytes) -> bool:
@@ -101,6 +112,8 @@ class Statements:
             self._refuse_dml(event, place)
             return []
         out: list[Output] = []
+        if _FILTERED.fullmatch(applied.statement_class):
+            return out
         for change in applied.changes:
             if change.kind is ChangeKind.TRUNCATE:
                 self._truncated(change, moment, out)
@@ -158,12 +171,12 @@ class Statements:
 
     def _source(self, change: SchemaChange, moment: Moment) -> dict[str, object]:
         progress = moment.progress
-        tables = ",".join(table.table for table in change.tables) or None
+        names = java_hash_map_order({str(table): table.table for table in change.tables})
         return source_value(
             self._settings.connector,
             self._settings.topic_prefix,
             change.database,
-            tables,
+            ",".join(names.values()) or None,
             micros=moment.micros,
             snapshot="false",
             server_id=progress.server_id,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rowtide.connector.offset import java_hash_map_order
 from rowtide.envelope.transaction import block_text
 
 _ORDER = "transaction_data_collection_order_"
@@ -31,15 +32,14 @@ class TransactionMonitor:
         self._restored = {}
         return not again
 
-    def end(self) -> Mapping[str, int]:
-        """The transaction ends; returns the counts by ``db.table``."""
-        counts, self._counts, self.id = self._counts, {}, None
-        return counts
+    def end(self) -> None:
+        """The transaction ends."""
+        self._counts, self.id = {}, None
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Records so far by ``db.table``."""
-        return self._counts
+        """Records so far by ``db.table``, in the order of Debezium's map."""
+        return java_hash_map_order(self._counts)
 
     def blocks(self, collection: str, number: int) -> list[str] | None:
         """The ``transaction`` fields of the next records of a table, ``None`` outside of a transaction."""

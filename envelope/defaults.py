@@ -9,9 +9,9 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
-from rowtide.envelope.settings import ValueSettings
 from rowtide.envelope.temporal import DAY, DAYS, OffCalendar
 from rowtide.envelope.types import ColumnFacet, ColumnType, Kind
+from rowtide.schema_history.model import ColumnForm
 
 _INTRODUCER = re.compile(r"_[a-z0-9]+\s*'(.*)'", re.DOTALL | re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
@@ -20,15 +20,14 @@ _TIME = re.compile(r"(-)?(\d+):(\d{1,2})(?::(\d{1,2}))?(?:\.(\d+))?")
 _BITS = re.compile(r"[01]*")
 
 
-def default_value(column: ColumnFacet, text: str | None, column_type: ColumnType, settings: ValueSettings) -> Any:
+def default_value(column: ColumnForm, column_type: ColumnType) -> Any:
     """The Connect value of a column's default, ``None`` if it has none or none that can be written.
 
     Args:
-        column: the column, for its type and whether it is optional.
-        text: the default's text as the schema history keeps it.
+        column: the column as Debezium sees it: its text of the default counts, for consumers know that.
         column_type: the form of its values.
-        settings: the handling modes.
     """
+    text = column.default_expression
     if text is None:
         return None
     if column_type.kind not in {"text", "enum", "set", "json", "bytes"}:
@@ -38,12 +37,14 @@ def default_value(column: ColumnFacet, text: str | None, column_type: ColumnType
         text = introduced[1]
     try:
         value = _READERS[column_type.kind](text, column)
-    except (ValueError, InvalidOperation, KeyError):
+    except (ValueError, InvalidOperation):
         return None
     if value is None:
         return None
     if isinstance(value, OffCalendar):
         return None if column.optional else column_type.epoch
+    if column_type.schema.type == "int64" and column_type.kind == "int":
+        value = min(value, 2**63 - 1)  # a default beyond Java's long is held at its maximum; values wrap around
     try:
         return column_type.convert(value)
     except (ValueError, OverflowError):
@@ -53,10 +54,7 @@ def default_value(column: ColumnFacet, text: str | None, column_type: ColumnType
 def _integer(text: str, column: ColumnFacet) -> int:
     if text.lower() in {"true", "false"}:
         return int(text.lower() == "true")
-    number = int(Decimal(text).to_integral_value(ROUND_HALF_UP)) if not _BITS.fullmatch(text) else int(text)
-    # A BIGINT UNSIGNED beyond Java's long is held at its maximum, as Number.longValue of a double does.
-    precise_unsigned = column.jdbc_type == -5 and number >= 2**63
-    return 2**63 - 1 if precise_unsigned else number
+    return int(Decimal(text).to_integral_value(ROUND_HALF_UP))
 
 
 def _decimal(text: str, column: ColumnFacet) -> int:

@@ -122,5 +122,5 @@ def _column_value(form: ColumnForm, position: int, *, comments: bool) -> dict[st
         "generated": form.generated,
         "comment": form.comment if comments else None,
         "defaultValueExpression": form.default_expression,
-        "enumValues": list(form.enum_values),
+        "enumValues": list(form.enum_values) or None,
     }

@@ -210,7 +210,7 @@ def _column_schema(form: ColumnForm, form_type: ColumnType, rules: RecordRules) 
     return replace(
         schema,
         optional=form.optional or schema.optional,
-        default=default_value(form, form.default_expression, form_type, rules.values),
+        default=default_value(form, form_type),
         doc=doc,
     )
 

@@ -107,11 +107,12 @@ def _default(column: Column, server: Server) -> list[str]:
 
 
 def _literal(column: Column, text: str, server: Server) -> str:
-    if text.lower().startswith("b'"):
-        return text
-    if server.flavor is Flavor.MARIADB and column.data_type in _NUMBERS:
-        return text
-    return quoted_text(text)
+    if column.data_type == "bit":
+        return f"b'{text}'"
+    if server.flavor is Flavor.MARIADB:
+        return text if column.data_type in _NUMBERS else quoted_text(text)
+    stored = text.encode("latin-1", "replace") if column.data_type in {"binary", "varbinary"} else text.encode()
+    return quoted_text(text) if stored.isascii() else f"0x{stored.hex().upper()}"
 
 
 def _index(index: Index) -> str:
