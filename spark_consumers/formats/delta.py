@@ -1,0 +1,168 @@
+"""Delta Lake: every step is one commit of the table's log, which remembers the step's identity."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rowtide.spark_consumers.driver import driver, java_session
+from rowtide.spark_consumers.evolution import Columns, Evolution
+from rowtide.spark_consumers.fold import DELETED
+from rowtide.spark_consumers.formats.base import Effect
+from rowtide.spark_consumers.spark_types import cast, quote
+from rowtide.spark_consumers.state import Commit
+
+_NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")
+_JOIN = "_rowtide_removed"
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaFormat:
+    """Tables of Delta Lake by path.
+
+    Attributes:
+        spark: a session of its own for each table: the identity of a commit is one of its settings.
+    """
+
+    spark: SparkSession
+
+    def columns(self, path: str) -> Columns | None:
+        """The table's columns."""
+        if not self._exists(path):
+            return None
+        return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
+
+    def read(self, path: str) -> DataFrame:
+        """The table's rows."""
+        return self.spark.read.format("delta").load(path)
+
+    def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
+        """Create or alter the table."""
+        if evolution.before is None:
+            self._create(path, evolution.after)
+            return
+        if evolution.added or evolution.widened:
+            self._enable_features(path, evolution.after)
+        if evolution.widened:
+            self._rewrite(path, evolution, commit)
+        elif evolution.added:
+            self.spark.sql(f"ALTER TABLE {_table(path)} ADD COLUMNS ({_ddl(evolution.added)})")
+        if evolution.fills:
+            new_values = ", ".join(f"{quote(name)} = {value}" for name, value in evolution.fills.items())
+            with self._identity(commit):
+                self.spark.sql(f"UPDATE {_table(path)} SET {new_values}")
+
+    def upsert(
+        self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit
+    ) -> Effect:
+        """Merge by key."""
+        if fresh and not replace:
+            return self._load(path, rows.where(f"NOT {DELETED}").drop(DELETED), commit)
+        names = [quote(name) for name in rows.columns if name != DELETED]
+        # A key of columns that may be null comes from message.key.columns.
+        same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
+        merge = (
+            f"MERGE INTO {_table(path)} t USING {{rows}} s ON {same_key} "
+            f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
+            f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
+            f"VALUES ({', '.join(f's.{name}' for name in names)})"
+        )
+        return self._merge(merge, rows, replace, commit)
+
+    def exchange(
+        self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
+    ) -> Effect:
+        """Remove and add rows in one commit."""
+        if removed is None and not replace:
+            return self._load(path, added, commit)
+        names = [quote(name) for name in added.columns]
+        rows = added.withColumn(_JOIN, F.lit(False))
+        if removed is not None and not replace:
+            rows = rows.unionByName(removed.withColumn(_JOIN, F.lit(True)))
+        same = " AND ".join(f"t.{name} <=> s.{name}" for name in names)
+        merge = (
+            f"MERGE INTO {_table(path)} t USING {{rows}} s ON s.{_JOIN} AND {same} WHEN MATCHED THEN DELETE "
+            f"WHEN NOT MATCHED AND NOT s.{_JOIN} THEN INSERT ({', '.join(names)}) "
+            f"VALUES ({', '.join(f's.{name}' for name in names)})"
+        )
+        return self._merge(merge, rows, replace, commit)
+
+    def _merge(self, statement: str, rows: DataFrame, replace: bool, commit: Commit) -> Effect:
+        if replace:
+            statement += " WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        rows.createOrReplaceTempView("_rowtide_rows")
+        with self._identity(commit):
+            metrics = self.spark.sql(statement.replace("{rows}", "_rowtide_rows")).collect()
+        if not metrics:  # the table has this commit
+            return Effect()
+        found = metrics[0].asDict()
+        return Effect(found["num_inserted_rows"], found["num_updated_rows"], found["num_deleted_rows"])
+
+    def _load(self, path: str, rows: DataFrame, commit: Commit) -> Effect:
+        with self._identity(commit):
+            rows.write.format("delta").mode("append").save(path)
+        return Effect(inserted=rows.count())
+
+    def _exists(self, path: str) -> bool:
+        delta_table = driver(self.spark).io.delta.tables.DeltaTable  # Delta's Python package is one more to install
+        return bool(delta_table.isDeltaTable(java_session(self.spark), path))
+
+    def _create(self, path: str, columns: Columns) -> None:
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _features(columns).items())
+        options = f" TBLPROPERTIES ({properties})" if properties else ""
+        self.spark.sql(f"CREATE TABLE {_table(path)} ({_ddl(columns)}) USING delta{options}")
+
+    def _enable_features(self, path: str, columns: Columns) -> None:
+        detail = self.spark.sql(f"DESCRIBE DETAIL {_table(path)}").collect()[0]
+        present = {*(detail["tableFeatures"] or ()), *(detail["properties"] or {})}
+        wanted = _features(columns)
+        missing = {name: value for name, value in wanted.items() if name.removeprefix("delta.feature.") not in present}
+        if missing:
+            properties = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
+            self.spark.sql(f"ALTER TABLE {_table(path)} SET TBLPROPERTIES ({properties})")
+
+    def _rewrite(self, path: str, evolution: Evolution, commit: Commit) -> None:
+        """Write the table anew with wider types; done twice it changes nothing, so it needs no identity."""
+        old = {name.lower(): (name, kind) for name, kind in evolution.before or ()}
+        values = []
+        for name, kind in evolution.after:
+            known = old.get(name.lower())
+            value = cast(quote(known[0]), known[1], kind) if known else f"CAST(NULL AS {kind})"
+            values.append(f"{value} AS {quote(name)}")
+        rows = self.read(path).selectExpr(*values)
+        rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+
+    @contextmanager
+    def _identity(self, commit: Commit) -> Iterator[None]:
+        settings = {
+            "spark.databricks.delta.write.txnAppId": commit.app_id,
+            "spark.databricks.delta.write.txnVersion": str(commit.version),
+        }
+        for name, value in settings.items():
+            self.spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name in settings:
+                self.spark.conf.unset(name)
+
+
+def _table(path: str) -> str:
+    return f"delta.{quote(path)}"
+
+
+def _ddl(columns: Columns) -> str:
+    return ", ".join(f"{quote(name)} {kind}" for name, kind in columns)
+
+
+def _features(columns: Columns) -> dict[str, str]:
+    """Properties that Delta wants for some columns; readers of other engines must know them too."""
+    features = {}
+    if any("timestamp_ntz" in kind for _, kind in columns):
+        features["delta.feature.timestampNtz"] = "supported"
+    if any(_NOT_IN_PARQUET_NAMES & set(name) for name, _ in columns):
+        features["delta.columnMapping.mode"] = "name"
+    return features

@@ -1,0 +1,130 @@
+"""Plain Parquet files: no transactions, so a table is written anew beside the old one and takes its place by renaming.
+
+The directory holds ``_rowtide.json`` with the identity of the last step; readers skip names that begin with ``_``.
+Between the two renames of :meth:`ParquetFormat._replace` the table is missing for an instant; a crash there is repaired
+by the next run. Object stores cannot rename: use Delta Lake there.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rowtide.spark_consumers.evolution import Columns, Evolution
+from rowtide.spark_consumers.files import HadoopFiles
+from rowtide.spark_consumers.fold import DELETED
+from rowtide.spark_consumers.formats.base import Effect
+from rowtide.spark_consumers.naming import join
+from rowtide.spark_consumers.spark_types import cast, quote
+from rowtide.spark_consumers.state import Commit
+
+_MARK = "_rowtide.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFormat:
+    """Tables as directories of Parquet files."""
+
+    spark: SparkSession
+
+    def columns(self, path: str) -> Columns | None:
+        """The table's columns; a replacement that was interrupted is finished first."""
+        self._repair(path)
+        if not self._files.exists(path):
+            return None
+        return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
+
+    def read(self, path: str) -> DataFrame:
+        """The table's rows."""
+        return self.spark.read.parquet(path)
+
+    def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
+        """Create or rewrite the table."""
+        if evolution.before is None:
+            ddl = ", ".join(f"{quote(name)} {kind}" for name, kind in evolution.after)
+            self._replace(path, self.spark.createDataFrame([], ddl), commit)
+        elif evolution.added or evolution.widened or evolution.fills:
+            old = {name.lower(): (name, kind) for name, kind in evolution.before}
+            values = []
+            for name, kind in evolution.after:
+                known = old.get(name.lower())
+                kept = cast(quote(known[0]), known[1], kind) if known else f"CAST(NULL AS {kind})"
+                values.append(f"{evolution.fills.get(name, kept)} AS {quote(name)}")
+            self._replace(path, self.read(path).selectExpr(*values), commit)
+
+    def upsert(
+        self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit
+    ) -> Effect:
+        """Join by key and write the outcome."""
+        if self._has(path, commit):
+            return Effect()
+        old = self.read(path)
+        names = [quote(name) for name in old.columns]
+        same_key = F.expr(" AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys))
+        met = old.alias("t").join(rows.alias("s"), same_key, "left_semi").count()
+        known = rows.alias("s").join(old.alias("t"), same_key, "left_semi")
+        deleted = known.where(DELETED).count()
+        new = rows.where(f"NOT {DELETED}")
+        others = old.alias("t").join(rows.alias("s"), same_key, "left_anti").select(*names)
+        inserted = new.count() - (met - deleted)
+        removed = others.count() if replace else 0
+        self._replace(path, new.select(*names) if replace else others.unionAll(new.select(*names)), commit)
+        return Effect(inserted, met - deleted, deleted + removed)
+
+    def exchange(
+        self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
+    ) -> Effect:
+        """Write what stays and what comes."""
+        if self._has(path, commit):
+            return Effect()
+        old = self.read(path)
+        names = [quote(name) for name in old.columns]
+        stays = old.limit(0) if replace else old
+        if removed is not None and not replace:
+            same = F.expr(" AND ".join(f"t.{name} <=> s.{name}" for name in names))
+            stays = old.alias("t").join(removed.alias("s"), same, "left_anti").select(*names)
+        effect = Effect(inserted=added.count(), deleted=old.count() - stays.count())
+        self._replace(path, stays.unionAll(added.select(*names)), commit)
+        return effect
+
+    @property
+    def _files(self) -> HadoopFiles:
+        return HadoopFiles(self.spark)
+
+    def _has(self, path: str, commit: Commit) -> bool:
+        mark = join(path, _MARK)
+        if not self._files.exists(mark):
+            return False
+        content = json.loads(self._files.read(mark))
+        return bool(content["app_id"] == commit.app_id and content["version"] >= commit.version)
+
+    def _replace(self, path: str, rows: DataFrame, commit: Commit) -> None:
+        if self._has(path, commit):
+            return
+        new, old = _aside(path, "new"), _aside(path, "old")
+        rows.write.mode("overwrite").parquet(new)
+        self._files.create(join(new, _MARK), json.dumps({"app_id": commit.app_id, "version": commit.version}))
+        self._files.delete(old)
+        if self._files.exists(path):
+            self._files.rename(path, old)
+        self._files.rename(new, path)
+        self._files.delete(old)
+        self.spark.catalog.refreshByPath(path)
+
+    def _repair(self, path: str) -> None:
+        """Finish or undo a replacement that was interrupted."""
+        new, old = _aside(path, "new"), _aside(path, "old")
+        if not self._files.exists(path):
+            if self._files.exists(join(new, _MARK)):  # written last: the directory is complete
+                self._files.rename(new, path)
+            elif self._files.exists(old):
+                self._files.rename(old, path)
+        self._files.delete(new)
+        self._files.delete(old)
+
+
+def _aside(path: str, what: str) -> str:
+    parent, _, name = path.rpartition("/")
+    return f"{parent}/_{name}.{what}"

@@ -1,0 +1,67 @@
+"""What a run did, table by table."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowtide.spark_consumers.evolution import Columns
+from rowtide.spark_consumers.formats.base import Effect
+from rowtide.spark_consumers.naming import TableName
+from rowtide.spark_consumers.offsets import Ranges
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The outcome of one table, summed over its batches.
+
+    Attributes:
+        name: of the table.
+        read: records by operation; ``tombstone`` among them.
+        ranges: first offset read and the offset after the last, by partition.
+        effect: rows changed in the table.
+        added: columns that the table did not have.
+        widened: name, old and new type of columns that got a wider type.
+        unmatched: deletions in a table without key that found no row.
+        notes: what the user should know.
+        seconds: duration.
+        error: why the table was not brought up to date.
+    """
+
+    name: TableName
+    read: Counter[str] = field(default_factory=Counter)
+    ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
+    effect: Effect = field(default_factory=Effect)
+    added: Columns = ()
+    widened: tuple[tuple[str, str, str], ...] = ()
+    unmatched: int = 0
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    error: str | None = None
+
+    def add_ranges(self, ranges: Ranges) -> None:
+        """Extend the ranges by those of another batch."""
+        for partition, (first, end) in ranges.items():
+            self.ranges[partition] = (self.ranges.get(partition, (first, end))[0], end)
+
+    @property
+    def records(self) -> int:
+        """Records read."""
+        return sum(self.read.values())
+
+    def as_dict(self) -> Mapping[str, object]:
+        """For machines."""
+        return {
+            "table": str(self.name),
+            "topic": self.name.topic,
+            "read": dict(self.read),
+            "offsets": {str(partition): list(found) for partition, found in sorted(self.ranges.items())},
+            "inserted": self.effect.inserted,
+            "updated": self.effect.updated,
+            "deleted": self.effect.deleted,
+            "unmatched": self.unmatched,
+            "new_columns": dict(self.added),
+            "widened_columns": {name: [old, new] for name, old, new in self.widened},
+            "notes": self.notes,
+            "seconds": round(self.seconds, 3),
+            "error": self.error,
+        }

@@ -1,0 +1,73 @@
+"""What a run did, for people."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from rowtide.spark_consumers.outcome import Outcome
+
+_OPERATIONS = {"r": "snapshot", "c": "create", "u": "update", "d": "delete", "t": "truncate", "tombstone": "tombstone"}
+
+
+def line(outcome: Outcome) -> str:
+    """One line of progress."""
+    if outcome.error:
+        return f"[red]failed[/red]  {outcome.name}"
+    if not outcome.ranges:
+        return f"nothing new  {outcome.name}"
+    return f"[green]done[/green]  {outcome.name}: {outcome.records:,} records in {outcome.seconds:.1f} s"
+
+
+def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """A table of all tables with news, then notes and errors in full."""
+    busy = [outcome for outcome in outcomes if outcome.ranges]
+    if busy:
+        console.print(_table(busy))
+    quiet = sum(not outcome.ranges and not outcome.error for outcome in outcomes)
+    if quiet:
+        console.print(f"{quiet} table{'s' if quiet > 1 else ''} had nothing new.")
+    for outcome in outcomes:
+        for note in [*_columns(outcome), *outcome.notes, *_unmatched(outcome)]:
+            console.print(f"[yellow]note[/yellow]  {note}", soft_wrap=True, highlight=False)
+    for outcome in outcomes:
+        if outcome.error:
+            console.print("[red]error[/red]", outcome.error, soft_wrap=True, highlight=False, markup=False)
+
+
+def _table(outcomes: Sequence[Outcome]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("table")
+    for name in ("records", "inserted", "updated", "deleted", "seconds"):
+        table.add_column(name, justify="right")
+    table.add_column("offsets")
+    table.add_column("operations")
+    for outcome in outcomes:
+        effect = outcome.effect
+        numbers = (f"{n:,}" for n in (outcome.records, effect.inserted, effect.updated, effect.deleted))
+        table.add_row(str(outcome.name), *numbers, f"{outcome.seconds:.1f}", _offsets(outcome), _operations(outcome))
+    return table
+
+
+def _offsets(outcome: Outcome) -> str:
+    ranges = [f"{partition}: {first}-{end - 1}" for partition, (first, end) in sorted(outcome.ranges.items())]
+    return ", ".join(ranges[:3]) + (f" and {len(ranges) - 3} more" if len(ranges) > 3 else "")
+
+
+def _operations(outcome: Outcome) -> str:
+    return ", ".join(f"{outcome.read[op]:,} {name}" for op, name in _OPERATIONS.items() if outcome.read[op])
+
+
+def _columns(outcome: Outcome) -> list[str]:
+    added = [f"{outcome.name}: new column {name} {kind}" for name, kind in outcome.added]
+    return added + [f"{outcome.name}: column {name} is now {new}, was {old}" for name, old, new in outcome.widened]
+
+
+def _unmatched(outcome: Outcome) -> list[str]:
+    if not outcome.unmatched:
+        return []
+    note = (
+        f"{outcome.name} has no key, and {outcome.unmatched} changes found no row that equals their old image: the "
+        f"table lacks rows from before the topic's beginning, or snapshot and stream spell a value differently"
+    )
+    return [note]

@@ -1,0 +1,89 @@
+"""Spark's types as text, and which type can hold the values of two.
+
+A type is the canonical text that Spark prints for it (``simpleString``): ``int``, ``decimal(10,2)``, ``array<float>``,
+``struct<wkb:binary,srid:int>``. It is valid DDL as it stands.
+"""
+
+import re
+
+MAX_DECIMAL_DIGITS = 38
+"""Digits that Spark's decimal can hold; MySQL's has up to 65."""
+
+_INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+_INTEGERS = tuple(_INTEGER_DIGITS)
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+# Types whose text in Spark is MySQL's text, so that ALTER TABLE ... MODIFY ... VARCHAR can be followed.
+_SAME_TEXT = frozenset({"boolean", "date", *_INTEGERS})
+_EXACT_IN_FLOATING = {
+    ("tinyint", "float"): "float",
+    ("smallint", "float"): "float",
+    ("int", "float"): "double",
+    ("tinyint", "double"): "double",
+    ("smallint", "double"): "double",
+    ("int", "double"): "double",
+    ("float", "double"): "double",
+    ("date", "timestamp_ntz"): "timestamp_ntz",
+}
+
+
+def quote(name: str) -> str:
+    """A column's name as an SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """An SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def decimal_type(precision: int, scale: int) -> str:
+    """The type of a decimal: text beyond the digits that Spark has."""
+    return f"decimal({precision},{scale})" if precision <= MAX_DECIMAL_DIGITS else "string"
+
+
+def decimal_parts(spark_type: str) -> tuple[int, int] | None:
+    """Precision and scale, or ``None`` for another type."""
+    found = _DECIMAL.fullmatch(spark_type)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def common_type(first: str, second: str) -> str | None:
+    """The narrowest type that takes the values of both without loss; ``None`` if there is none.
+
+    It follows what ``ALTER TABLE ... MODIFY`` does to the values that are already in the table, and what Debezium
+    changes by itself (``BOOL`` is ``int16`` in a snapshot and ``boolean`` in the stream).
+    """
+    if first == second:
+        return first
+    return _wider(first, second) or _wider(second, first)
+
+
+def _wider(small: str, large: str) -> str | None:
+    if small in _INTEGERS and large in _INTEGERS:
+        return _INTEGERS[max(_INTEGERS.index(small), _INTEGERS.index(large))]
+    if small == "boolean" and (large in _INTEGERS or decimal_parts(large)):
+        return large
+    if large == "string" and (small in _SAME_TEXT or decimal_parts(small)):
+        return "string"
+    decimal = decimal_parts(large)
+    if decimal:
+        return _decimal_holding(small, *decimal)
+    return _EXACT_IN_FLOATING.get((small, large))
+
+
+def _decimal_holding(small: str, precision: int, scale: int) -> str | None:
+    other = decimal_parts(small) or ((_INTEGER_DIGITS[small], 0) if small in _INTEGERS else None)
+    if other is None:
+        return None
+    digits = max(precision - scale, other[0] - other[1])
+    scale = max(scale, other[1])
+    return decimal_type(digits + scale, scale)
+
+
+def cast(expression: str, source: str, target: str) -> str:
+    """SQL that turns a value of one type into the same value of a common type."""
+    if source == target:
+        return expression
+    if source == "boolean":  # 1 and 0, as MySQL has them
+        return cast(f"CAST({expression} AS tinyint)", "tinyint", target)
+    return f"CAST({expression} AS {target})"

@@ -1,0 +1,97 @@
+"""One Spark for all tests, small and quick to start."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+HERE = Path(__file__).parent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from recorded_tables import Recorded
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """PySpark leaves the socket of each collect() to the garbage collector: no leak of ours."""
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(autouse=True)
+def _sockets_of_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the garbage collector find them while the warning is filtered."""
+    yield
+    if request.node.get_closest_marker("spark"):
+        gc.collect()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from rowtide_stack import spark_jars
+
+    from rowtide.spark_consumers.session import build_session
+
+    session = build_session(
+        delta=True,
+        master="local[2]",
+        jars=",".join(map(str, spark_jars())),
+        settings={
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            # Small data: compiling a plan takes longer than running it.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        },
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def frame_of(spark: SparkSession) -> Callable[[list[Recorded]], DataFrame]:
+    """Records as the Kafka source would give them."""
+
+    def make(records: list[Recorded]) -> DataFrame:
+        rows = [
+            (r.topic, r.partition, r.offset, *(None if t is None else bytearray(t.encode()) for t in (r.key, r.value)))
+            for r in records
+        ]
+        return spark.createDataFrame(rows, "topic string, partition int, offset bigint, key binary, value binary")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def rows_of(spark: SparkSession) -> Callable[..., list[dict[str, Any]]]:
+    """A table's rows as plain Python, as :func:`recorded_tables.value` gives them."""
+
+    def read(path: str, table_format: str = "delta") -> list[dict[str, Any]]:
+        frame = spark.read.format(table_format).load(path)
+        columns = []
+        for found in frame.schema.fields:
+            name = "`" + found.name.replace("`", "``") + "`"
+            zoned = found.dataType.simpleString() == "timestamp"
+            columns.append(f"unix_micros({name}) AS {name}" if zoned else name)
+        return [
+            {name.lower(): _plain(value) for name, value in row.asDict(recursive=True).items()}
+            for row in frame.selectExpr(*columns).collect()
+        ]
+
+    return read
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return {name: _plain(part) for name, part in value.items()} if isinstance(value, dict) else value
