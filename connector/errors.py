@@ -12,8 +12,10 @@ ConnectorError
 │   ├── UnknownTable           rows of a table that the history does not know
 │   ├── ColumnCountMismatch    rows with more or fewer columns than the history says
 │   └── UnparsedDdl            a statement that may change structure and was not understood
-└── OffsetError              a stored position that cannot be continued from
-    └── PositionPurged         the server no longer has the binlog at that position
+├── OffsetError              a stored position that cannot be continued from
+│   └── PositionPurged         the server no longer has the binlog at that position
+└── SnapshotError            a snapshot that is not allowed, or cannot be taken
+    └── HistoryMissing         a position without the schema history that belongs to it
 """
 
 
@@ -83,3 +85,11 @@ class OffsetError(ConnectorError):
 
 class PositionPurged(OffsetError):
     """The server no longer has the binlog at the stored position."""
+
+
+class SnapshotError(ConnectorError):
+    """A snapshot that the configuration does not allow, or that the server does not let us take."""
+
+
+class HistoryMissing(SnapshotError):
+    """There is a position to go on from, but the schema history that belongs to it is missing."""

@@ -60,6 +60,11 @@ class Patterns:
         """Whether one of the expressions matches the whole name."""
         return any(pattern.fullmatch(name) for pattern in self._compiled)
 
+    def place(self, name: str) -> int:
+        """Index of the first expression that matches the whole name; their number if none does."""
+        matching = (place for place, pattern in enumerate(self._compiled) if pattern.fullmatch(name))
+        return next(matching, len(self._compiled))
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:

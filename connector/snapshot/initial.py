@@ -1,0 +1,185 @@
+"""A snapshot from its beginning to its end: structure, rows, and the offset behind them."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from rowtide.connector.batch import Output
+from rowtide.connector.config.choices import RowCountOrder
+from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.snapshot import listing, plan, view
+from rowtide.connector.snapshot.decision import Decision
+from rowtide.connector.snapshot.plan import ListedTable, Statement
+from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
+from rowtide.connector.snapshot.session import Session
+from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.tables import Tables
+
+log = logging.getLogger(__name__)
+
+INITIAL = "INITIAL"
+
+
+class SnapshotProgress(Protocol):
+    """Is told how a snapshot goes on."""
+
+    def tables(self, tables: Sequence[TableId]) -> None:
+        """These are the tables whose rows will be read, in this order."""
+        ...
+
+    def rows(self, table: TableId, done: int, estimated: int | None, *, finished: bool) -> None:
+        """``done`` rows of a table were read, of perhaps ``estimated``."""
+        ...
+
+
+class Snapshot:
+    """Takes a snapshot.
+
+    Args:
+        database: how the database is reached.
+        settings: how records are formed, and what is captured.
+        snapshot: what is read and locked.
+        decision: structure, rows or both; from :func:`~rowtide.connector.snapshot.decision.decide`.
+        clock: nanoseconds since the epoch.
+        progress: is told how it goes on.
+    """
+
+    def __init__(
+        self,
+        database: DatabaseConfig,
+        settings: PipelineSettings,
+        snapshot: SnapshotConfig,
+        decision: Decision,
+        clock: Callable[[], int],
+        progress: SnapshotProgress | None = None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._config = snapshot
+        self._decision = decision
+        self._clock = clock
+        self._progress = progress
+        self._tables: Tables | None = None
+        self._offset: SourceOffset | None = None
+
+    @property
+    def tables(self) -> Tables:
+        """The structure of all tables at the snapshot's position, once it is complete.
+
+        Raises:
+            RuntimeError: the snapshot has not come so far.
+        """
+        if self._tables is None:
+            raise RuntimeError("the snapshot has not read the structure yet")
+        return self._tables
+
+    @property
+    def offset(self) -> SourceOffset:
+        """The offset behind the snapshot, from which streaming goes on.
+
+        Raises:
+            RuntimeError: the snapshot has not come so far.
+        """
+        if self._offset is None:
+            raise RuntimeError("the snapshot has not read the position yet")
+        return self._offset
+
+    def outputs(self) -> Iterator[Output]:
+        """Take the snapshot: what must be written, in order. Closing the iterator ends it and frees the server.
+
+        Raises:
+            SnapshotError: the server does not allow it, a structure is not understood, a table cannot be read.
+            DatabaseUnreachableError: there is no connection.
+        """
+        with self._session() as session:
+            listed = listing.tables(session, list(listing.databases(session)))
+            chosen = self._row_tables(session, listed)
+            locking, timeout = self._config.locking, self._config.lock_timeout_ms
+            frozen = view.freeze(session, locking, timeout, [table.id for table in chosen])
+            if frozen.single_tables:
+                with self._session() as other:
+                    statements = self._statements(other, listed)
+            else:
+                statements = self._statements(session, listed)
+            if frozen.locked and not frozen.until_end:
+                view.unlock(session)
+            yield from self._outputs(session, frozen.position, statements, chosen)
+            if frozen.until_end:
+                view.unlock(session)
+
+    def _session(self) -> Session:
+        return Session(self._database, mariadb=self._settings.connector == "mariadb")
+
+    def _row_tables(self, session: Session, listed: Sequence[ListedTable]) -> list[ListedTable]:
+        """The tables to read, each with the server's estimate of its rows."""
+        if not self._decision.rows:
+            return []
+        wanted = plan.row_tables(listed, self._settings, replace(self._config, order=RowCountOrder.DISABLED))
+        counted = [replace(table, rows=listing.row_estimate(session, table.id)) for table in wanted]
+        return plan.row_tables(counted, self._settings, self._config)
+
+    def _statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+        self._tables = Tables(listing.server(session))
+        created = {
+            table.id: listing.create_statement(session, table.id)
+            for table in plan.structure_tables(listed, self._settings)
+        }
+        log.info("read the structure of %d tables", len(created))
+        return plan.structure_statements(created, listing.databases(session), listing.server_charset(session))
+
+    def _outputs(
+        self,
+        session: Session,
+        position: SourceOffset,
+        statements: Sequence[Statement],
+        chosen: Sequence[ListedTable],
+    ) -> Iterator[Output]:
+        now = listing.now_micros(session)
+        completed = self._decision.position or replace(position, ts_sec=now // 1_000_000)
+        running = replace(completed, snapshot=INITIAL)
+        log.info("the snapshot stands at %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
+        self._offset = completed
+        writer = StructureWriter(self._settings, self.tables, running, self._clock)
+        yield from writer.write(statements, None if self._decision.rows else completed)
+        if self._decision.rows:
+            yield from self._rows(session, running, completed, chosen)
+
+    def _rows(
+        self, session: Session, running: SourceOffset, completed: SourceOffset, chosen: Sequence[ListedTable]
+    ) -> Iterator[Output]:
+        if self._progress:
+            self._progress.tables([table.id for table in chosen])
+        structures = [(listed, self.tables.table(listed.id.database, listed.id.table)) for listed in chosen]
+        stream = RecordStream(structures[0][1] if structures else None)
+        for place, (listed, structure) in enumerate(structures, 1):
+            if structure is None:  # a statement that was not understood, and was to be left out
+                log.warning("the rows of table %s are not read: its structure is not known", listed.id)
+                continue
+            log.info("reading table %s (%d of %d, about %s rows)", listed.id, place, len(structures), listed.rows)
+            yield from self._table_rows(session, running, listed, SnapshotTable(structure, self._settings), stream)
+        yield from stream.finish(completed)
+
+    def _table_rows(
+        self,
+        session: Session,
+        running: SourceOffset,
+        listed: ListedTable,
+        table: SnapshotTable,
+        stream: RecordStream,
+    ) -> Iterator[Output]:
+        micros = listing.now_micros(session)
+        moment = Moment(micros, replace(running, ts_sec=micros // 1_000_000), self._clock)
+        query = plan.select_statement(listed.id, table.columns, self._config.select_overrides)
+        done = 0
+        for rows in session.rows(listed.id, query, table.reader):
+            done += len(rows)
+            if self._progress:
+                self._progress.rows(listed.id, done, listed.rows, finished=False)
+            yield from stream.rows(table, moment, rows)
+        log.info("read table %s: %d rows", listed.id, done)
+        if self._progress:
+            self._progress.rows(listed.id, done, listed.rows, finished=True)

@@ -1,0 +1,161 @@
+"""What a snapshot reads: which tables, in which order, with which statements. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rowtide.connector.config.choices import RowCountOrder
+from rowtide.connector.config.model import SnapshotConfig
+from rowtide.connector.settings import PipelineSettings
+from rowtide.schema_history.model import TableId
+from rowtide.topics.filters import is_builtin
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A table as the server lists it.
+
+    Attributes:
+        id: its name.
+        kind: ``BASE TABLE``, ``SYSTEM VERSIONED`` or ``SEQUENCE``; views are not listed.
+        rows: how many rows the server believes it has.
+    """
+
+    id: TableId
+    kind: str = "BASE TABLE"
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseCharset:
+    """What the tables of a database inherit."""
+
+    charset: str
+    collation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that the snapshot writes to the schema history.
+
+    Attributes:
+        ddl: its text.
+        database: the database that it is reported for, ``""`` for none.
+        table_id: the table that it drops or creates, if any.
+        creates: whether it creates the table, and so must be understood.
+    """
+
+    ddl: str
+    database: str
+    table_id: TableId | None = None
+    creates: bool = False
+
+
+def structure_tables(listed: Iterable[ListedTable], settings: PipelineSettings) -> list[ListedTable]:
+    """The tables whose structure goes to the schema history, in Debezium's order.
+
+    These are all but the server's own, so that a table can be captured later without another snapshot, unless the
+    configuration stores captured ones only.
+    """
+    chosen = [table for table in listed if _keeps_structure(table.id, settings)]
+    return sorted(chosen, key=lambda table: _name_order(table.id))
+
+
+def _keeps_structure(table: TableId, settings: PipelineSettings) -> bool:
+    tables = settings.tables
+    if settings.only_captured_tables_ddl and not tables.captures(table.database, table.table):
+        return False
+    if settings.only_captured_databases_ddl and not tables.captures_database(table.database):
+        return False
+    return not (tables.ignore_builtin and is_builtin(table.database))
+
+
+def row_tables(
+    listed: Iterable[ListedTable], settings: PipelineSettings, snapshot: SnapshotConfig
+) -> list[ListedTable]:
+    """The captured tables whose rows are read, in the order of reading: that of ``table.include.list``, then by name.
+
+    With ``snapshot.tables.order.by.row.count`` the estimated number of rows decides; a table with a query of its own
+    counts as empty, as it does in Debezium.
+    """
+    include = settings.tables.tables.include
+    chosen = [
+        table
+        for table in listed
+        if table.kind != "SEQUENCE"
+        and settings.tables.captures(table.id.database, table.id.table)
+        and snapshot.reads_rows_of(table.id.database, table.id.table)
+    ]
+    chosen.sort(key=lambda table: (include.place(str(table.id)) if include else 0, _name_order(table.id)))
+    if snapshot.order is not RowCountOrder.DISABLED:
+        descending = snapshot.order is RowCountOrder.DESCENDING
+        chosen.sort(key=lambda table: _counted(table, snapshot), reverse=descending)
+    return chosen
+
+
+def _counted(table: ListedTable, snapshot: SnapshotConfig) -> int:
+    if (table.id.database, table.id.table) in snapshot.select_overrides:
+        return 0
+    return table.rows or 0
+
+
+def _name_order(table: TableId) -> bytes:
+    """Java compares strings by UTF-16 units, and Debezium the whole name."""
+    return str(table).encode("utf-16-be")
+
+
+def quoted(name: str) -> str:
+    """A name in back-quotes."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_table(table: TableId) -> str:
+    """A table's full name in back-quotes."""
+    return f"{quoted(table.database)}.{quoted(table.table)}"
+
+
+def select_statement(table: TableId, columns: Sequence[str], overrides: Mapping[tuple[str, str], str]) -> str:
+    """The query for a table's rows: its own (``snapshot.select.statement.overrides``), or the columns by name.
+
+    Columns are named because ``*`` leaves out invisible ones.
+    """
+    own = overrides.get((table.database, table.table))
+    if own is not None:
+        return own
+    wanted = ", ".join(map(quoted, columns)) or "1"
+    return f"SELECT {wanted} FROM {quoted_table(table)}"
+
+
+def server_statement(charset: str, collation: str) -> Statement:
+    """What later databases inherit."""
+    return Statement(f"SET character_set_server={charset}, collation_server={collation}", "")
+
+
+def structure_statements(
+    created: Mapping[TableId, str],
+    databases: Mapping[str, DatabaseCharset],
+    server: DatabaseCharset,
+) -> list[Statement]:
+    """The statements that rebuild all structure, in the order in which Debezium writes them.
+
+    Args:
+        created: the text of SHOW CREATE TABLE for each table, in order.
+        databases: character sets by database.
+        server: the server's.
+    """
+    statements = [server_statement(server.charset, server.collation)]
+    statements += (Statement(f"DROP TABLE IF EXISTS {quoted_table(table)}", table.database, table) for table in created)
+    for database in dict.fromkeys(table.database for table in created):
+        name = quoted(database)
+        inherited = databases.get(database)
+        defaults = f" CHARSET {inherited.charset} COLLATE {inherited.collation}" if inherited else ""
+        statements += (
+            Statement(f"DROP DATABASE IF EXISTS {name}", database),
+            Statement(f"CREATE DATABASE {name}{defaults}", database),
+            Statement(f"USE {name}", database),
+        )
+        statements += (
+            Statement(ddl, database, table, creates=True)
+            for table, ddl in created.items()
+            if table.database == database
+        )
+    return statements

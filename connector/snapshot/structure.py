@@ -1,0 +1,133 @@
+"""The structure part of a snapshot: statements become structure, history entries and schema change messages. Pure."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from rowtide.schema_history.record import history_record
+
+from rowtide.connector.batch import Batch, HistoryEntry, Output
+from rowtide.connector.codec import json_message
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.snapshot.plan import Statement
+from rowtide.envelope.schema_change import change_value, key_schema, value_schema
+from rowtide.envelope.source import Snapshot, source_value
+from rowtide.schema_history.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.query import QueryEvent
+from rowtide.schema_history.tables import Tables
+
+log = logging.getLogger(__name__)
+
+
+class StructureWriter:
+    """Applies the snapshot's statements, and tells of them.
+
+    Args:
+        settings: how records are formed, and what the history keeps.
+        tables: what the statements are applied to.
+        offset: the snapshot's position, marked as under way.
+        clock: nanoseconds since the epoch.
+    """
+
+    def __init__(
+        self, settings: PipelineSettings, tables: Tables, offset: SourceOffset, clock: Callable[[], int]
+    ) -> None:
+        self._settings = settings
+        self._tables = tables
+        self._offset = offset
+        self._clock = clock
+        self._key_schema = key_schema(settings.connector)
+        self._value_schema = value_schema(settings.connector)
+
+    def write(self, statements: Sequence[Statement], completed: SourceOffset | None) -> Iterator[Output]:
+        """Apply the statements in order.
+
+        Args:
+            statements: all of the snapshot.
+            completed: if no rows follow, the offset behind the last statement, with which the snapshot is complete.
+
+        Raises:
+            SnapshotError: a table's structure is not understood.
+        """
+        ended = False
+        for place, statement in enumerate(statements, 1):
+            last = completed is not None and place == len(statements)
+            for change in self._changes(statement):
+                if self._is_kept(change):
+                    yield self._entry(change)
+                if self._settings.schema_changes and self._is_published(change):
+                    ended = last
+                    yield self._message(change, "last" if last else "true", completed if last else None)
+        if completed is not None and not ended:
+            yield Batch("", -1, (), completed, 0, 0)
+
+    def _changes(self, statement: Statement) -> Sequence[SchemaChange]:
+        database, table_id, ddl = statement.database, statement.table_id, statement.ddl
+        try:
+            applied = self._tables.apply(QueryEvent(ddl, database, position="the snapshot"))
+        except SchemaHistoryError as error:
+            if not statement.creates or not self._settings.skip_unparseable_ddl:
+                raise SnapshotError(
+                    f"the structure of table {table_id or database} is not understood: {error}"
+                ) from error
+            log.warning("table %s is left out of the snapshot: %s", table_id, error)
+            return ()
+        if statement.creates:
+            return applied.changes
+        if table_id is not None:
+            return (SchemaChange(ChangeKind.DROP, database, ddl, table_id, tables=(table_id,)),)
+        return (SchemaChange(ChangeKind.DATABASE, database, ddl),)
+
+    def _is_kept(self, change: SchemaChange) -> bool:
+        """With ``store.only.captured.tables.ddl`` only captured tables, and the server's variables."""
+        if not self._settings.only_captured_tables_ddl or not change.database:
+            return True
+        return change.table_id is not None and self._is_captured(change)
+
+    def _is_published(self, change: SchemaChange) -> bool:
+        return change.table_id is None or not self._settings.only_captured_tables_ddl or self._is_captured(change)
+
+    def _is_captured(self, change: SchemaChange) -> bool:
+        table = change.table_id
+        return table is not None and self._settings.tables.captures(table.database, table.table)
+
+    def _entry(self, change: SchemaChange) -> HistoryEntry:
+        settings = self._settings
+        text = history_record(
+            change,
+            settings.topic_prefix,
+            self._offset.to_map(),
+            self._clock() // 1_000_000,
+            comments=settings.rules.values.include_schema_comments,
+        )
+        return HistoryEntry(text)
+
+    def _message(self, change: SchemaChange, marker: Snapshot, completed: SourceOffset | None) -> Batch:
+        settings, offset = self._settings, self._offset
+        micros = self._clock() // 1000
+        source = source_value(
+            settings.connector,
+            settings.topic_prefix,
+            change.database,
+            ",".join(table.table for table in change.tables) or None,
+            micros=micros,
+            snapshot=marker,
+            server_id=0,
+            gtid=None,
+            file=offset.file,
+            pos=offset.pos,
+            row=0,
+            thread=None,
+            query=None,
+        )
+        comments = settings.rules.values.include_schema_comments
+        value = change_value(change, source, micros // 1000, comments=comments)
+        message = (
+            json_message(self._key_schema, {"databaseName": change.database}, settings.keys),
+            json_message(self._value_schema, value, settings.values),
+            settings.headers,
+        )
+        size = len(message[0]) + len(message[1])
+        return Batch(settings.naming.schema_change, 0, [message], completed or offset, size, micros // 1000)

@@ -1,0 +1,159 @@
+"""Edge: locks, the position, and the consistent view that belongs to it."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+from pymysql.constants import ER
+
+from rowtide.connector.config.choices import SnapshotLocking
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.snapshot import listing
+from rowtide.connector.snapshot.plan import quoted_table
+from rowtide.connector.snapshot.session import Session
+from rowtide.schema_history.model import TableId
+
+log = logging.getLogger(__name__)
+
+_DENIED = frozenset(
+    {
+        ER.DBACCESS_DENIED_ERROR,
+        ER.ACCESS_DENIED_ERROR,
+        ER.TABLEACCESS_DENIED_ERROR,
+        ER.SPECIFIC_ACCESS_DENIED_ERROR,
+    }
+)
+_BACKUP_LOCK = "LOCK TABLES FOR BACKUP"
+_PERCONA = frozenset({SnapshotLocking.MINIMAL_PERCONA, SnapshotLocking.MINIMAL_PERCONA_NO_TABLE_LOCKS})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A consistent state of the server.
+
+    Attributes:
+        position: the binlog's position that belongs to it.
+        locked: whether a lock is held.
+        until_end: whether it must be held until all rows are read.
+        single_tables: whether it is on single tables: then the session can ask for no other ones.
+    """
+
+    position: SourceOffset
+    locked: bool = False
+    until_end: bool = False
+    single_tables: bool = False
+
+
+def freeze(session: Session, mode: SnapshotLocking, timeout_ms: int, tables: Sequence[TableId]) -> View:
+    """Lock as ``snapshot.locking.mode`` says, find the position, and open the view that belongs to it.
+
+    Args:
+        session: the connection that then reads the rows.
+        mode: what to lock.
+        timeout_ms: how long to wait for locks.
+        tables: what to lock one by one if the server refuses a global lock.
+
+    Raises:
+        SnapshotError: a lock is refused or not to be had in time, or the position is not to be had.
+    """
+    seconds = max(1, -(-timeout_ms // 1000))
+    session.execute(f"SET SESSION lock_wait_timeout = {seconds}")
+    if mode is SnapshotLocking.NONE:
+        return View(_position_before_view(session))
+    statement = _BACKUP_LOCK if mode in _PERCONA else "FLUSH TABLES WITH READ LOCK"
+    try:
+        _lock(session, statement, seconds)
+    except pymysql.MySQLError as error:
+        if error.args[0] not in _DENIED:
+            raise SnapshotError(f"the server refuses {statement}: {error.args[-1]}") from error
+        if mode is SnapshotLocking.MINIMAL_PERCONA_NO_TABLE_LOCKS:
+            raise SnapshotError(
+                "Cannot perform two-phase schema snapshot because global read lock was not acquired and table "
+                f"locks are not allowed in *_no_table_locks mode: {error.args[-1]}"
+            ) from error
+        log.info("no global read lock (%s): captured tables are locked until they are read", error.args[-1])
+        return _table_locks(session, tables, seconds)
+    if statement == _BACKUP_LOCK:  # it lets transactions commit
+        return View(_position_before_view(session), locked=True)
+    _open_view(session)
+    return View(position(session), locked=True, until_end=mode is SnapshotLocking.EXTENDED)
+
+
+def unlock(session: Session) -> None:
+    """Give locks up."""
+    session.execute("UNLOCK TABLES")
+
+
+def _open_view(session: Session) -> None:
+    session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+
+def _position_before_view(session: Session) -> SourceOffset:
+    """Without a lock the position comes first: what changes between the two comes twice instead of never."""
+    found = position(session)
+    _open_view(session)
+    return found
+
+
+def _lock(session: Session, statement: str, seconds: int) -> None:
+    try:
+        session.execute(statement)
+    except pymysql.MySQLError as error:
+        if error.args[0] != ER.LOCK_WAIT_TIMEOUT:
+            raise
+        raise SnapshotError(
+            f"{statement} was not granted within {seconds} s: long transactions or queries keep tables in use (SHOW "
+            "PROCESSLIST). Try again later, raise snapshot.lock.timeout.ms, or set snapshot.locking.mode=none if "
+            "nobody changes table structures meanwhile"
+        ) from error
+
+
+def _table_locks(session: Session, tables: Sequence[TableId], seconds: int) -> View:
+    if not tables:
+        return View(_position_before_view(session))
+    try:
+        _lock(session, f"FLUSH TABLES {', '.join(map(quoted_table, tables))} WITH READ LOCK", seconds)
+    except pymysql.MySQLError as error:
+        raise SnapshotError(
+            "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing "
+            f"concurrent writes to tables: {error.args[-1]}. Grant RELOAD and LOCK TABLES, or set "
+            "snapshot.locking.mode=none if nobody changes table structures during the snapshot"
+        ) from error
+    # START TRANSACTION would give these locks up: the tables are read under them instead of in a view.
+    return View(position(session), locked=True, until_end=True, single_tables=True)
+
+
+def position(session: Session) -> SourceOffset:
+    """Where the binlog ends now.
+
+    Raises:
+        SnapshotError: the server has no binlog, or does not tell.
+    """
+    statement = "SHOW MASTER STATUS"
+    if not session.mariadb and listing.server(session).version_number >= 80200:
+        statement = "SHOW BINARY LOG STATUS"
+    try:
+        rows = session.query(statement)
+    except pymysql.MySQLError as error:
+        raise SnapshotError(
+            f"Cannot read the binlog filename and position via '{statement}': {error.args[-1]}. Grant the user "
+            f"{'BINLOG MONITOR' if session.mariadb else 'REPLICATION CLIENT'}"
+        ) from error
+    if not rows:
+        raise SnapshotError(
+            f"Cannot read the binlog filename and position via '{statement}'. Make sure your server is correctly "
+            "configured: its binlog is off (log_bin)"
+        )
+    return SourceOffset(str(rows[0][0]), int(rows[0][1]), _gtids(session, rows[0]))
+
+
+def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:
+    if session.mariadb:
+        return str(session.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "") or None
+    # A set without gtid_mode=ON is one of the past: the server would not stream by it.
+    if len(status) < 5 or str(session.query("SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
+        return None
+    return str(status[4] or "").replace("\n", "") or None
