@@ -1,0 +1,235 @@
+"""``io.debezium.transforms.ExtractNewRecordState``: the row instead of the envelope."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from dataclasses import field as attribute
+from functools import partial
+from typing import Any
+
+from rowtide.envelope.schema import STRING, Field, Schema
+from rowtide.envelope.transforms.fields import InsertField, Insertion, ReplaceField
+from rowtide.envelope.transforms.options import Options
+from rowtide.envelope.transforms.record import (
+    ConnectRecord,
+    Header,
+    SchemaCache,
+    TransformError,
+    copied_values,
+    field_of,
+    require_struct,
+    typed_value_of,
+    value_of,
+    with_fields,
+)
+
+_MODES = ("drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone")
+_REWRITES = ("rewrite", "rewrite-with-tombstone")
+_TRANSACTION = ("id", "total_order", "data_collection_order")
+_ENVELOPE = ("op", "ts_ms", "ts_us", "ts_ns")
+_STRUCTS = ("before", "after", "source", "transaction")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldReference:
+    """A field of the envelope that is added to the row or to the headers.
+
+    Attributes:
+        struct: the struct that has it, ``None`` for the envelope itself.
+        field: its name there.
+        name: its name in the row or the headers.
+    """
+
+    struct: str | None
+    field: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str, prefix: str) -> "FieldReference":
+        """Read ``field``, ``struct.field`` or either with ``:name``.
+
+        Raises:
+            ValueError: the text has another form.
+        """
+        path, colon, name = text.partition(":")
+        parts = path.split(".")
+        if not all(parts) or len(parts) > 2 or ":" in name or (colon and not name):
+            raise ValueError(f"{text!r} is not of the form field, struct.field or struct.field:name")
+        if len(parts) == 2:
+            struct, field = parts
+            if struct not in _STRUCTS:
+                raise ValueError(f"{text!r}: change events have no struct {struct!r}, but {', '.join(_STRUCTS)}")
+            return cls(struct, field, prefix + (name or f"{struct}_{field}"))
+        field = path
+        owner = "transaction" if field in _TRANSACTION else None if field in _ENVELOPE else "source"
+        return cls(owner, field, prefix + (name or field))
+
+    def schema(self, envelope: Schema) -> Schema | None:
+        """The field's schema, optional and without a default; ``None`` if there is no such field.
+
+        What another transform put into the envelope is found too.
+        """
+        owner = envelope if self.struct is None else field_of(envelope, self.struct).schema
+        found = owner.field(self.field) or envelope.field(self.field)
+        return None if found is None else replace(found.schema, optional=True, default=None)
+
+    def value(self, envelope: Schema, struct: Mapping[str, Any]) -> Any:
+        """The field's value as it stands there."""
+        if self.struct is None:
+            return struct.get(self.field)
+        owner = struct.get(self.struct)
+        if owner is None:  # as the transaction in a snapshot
+            return None
+        inside = field_of(envelope, self.struct).schema.field(self.field) is not None
+        return owner.get(self.field) if inside else struct.get(self.field)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractNewRecordState:
+    """Replaces a change event by the row after the change.
+
+    Attributes:
+        mode: ``delete.tombstone.handling.mode``.
+        add_fields, add_headers: fields of the envelope to keep.
+        route_by_field: the row's field that holds the new topic.
+        replace_null_with_default: whether ``rewrite`` writes defaults for nulls.
+        drop_header: name of the header that lists fields to leave out.
+        drop_from_key: whether they are left out of the key too.
+        drop_optional_only: whether required fields are kept.
+    """
+
+    mode: str
+    add_fields: tuple[FieldReference, ...]
+    add_headers: tuple[FieldReference, ...]
+    route_by_field: str | None
+    replace_null_with_default: bool
+    drop_header: str | None
+    drop_from_key: bool
+    drop_optional_only: bool
+    _schemas: SchemaCache = attribute(default_factory=SchemaCache, repr=False, compare=False)
+    _marks: tuple[InsertField, InsertField] = attribute(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the field ``__deleted``."""
+        marks = tuple(_mark(deleted, self.replace_null_with_default) for deleted in ("false", "true"))
+        object.__setattr__(self, "_marks", marks)
+
+    @classmethod
+    def from_options(cls, options: Options) -> "ExtractNewRecordState":
+        """All options that Debezium has."""
+        return cls(
+            options.choice("delete.tombstone.handling.mode", _MODES, "tombstone"),
+            _references(options, "add.fields"),
+            _references(options, "add.headers"),
+            options.text("route.by.field", "") or None,
+            options.boolean("replace.null.with.default", default=True),
+            options.text("drop.fields.header.name", "").strip() or None,
+            options.boolean("drop.fields.from.key", default=False),
+            options.boolean("drop.fields.keep.schema.compatible", default=True),
+        )
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        """The record with its row, ``None`` if its kind is to be dropped."""
+        if record.value is None:
+            if self.mode != "rewrite-with-tombstone":
+                return None
+            deleted = (Header(one.name, STRING, "d") for one in self.add_headers if one.field == "op")
+            return record.with_headers(tuple(deleted))
+        if not record.is_envelope:
+            return record
+        envelope, change = require_struct(record.value_schema, record.value)
+        record = record.with_headers(self._headers(envelope, change))
+        if value_of(envelope, change, "after") is None:
+            if value_of(envelope, change, "before") is None:
+                return None  # truncate
+            return self._deleted(record, envelope, change)
+        return self._changed(record, envelope, change)
+
+    def _headers(self, envelope: Schema, change: Mapping[str, Any]) -> tuple[Header, ...]:
+        return tuple(
+            Header(one.name, schema, one.value(envelope, change))
+            for one in self.add_headers
+            if (schema := one.schema(envelope)) is not None
+        )
+
+    def _deleted(self, record: ConnectRecord, envelope: Schema, change: Mapping[str, Any]) -> ConnectRecord | None:
+        if self.mode == "drop":
+            return None
+        if self.mode in _REWRITES:
+            before = record.with_part("value", field_of(envelope, "before").schema, change["before"])
+            result = self._marks[1].apply(before)
+        elif self.mode == "tombstone":
+            # Only the value is null: a consumer that needs the schema, such as a JDBC sink, still has it.
+            result = record.with_part("value", field_of(envelope, "after").schema, None)
+        else:
+            result = record.with_part("value", None, None)
+        result = self._routed(result, field_of(envelope, "before").schema, change["before"])
+        result = self._without_dropped(result)
+        return result if result.value is None else self._with_added(result, envelope, change)
+
+    def _changed(self, record: ConnectRecord, envelope: Schema, change: Mapping[str, Any]) -> ConnectRecord:
+        result = record.with_part("value", field_of(envelope, "after").schema, value_of(envelope, change, "after"))
+        if self.mode in _REWRITES:
+            result = self._marks[0].apply(result)
+        schema, row = require_struct(result.value_schema, result.value)
+        result = self._routed(result, schema, row)
+        return self._without_dropped(self._with_added(result, envelope, change))
+
+    def _routed(self, record: ConnectRecord, schema: Schema, row: Mapping[str, Any]) -> ConnectRecord:
+        if self.route_by_field is None:
+            return record
+        topic = typed_value_of(schema, row, self.route_by_field, "string")
+        return record if topic is None or not topic.strip() else replace(record, topic=topic)
+
+    def _with_added(self, record: ConnectRecord, envelope: Schema, change: Mapping[str, Any]) -> ConnectRecord:
+        schema, row = require_struct(record.value_schema, record.value)
+        values = copied_values(schema, row, replace_null_with_default=False)
+        for one in self.add_fields:
+            if one.schema(envelope) is not None:
+                values[one.name] = one.value(envelope, change)
+        return record.with_part("value", self._schemas.get(self._with_added_fields, schema, envelope), values)
+
+    def _with_added_fields(self, row: Schema, envelope: Schema) -> Schema:
+        found = ((one.name, one.schema(envelope)) for one in self.add_fields)
+        return with_fields(row, row.fields + tuple(Field(name, schema) for name, schema in found if schema is not None))
+
+    def _without_dropped(self, record: ConnectRecord) -> ConnectRecord:
+        if self.drop_header is None:
+            return record
+        listed = next((header.value for header in record.headers if header.name == self.drop_header), None)
+        if not listed:
+            return record
+        if not isinstance(listed, list):
+            raise TransformError(f"the header {self.drop_header} must be a list of field names")
+        if self.drop_from_key and record.key is not None and record.key_schema is not None:
+            record = self._side_without(record, "key", record.key_schema, listed)
+        if record.value_schema is not None:
+            record = self._side_without(record, "value", record.value_schema, listed)
+        return record
+
+    def _side_without(self, record: ConnectRecord, side: Any, schema: Schema, listed: list[str]) -> ConnectRecord:
+        dropped = frozenset(
+            listed
+            if not self.drop_optional_only
+            else [one.name for one in schema.fields if one.schema.optional and one.name in listed]
+        )
+        return ReplaceField(side, dropped).apply(record) if dropped else record
+
+
+def _references(options: Options, name: str) -> tuple[FieldReference, ...]:
+    prefix = options.text(f"{name}.prefix", "__")
+    references = []
+    for item in options.items(name):
+        try:
+            references.append(FieldReference.parse(item, prefix))
+        except ValueError as error:
+            options.problem(name, str(error))
+    return tuple(references)
+
+
+def _mark(deleted: str, replace_null_with_default: bool) -> InsertField:
+    field = Field("__deleted", STRING.with_optional(True))
+    return InsertField("value", (Insertion(field, partial(_text, deleted)),), replace_null_with_default)
+
+
+def _text(text: str, _record: ConnectRecord) -> str:
+    return text

@@ -1,0 +1,235 @@
+"""Kafka Connect's transforms of fields: ``InsertField``, ``ReplaceField`` and ``MaskField``, each for key or value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from typing import Any
+
+from rowtide.envelope.java_numbers import to_float32
+from rowtide.envelope.json_text import scale_of
+from rowtide.envelope.schema import INT32, STRING, Field, Schema
+from rowtide.envelope.transforms.options import Options
+from rowtide.envelope.transforms.record import (
+    ConnectRecord,
+    SchemaCache,
+    Side,
+    TransformError,
+    copied_values,
+    require_struct,
+    with_fields,
+)
+
+_TIMESTAMP = Schema("int64", name="org.apache.kafka.connect.data.Timestamp", version=1)
+_NULLS = "replace.null.with.default"
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """A field to be inserted.
+
+    Attributes:
+        field: its name and schema.
+        value: gives its value.
+    """
+
+    field: Field
+    value: Callable[[ConnectRecord], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertField:
+    """``org.apache.kafka.connect.transforms.InsertField``: fields from the record's metadata or a fixed text."""
+
+    side: Side
+    insertions: tuple[Insertion, ...]
+    replace_null_with_default: bool
+    _schemas: SchemaCache = field(default_factory=SchemaCache, repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, side: Side, options: Options) -> "InsertField":
+        """Options ``topic.field``, ``partition.field``, ``timestamp.field``, ``static.field`` and ``static.value``.
+
+        A name may end in ``!`` for a required field or ``?`` for an optional one, which is the default.
+        """
+        insertions = []
+        for name, schema, value in _METADATA:
+            if spec := options.optional_text(name):
+                insertions.append(Insertion(_inserted(spec, schema), value))
+        if options.optional_text("offset.field") is not None:
+            options.problem("offset.field", "has no meaning here: a record has no offset before it is written")
+        static_name, text = options.optional_text("static.field"), options.optional_text("static.value")
+        if static_name and text is None:
+            options.problem("static.value", "is required, since static.field is given")
+        elif static_name and text is not None:
+            insertions.append(Insertion(_inserted(static_name, STRING), partial(_constant, text)))
+        elif not insertions:
+            options.problem("static.field", "no field to insert is configured")
+        return cls(side, tuple(insertions), options.boolean(_NULLS, default=True))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """The record with the fields behind its own."""
+        if record.part(self.side) is None:
+            return record
+        schema, struct = require_struct(record.schema_of(self.side), record.part(self.side))
+        values = copied_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
+        for insertion in self.insertions:
+            values[insertion.field.name] = insertion.value(record)
+        return record.with_part(self.side, self._schemas.get(self._schema, schema), values)
+
+    def _schema(self, schema: Schema) -> Schema:
+        return with_fields(schema, schema.fields + tuple(insertion.field for insertion in self.insertions))
+
+
+def _constant(text: str, _record: ConnectRecord) -> str:
+    return text
+
+
+def _inserted(spec: str, schema: Schema) -> Field:
+    if spec[-1] in "!?":
+        return Field(spec[:-1], schema.with_optional(spec[-1] == "?"))
+    return Field(spec, schema.with_optional(True))
+
+
+_METADATA: tuple[tuple[str, Schema, Callable[[ConnectRecord], Any]], ...] = (
+    ("topic.field", STRING, lambda record: record.topic),
+    ("partition.field", INT32, lambda record: record.partition),
+    ("timestamp.field", _TIMESTAMP, lambda record: record.timestamp),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceField:
+    """``org.apache.kafka.connect.transforms.ReplaceField``: leaves fields out, or renames them."""
+
+    side: Side
+    exclude: frozenset[str]
+    include: frozenset[str] = frozenset()
+    renames: tuple[tuple[str, str], ...] = ()
+    replace_null_with_default: bool = True
+    _schemas: SchemaCache = field(default_factory=SchemaCache, repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, side: Side, options: Options) -> "ReplaceField":
+        """Options ``exclude``, ``include``, and ``renames`` as pairs ``old:new``."""
+        renames = []
+        for pair in options.items("renames"):
+            old, colon, new = pair.partition(":")
+            if not (old and colon and new) or ":" in new:
+                options.problem("renames", f"{pair!r} is not of the form old:new")
+            renames.append((old, new))
+        return cls(
+            side,
+            frozenset(options.items("exclude")),
+            frozenset(options.items("include")),
+            tuple(renames),
+            options.boolean(_NULLS, default=True),
+        )
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """The record with the fields that are left."""
+        if record.part(self.side) is None:
+            return record
+        schema, struct = require_struct(record.schema_of(self.side), record.part(self.side))
+        values = copied_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
+        renamed = dict(self.renames)
+        kept = {renamed.get(name, name): value for name, value in values.items() if self._keeps(name)}
+        return record.with_part(self.side, self._schemas.get(self._schema, schema), kept)
+
+    def _keeps(self, name: str) -> bool:
+        return name not in self.exclude and (not self.include or name in self.include)
+
+    def _schema(self, schema: Schema) -> Schema:
+        renamed = dict(self.renames)
+        kept = (Field(renamed.get(one.name, one.name), one.schema) for one in schema.fields if self._keeps(one.name))
+        return with_fields(schema, tuple(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class MaskField:
+    """``org.apache.kafka.connect.transforms.MaskField``: hides fields behind a fixed value.
+
+    Tombstones stay as they are; Connect fails on them.
+    """
+
+    side: Side
+    fields: frozenset[str]
+    replacement: str | None
+    replace_null_with_default: bool
+
+    @classmethod
+    def from_options(cls, side: Side, options: Options) -> "MaskField":
+        """Options ``fields`` and ``replacement``."""
+        fields = frozenset(options.items("fields"))
+        if not fields:
+            options.problem("fields", "is required")
+        replacement = options.optional_text("replacement")
+        if replacement == "":
+            options.problem("replacement", "must not be empty")
+        return cls(side, fields, replacement, options.boolean(_NULLS, default=True))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """The record with the fields hidden."""
+        if record.part(self.side) is None:
+            return record
+        schema, struct = require_struct(record.schema_of(self.side), record.part(self.side))
+        values = copied_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
+        for one in schema.fields:
+            if one.name in self.fields and values[one.name] is not None:
+                values[one.name] = self._masked(one)
+        return record.with_part(self.side, schema, values)
+
+    def _masked(self, one: Field) -> Any:
+        kind = "decimal" if one.schema.is_decimal else one.schema.type
+        if self.replacement is None:
+            if kind in _EMPTY:
+                return _EMPTY[kind]()
+        elif kind in _REPLACEMENTS and not (one.schema.name or "").startswith(_CONNECT_TIMES):
+            try:
+                return _REPLACEMENTS[kind](one.schema, self.replacement)
+            except (ArithmeticError, ValueError) as error:
+                raise TransformError(f"field {one.name!r}: {self.replacement!r} is no number of type {kind}") from error
+        raise TransformError(f"field {one.name!r} is of type {kind}, which cannot be masked")
+
+
+_CONNECT_TIMES = ("org.apache.kafka.connect.data.Date", "org.apache.kafka.connect.data.Time")  # and Timestamp
+_EMPTY: dict[str, Callable[[], Any]] = {
+    "int8": int,
+    "int16": int,
+    "int32": int,
+    "int64": int,
+    "float": float,
+    "double": float,
+    "decimal": int,
+    "boolean": bool,
+    "string": str,
+    "array": list,
+    "map": dict,
+}
+
+
+def _integer(bits: int) -> Callable[[Schema, str], Any]:
+    def read(_schema: Schema, text: str) -> int:
+        half = 1 << (bits - 1)
+        return (int(Decimal(text)) + half) % (2 * half) - half  # Java cuts what does not fit
+
+    return read
+
+
+def _unscaled(schema: Schema, text: str) -> int:
+    scaled = Decimal(text).scaleb(scale_of(schema))
+    if scaled != int(scaled):
+        raise InvalidOperation
+    return int(scaled)
+
+
+_REPLACEMENTS: dict[str, Callable[[Schema, str], Any]] = {
+    "int8": _integer(8),
+    "int16": _integer(16),
+    "int32": _integer(32),
+    "int64": _integer(64),
+    "float": lambda _schema, text: to_float32(float(Decimal(text))),
+    "double": lambda _schema, text: float(Decimal(text)),
+    "decimal": _unscaled,
+    "string": lambda _schema, text: text,
+}

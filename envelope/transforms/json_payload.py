@@ -1,0 +1,139 @@
+"""Connect schemas and values out of JSON text, as Debezium's outbox expands payloads (``JsonSchemaData``)."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide.envelope.schema import BOOLEAN, BYTES, FLOAT64, INT32, INT64, STRING, Field, Schema
+
+_TYPES: dict[str, type] = {"string": str, "boolean": bool, "int32": int, "int64": int, "double": float}
+
+
+class NotExpandableError(ValueError):
+    """JSON that no Connect schema describes."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonExpander:
+    """Makes a struct of a JSON object.
+
+    Attributes:
+        keep_nulls: whether a null becomes a field of optional bytes; else it is left out.
+        adjust: from a key to the name of its field.
+    """
+
+    keep_nulls: bool
+    adjust: Callable[[str], str]
+
+    def expand(self, name: str, text: str) -> tuple[Schema, Any]:
+        """Schema and value of a JSON object.
+
+        Args:
+            name: name of the schema.
+            text: JSON; whatever follows the object is ignored, as Jackson does.
+
+        Raises:
+            NotExpandableError: the text is no JSON object, or has arrays of mixed types.
+        """
+        if not text.startswith("{"):
+            raise NotExpandableError(f"the payload begins with {text[:1]!r} and is no JSON object")
+        try:
+            document, _ = _DECODER.raw_decode(text)
+        except (ValueError, RecursionError) as error:
+            raise NotExpandableError(f"the payload is no JSON: {error}") from error
+        schema = self._struct(name, document)
+        return schema, self._values(schema, document)
+
+    def _schema(self, path: str | None, document: Any) -> Schema | None:
+        """The schema of a value, ``None`` if it is to be left out."""
+        match document:
+            case None:
+                return BYTES.with_optional(True) if self.keep_nulls else None
+            case bool():
+                return BOOLEAN.with_optional(True)
+            case str():
+                return STRING.with_optional(True)
+            case int():
+                return _integer_schema(document)
+            case float():
+                return FLOAT64.with_optional(True)
+            case list():
+                return Schema("array", optional=True, items=self._items(path, document)) if document else None
+            case _:
+                return self._struct(path, document)
+
+    def _struct(self, path: str | None, document: dict[str, Any]) -> Schema:
+        fields: dict[str, Field] = {}
+        for key, value in document.items():
+            name = self.adjust(key)
+            if not name:
+                raise NotExpandableError("an object has an empty key, which Connect does not allow as a field's name")
+            schema = self._schema(f"{path}.{name}" if path and path.strip() else name, value)
+            if schema is not None:
+                fields.setdefault(name, Field(name, schema))
+        return Schema("struct", optional=True, name=path, fields=tuple(fields.values()))
+
+    def _items(self, path: str | None, array: list[Any]) -> Schema:
+        """The schema that all elements share; objects may have different fields."""
+        present = [element for element in array if element is not None]
+        if len({_kind(element) for element in present}) > 1:
+            raise NotExpandableError("an array has elements of different types")
+        if present and isinstance(present[0], dict):
+            return self._merged([self._struct(path, element) for element in present])
+        schema = self._schema(None, present[0] if present else None)
+        if schema is None:
+            raise NotExpandableError("an array has elements of an unknown type")
+        return schema
+
+    @staticmethod
+    def _merged(schemas: list[Schema]) -> Schema:
+        """One schema for objects of several; it is required, which is how Debezium's comes out."""
+        if all(schema == schemas[0] for schema in schemas):
+            return schemas[0]
+        fields: dict[str, Field] = {}
+        for schema in schemas:
+            for field in schema.fields:
+                known = fields.get(field.name)
+                if known is None or (known.schema.type == "bytes" and field.schema.type != "bytes"):
+                    fields[field.name] = field
+        return Schema("struct", name=schemas[0].name, fields=tuple(fields.values()))
+
+    def _values(self, schema: Schema, document: dict[str, Any]) -> dict[str, Any]:
+        return {field.name: self._value(field.schema, document.get(field.name)) for field in schema.fields}
+
+    def _value(self, schema: Schema, document: Any) -> Any:
+        if document is None:
+            return None
+        if schema.type == "struct" and isinstance(document, dict):
+            return self._values(schema, document)
+        if schema.type == "array" and isinstance(document, list) and schema.items is not None:
+            return [self._value(schema.items, element) for element in document]
+        if type(document) is not _TYPES.get(schema.type) or _too_long(schema, document):
+            raise NotExpandableError("elements of an array have fields of the same name but different types")
+        return document
+
+
+def _kind(element: Any) -> str:
+    if isinstance(element, dict | list):
+        return type(element).__name__
+    return _integer_schema(element).type if type(element) is int else type(element).__name__
+
+
+def _integer_schema(value: int) -> Schema:
+    if -(2**31) <= value < 2**31:
+        return INT32.with_optional(True)
+    if -(2**63) <= value < 2**63:
+        return INT64.with_optional(True)
+    raise NotExpandableError("a number has more than 64 bits")
+
+
+def _too_long(schema: Schema, document: Any) -> bool:
+    return schema.type == "int32" and not -(2**31) <= document < 2**31
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

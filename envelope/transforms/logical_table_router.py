@@ -1,0 +1,100 @@
+"""``io.debezium.transforms.ByLogicalTableRouter``: the shards of a table in one topic."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from dataclasses import field as attribute
+from functools import partial
+
+from rowtide.envelope.name_adjustment import ADJUSTMENT_MODES, schema_name_adjuster
+from rowtide.envelope.schema import STRING, Field, Schema
+from rowtide.envelope.transforms.options import Options
+from rowtide.envelope.transforms.record import (
+    ConnectRecord,
+    SchemaCache,
+    copied_values,
+    field_of,
+    require_struct,
+    with_fields,
+)
+from rowtide.envelope.transforms.routing import routed_name
+from rowtide.topics.java_regex import Replacement
+
+
+@dataclass(frozen=True, slots=True)
+class ByLogicalTableRouter:
+    """Sends records to another topic, renames their schemas after it and marks keys with the table they come from.
+
+    Attributes:
+        pattern, replacement: ``topic.regex`` and ``topic.replacement``.
+        key_field: ``key.field.name``, ``None`` to leave keys as they are.
+        key_pattern, key_replacement: from the old topic to the mark; ``None`` for the topic itself.
+        adjust: what ``schema.name.adjustment.mode`` makes of a schema's name.
+    """
+
+    pattern: re.Pattern[str]
+    replacement: Replacement
+    key_field: str | None
+    key_pattern: re.Pattern[str] | None
+    key_replacement: Replacement | None
+    adjust: Callable[[str], str]
+    _schemas: dict[str, SchemaCache] = attribute(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, options: Options) -> "ByLogicalTableRouter":
+        """All options that Debezium has; the size of its cache has no effect."""
+        pattern = options.pattern("topic.regex")
+        key_pattern = key_replacement = None
+        if options.text("key.field.regex", "").strip():
+            key_pattern = options.pattern("key.field.regex")
+            key_replacement = options.replacement("key.field.replacement", key_pattern)
+        else:
+            options.optional_text("key.field.replacement")
+        unique = options.boolean("key.enforce.uniqueness", default=True)
+        name = options.text("key.field.name", "__dbz__physicalTableIdentifier")
+        options.integer("logical.table.cache.size", 16)
+        return cls(
+            pattern,
+            options.replacement("topic.replacement", pattern),
+            name if unique else None,
+            key_pattern,
+            key_replacement,
+            schema_name_adjuster(options.choice("schema.name.adjustment.mode", ADJUSTMENT_MODES, "none")),
+        )
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """The record in its logical table's topic; one whose topic does not match stays as it is."""
+        topic = routed_name(record.topic, self.pattern, self.replacement)
+        if not topic:
+            return record
+        schemas = self._schemas.setdefault(topic, SchemaCache())
+        result = replace(record, topic=topic, key_schema=None, key=None)
+        if record.key is not None:
+            schema, key = require_struct(record.key_schema, record.key)
+            values = copied_values(schema, key, replace_null_with_default=False)
+            if self.key_field is not None:
+                values[self.key_field] = self._mark(record.topic)
+            result = result.with_part("key", schemas.get(partial(self._key_schema, topic), schema), values)
+        if record.value is None or not record.is_envelope:
+            return result
+        envelope, change = require_struct(record.value_schema, record.value)
+        values = copied_values(envelope, change, replace_null_with_default=True)
+        return result.with_part("value", schemas.get(partial(self._envelope_schema, topic), envelope), values)
+
+    def _mark(self, topic: str) -> str:
+        if self.key_pattern is None or self.key_replacement is None:
+            return topic
+        name = routed_name(topic, self.key_pattern, self.key_replacement)
+        return topic if name is None else name
+
+    def _key_schema(self, topic: str, schema: Schema) -> Schema:
+        added = () if self.key_field is None else (Field(self.key_field, STRING),)
+        renamed = with_fields(schema, schema.fields + added)
+        return replace(renamed, optional=schema.optional, name=self.adjust(f"{topic}.Key"))
+
+    def _envelope_schema(self, topic: str, envelope: Schema) -> Schema:
+        row = replace(field_of(envelope, "before").schema, name=self.adjust(f"{topic}.Value"), default=None)
+        fields = tuple(
+            Field(one.name, row if one.name in ("before", "after") else one.schema) for one in envelope.fields
+        )
+        return replace(envelope, name=self.adjust(f"{topic}.Envelope"), fields=fields, default=None)

@@ -1,0 +1,53 @@
+"""Kafka Connect's predicates (``org.apache.kafka.connect.transforms.predicates``)."""
+
+import re
+from dataclasses import dataclass
+
+from rowtide.envelope.transforms.options import Options
+from rowtide.envelope.transforms.record import ConnectRecord
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIsTombstone:
+    """Records with a null value."""
+
+    @classmethod
+    def from_options(cls, _options: Options) -> "RecordIsTombstone":
+        """It has no options."""
+        return cls()
+
+    def test(self, record: ConnectRecord) -> bool:
+        """Whether the value is null."""
+        return record.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class HasHeaderKey:
+    """Records with a header of a certain name."""
+
+    name: str
+
+    @classmethod
+    def from_options(cls, options: Options) -> "HasHeaderKey":
+        """Option ``name``."""
+        return cls(options.required_text("name"))
+
+    def test(self, record: ConnectRecord) -> bool:
+        """Whether there is such a header."""
+        return any(header.name == self.name for header in record.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNameMatches:
+    """Records of topics whose whole name matches a regular expression."""
+
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def from_options(cls, options: Options) -> "TopicNameMatches":
+        """Option ``pattern``."""
+        return cls(options.pattern("pattern"))
+
+    def test(self, record: ConnectRecord) -> bool:
+        """Whether the topic's name matches."""
+        return self.pattern.fullmatch(record.topic) is not None

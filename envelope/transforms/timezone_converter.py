@@ -1,0 +1,236 @@
+"""``io.debezium.transforms.TimezoneConverter``: time fields of change events in another time zone."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from rowtide.envelope.schema import Field, Schema
+from rowtide.envelope.transforms.options import Options
+from rowtide.envelope.transforms.record import ConnectRecord, field_of, require_struct, value_of
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a time of day and date without a zone
+_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})(?::(\d{2}))?")
+_ZONED = re.compile(r"(.{19,})(Z|[+-]\d\d:\d\d(?::\d\d)?)")
+# What an item of the lists may be made of; Debezium allows only word characters, quotes, points and blanks.
+_ITEM = re.compile(r"[^:,]+(?::[^:,]+){0,2}")
+# Units of a second that the values of a schema count.
+_UNITS = {
+    "io.debezium.time.Timestamp": 1_000,
+    "io.debezium.time.MicroTimestamp": 1_000_000,
+    "io.debezium.time.NanoTimestamp": 1_000_000_000,
+    "org.apache.kafka.connect.data.Timestamp": 1_000,
+}
+_ZONED_TIMESTAMP = "io.debezium.time.ZonedTimestamp"
+_EPOCH_FIELDS = {"ts_ms": 1_000, "ts_us": 1_000_000, "ts_ns": 1_000_000_000}
+
+Selected = Callable[[str], bool]
+Names = Mapping[str, frozenset[str]]
+"""From a table or topic to the fields named for it, none for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimezoneConverter:
+    """Takes values without a zone as local times of the zone, and writes values with one in it.
+
+    Attributes:
+        zone: the time zone.
+        including: true for ``include.list``, false for ``exclude.list``, ``None`` without a list.
+        by_topic, by_table, by_either: what the list names.
+    """
+
+    zone: tzinfo
+    including: bool | None
+    by_topic: Names
+    by_table: Names
+    by_either: Names
+
+    @classmethod
+    def from_options(cls, options: Options) -> "TimezoneConverter":
+        """Options ``converted.timezone``, ``include.list`` and ``exclude.list``."""
+        name = options.required_text("converted.timezone")
+        zone = _zone(name)
+        if zone is None:
+            options.problem(
+                "converted.timezone", f"{name!r} is neither a time zone such as Europe/Berlin nor an offset like +08:00"
+            )
+        include, exclude = options.items("include.list"), options.items("exclude.list")
+        if include and exclude:
+            options.problem("exclude.list", "include.list and exclude.list must not both be given")
+        for option, items in (("include.list", include), ("exclude.list", exclude)):
+            wrong = [item for item in items if not _ITEM.fullmatch(item)]
+            if wrong:
+                options.problem(
+                    option,
+                    f"{wrong[0]!r} is not of the form source:table, topic:topic or name, each with or without :field",
+                )
+        return cls(zone or UTC, bool(include) if include or exclude else None, *_names(include or exclude))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """The event with its times converted."""
+        if record.value is None or not record.is_envelope:
+            return record
+        envelope, change = require_struct(record.value_schema, record.value)
+        selected = self._selected(record.topic, _table_of(envelope, change))
+        if selected is None:
+            return record
+        row_fields, source_fields = selected
+        changed = dict(change)
+        for part in ("before", "after"):
+            if change.get(part) is not None:
+                schema = field_of(envelope, part).schema
+                changed[part] = self._converted(schema, change[part], partial(row_fields, part))
+        if source_fields and change.get("source") is not None:
+            changed["source"] = self._source(field_of(envelope, "source").schema, change["source"], source_fields)
+        return record.with_part("value", envelope, changed)
+
+    def _selected(self, topic: str, table: str | None) -> tuple[Callable[[str, str], bool], frozenset[str]] | None:
+        """Which fields of ``before`` and ``after``, and which of ``source``, are converted; ``None`` for no field."""
+        names = next(
+            (
+                known[name]
+                for known, name in (
+                    (self.by_topic, topic),
+                    (self.by_table, table),
+                    (self.by_either, topic),
+                    (self.by_either, table),
+                )
+                if name is not None and name in known
+            ),
+            None,
+        )
+        if self.including is None or (names is None and not self.including):
+            return _everything, frozenset()
+        if names is None or (not names and not self.including):
+            return None
+        if not names:
+            return _everything, frozenset()
+        source = frozenset(name.removeprefix("source.") for name in names if name.startswith("source."))
+
+        def named(part: str, name: str) -> bool:
+            return name in names or f"{part}.{name}" in names
+
+        if self.including:
+            return named, source
+        return (lambda part, name: not named(part, name)), source
+
+    def _converted(self, schema: Schema, struct: Mapping[str, Any], selected: Selected) -> dict[str, Any]:
+        return {
+            field.name: self._value(schema, struct, field) if selected(field.name) else struct.get(field.name)
+            for field in schema.fields
+        }
+
+    def _value(self, schema: Schema, struct: Mapping[str, Any], field: Field) -> Any:
+        name = field.schema.name or ""
+        if name not in _UNITS and name != _ZONED_TIMESTAMP:
+            return struct.get(field.name)
+        value = value_of(schema, struct, field.name)
+        if value is None:
+            return None
+        if name == _ZONED_TIMESTAMP:
+            return self._zoned(value)
+        unit = _UNITS[name]
+        offset = self._offset_at(_EPOCH + timedelta(seconds=value // unit))
+        return _long(value - offset * unit)
+
+    def _source(self, schema: Schema, source: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+        """Moves points in time by the zone's offset, unlike the fields of rows; with an ``exclude.list`` all others."""
+        values = dict(source)
+        for field in schema.fields:
+            unit = _EPOCH_FIELDS.get(field.name)
+            value = source.get(field.name)
+            if unit is not None and value is not None and (field.name in fields) == self.including:
+                instant = datetime.fromtimestamp(0, UTC) + timedelta(seconds=value // unit)
+                values[field.name] = value + _seconds(instant.astimezone(self.zone)) * unit
+        return values
+
+    def _zoned(self, text: str) -> str:
+        match = _ZONED.fullmatch(text)
+        if match is None:
+            return text
+        local, fraction = _parsed(match[1])
+        # Debezium looks the offset up as if the time were already local in the new zone.
+        seconds = self._offset_at(local)
+        moved = local + timedelta(seconds=seconds - _offset_seconds(match[2]))
+        fraction = fraction.rstrip("0")
+        return f"{moved.isoformat()}{'.' + fraction if fraction else ''}{_offset_text(seconds)}"
+
+    def _offset_at(self, local: datetime) -> int:
+        """Seconds east of Greenwich at a local time; the earlier one of two, and that before a gap."""
+        return _seconds(local.replace(tzinfo=self.zone))
+
+
+def _long(value: int) -> int:
+    """A value in 64 bits: nanoseconds beyond the year 2262 have no better one, and Debezium writes this."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def _everything(_part: str, _name: str) -> bool:
+    return True
+
+
+def _table_of(envelope: Schema, change: Mapping[str, Any]) -> str | None:
+    source = envelope.field("source")
+    if source is None or change.get("source") is None or source.schema.field("table") is None:
+        return None
+    table: str | None = change["source"].get("table")
+    return table
+
+
+def _parsed(text: str) -> tuple[datetime, str]:
+    whole, _, fraction = text.partition(".")
+    return datetime.fromisoformat(whole), fraction
+
+
+def _seconds(moment: datetime) -> int:
+    return int((moment.utcoffset() or timedelta()).total_seconds())
+
+
+def _offset_seconds(text: str) -> int:
+    match = _OFFSET.fullmatch(text)
+    if match is None:  # Z
+        return 0
+    seconds = int(match[2]) * 3600 + int(match[3]) * 60 + int(match[4] or 0)
+    return -seconds if match[1] == "-" else seconds
+
+
+def _offset_text(seconds: int) -> str:
+    if seconds == 0:
+        return "Z"
+    minutes, rest = divmod(abs(seconds), 60)
+    text = f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+    return f"{text}:{rest:02d}" if rest else text
+
+
+def _zone(name: str) -> tzinfo | None:
+    if _OFFSET.fullmatch(name):
+        seconds = _offset_seconds(name)
+        return timezone(timedelta(seconds=seconds)) if abs(seconds) <= 18 * 3600 else None
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
+
+
+def _names(items: tuple[str, ...]) -> tuple[Names, Names, Names]:
+    """What a list names by topic, by table, and by either.
+
+    A prefix holds for the items behind it too, so that ``source:a,b`` and ``source:a,source:b`` are the same.
+    """
+    found: dict[str, dict[str, set[str]]] = {"topic": {}, "source": {}, "": {}}
+    prefix = ""
+    for item in items:
+        parts = item.split(":")
+        if len(parts) > 1 and parts[0].lower() in ("source", "topic"):
+            prefix = parts[0] if parts[0] in found else ""
+            parts = parts[1:]
+        named = found[prefix].setdefault(parts[0], set())
+        if len(parts) > 1:
+            named.add(parts[1])
+    topic, table, either = (
+        {name: frozenset(fields) for name, fields in found[kind].items()} for kind in ("topic", "source", "")
+    )
+    return topic, table, either

@@ -1,0 +1,337 @@
+"""The configuration of transforms, their order and conditions, and where they go on although the reference fails."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rowtide.envelope.schema import INT32, INT64, OPTIONAL_STRING, STRING, Field, Schema, struct
+from rowtide.envelope.transforms import (
+    PREDICATES,
+    TRANSFORMS,
+    ConnectRecord,
+    Header,
+    TransformConfigurationError,
+    TransformError,
+    chain_of,
+)
+
+KAFKA = "org.apache.kafka.connect.transforms."
+DEBEZIUM = "io.debezium.transforms."
+
+ROW = struct(
+    "s.d.t.Value",
+    {"id": INT32, "name": Schema("string", optional=True, default="n"), "v": OPTIONAL_STRING},
+    optional=True,
+)
+SOURCE = struct("io.debezium.connector.mysql.Source", {"ts_ms": INT64, "table": OPTIONAL_STRING})
+ENVELOPE = struct(
+    "s.d.t.Envelope", {"before": ROW, "after": ROW, "source": SOURCE, "op": OPTIONAL_STRING, "ts_ms": INT64}, version=2
+)
+KEY = struct("s.d.t.Key", {"id": INT32})
+
+
+def change(before: Any, after: Any, op: str = "u") -> ConnectRecord:
+    value = {"before": before, "after": after, "source": {"ts_ms": 5, "table": "t"}, "op": op, "ts_ms": 7}
+    return ConnectRecord("s.d.t", None, KEY, {"id": 1}, ENVELOPE, value)
+
+
+TOMBSTONE = ConnectRecord("s.d.t", None, KEY, {"id": 1}, None, None)
+INSERT = change(None, {"id": 1, "name": None, "v": "x"}, "c")
+
+
+def transform(name: str, **options: str) -> dict[str, str]:
+    return {"transforms": "a", "transforms.a.type": name} | {
+        f"transforms.a.{key.replace('_', '.')}": value for key, value in options.items()
+    }
+
+
+def problems_of(properties: dict[str, str]) -> list[tuple[str, str]]:
+    with pytest.raises(TransformConfigurationError) as caught:
+        chain_of(properties)
+    return [tuple(problem) for problem in caught.value.problems]
+
+
+def test_without_transforms_records_stay_as_they_are() -> None:
+    chain = chain_of({"topic.prefix": "x"})
+    assert chain.steps == ()
+    assert chain.apply(INSERT) is INSERT
+
+
+def test_all_problems_are_found_at_once_with_the_nearest_names() -> None:
+    properties = {
+        "transforms": "a, b,c,d",
+        "transforms.a.type": DEBEZIUM + "ExtractNewRecordStat",
+        "transforms.b.type": DEBEZIUM + "ExtractNewRecordState",
+        "transforms.b.add.field": "op",
+        "transforms.b.delete.tombstone.handling.mode": "keep",
+        "transforms.b.add.headers": "nope.x,a:b:c",
+        "transforms.b.predicate": "isOther",
+        "transforms.b.negate": "yes",
+        "transforms.c.type": KAFKA + "RegexRouter",
+        "transforms.c.regex": "(",
+        "predicates": "isOutbox",
+        "predicates.isOutbox.type": KAFKA + "predicates.TopicNameMatches",
+        "predicates.isOutbox.patern": "x",
+    }
+    found = problems_of(properties)
+    assert [name for name, _ in found] == [
+        "predicates.isOutbox.pattern",
+        "predicates.isOutbox.patern",
+        "transforms.a.type",
+        "transforms.b.negate",
+        "transforms.b.predicate",
+        "transforms.b.delete.tombstone.handling.mode",
+        "transforms.b.add.headers",
+        "transforms.b.add.headers",
+        "transforms.b.add.field",
+        "transforms.c.regex",
+        "transforms.c.replacement",
+        "transforms.d.type",
+    ]
+    messages = dict(found)
+    assert messages["transforms.a.type"].endswith(f"did you mean {DEBEZIUM}ExtractNewRecordState?")
+    assert messages["transforms.b.add.field"] == "there is no such option; did you mean add.fields?"
+    assert messages["predicates.isOutbox.patern"].endswith("did you mean pattern?")
+    assert "drop, tombstone, rewrite" in messages["transforms.b.delete.tombstone.handling.mode"]
+    assert messages["transforms.d.type"] == "is required"
+
+
+@pytest.mark.parametrize(
+    ("properties", "name", "complaint"),
+    [
+        (transform(KAFKA + "InsertField$Value", offset_field="o"), "transforms.a.offset.field", "no meaning here"),
+        (transform(KAFKA + "InsertField$Value"), "transforms.a.static.field", "no field to insert"),
+        (transform(KAFKA + "InsertField$Value", static_field="s"), "transforms.a.static.value", "is required"),
+        (transform(KAFKA + "ReplaceField$Value", renames="a"), "transforms.a.renames", "not of the form old:new"),
+        (transform(KAFKA + "MaskField$Value"), "transforms.a.fields", "is required"),
+        (transform(KAFKA + "MaskField$Value", fields="a", replacement=""), "transforms.a.replacement", "not be empty"),
+        (transform(DEBEZIUM + "TimezoneConverter"), "transforms.a.converted.timezone", "is required"),
+        (
+            transform(DEBEZIUM + "TimezoneConverter", converted_timezone="Mars/Olympus"),
+            "transforms.a.converted.timezone",
+            "neither a time zone",
+        ),
+        (
+            transform(DEBEZIUM + "TimezoneConverter", converted_timezone="+25:00"),
+            "transforms.a.converted.timezone",
+            "neither a time zone",
+        ),
+        (
+            transform(
+                DEBEZIUM + "TimezoneConverter",
+                converted_timezone="UTC",
+                include_list="source:a",
+                exclude_list="b:c:d:e",
+            ),
+            "transforms.a.exclude.list",
+            "must not both be given",
+        ),
+        (
+            transform(DEBEZIUM + "ByLogicalTableRouter", topic_regex="a", topic_replacement="$1"),
+            "transforms.a.topic.replacement",
+            "refers to group 1",
+        ),
+        (
+            transform(DEBEZIUM + "ByLogicalTableRouter", topic_regex="a", topic_replacement="b", key_field_regex="c"),
+            "transforms.a.key.field.replacement",
+            "is required",
+        ),
+        (
+            transform(
+                DEBEZIUM + "ByLogicalTableRouter", topic_regex="a", topic_replacement="b", logical_table_cache_size="x"
+            ),
+            "transforms.a.logical.table.cache.size",
+            "whole number",
+        ),
+        (
+            transform(DEBEZIUM + "outbox.EventRouter", table_fields_additional_placement="a:somewhere"),
+            "transforms.a.table.fields.additional.placement",
+            "header, envelope, partition",
+        ),
+    ],
+)
+def test_wrong_options_are_named(properties: dict[str, str], name: str, complaint: str) -> None:
+    found = problems_of(properties)
+    assert found[0][0] == name
+    assert any(complaint in message for _, message in found)
+
+
+def test_classes_may_be_named_without_their_package() -> None:
+    chain = chain_of(transform("ReplaceField$Value", exclude="ts_ms"))
+    result = chain.apply(INSERT)
+    assert result is not None
+    assert "ts_ms" not in result.value
+
+
+def test_the_classes_are_known_by_their_full_names() -> None:
+    assert all(name.startswith((KAFKA, DEBEZIUM)) for name in [*TRANSFORMS, *PREDICATES])
+
+
+def test_what_a_predicate_does_not_take_passes_by() -> None:
+    properties = transform(KAFKA + "Filter", predicate="p", negate="true") | {
+        "predicates": "p",
+        "predicates.p.type": KAFKA + "predicates.RecordIsTombstone",
+    }
+    assert chain_of(properties).apply(TOMBSTONE) is TOMBSTONE
+    assert chain_of(properties).apply(INSERT) is None
+
+
+def test_records_and_their_values_are_never_changed_in_place() -> None:
+    record = change({"id": 1, "name": "o", "v": "w"}, {"id": 1, "name": None, "v": "x"})
+    before = repr(record)
+    for name, options in (
+        (DEBEZIUM + "ExtractNewRecordState", {"add.fields": "op", "add.headers": "op"}),
+        (DEBEZIUM + "ByLogicalTableRouter", {"topic.regex": ".*", "topic.replacement": "x"}),
+        (KAFKA + "MaskField$Key", {"fields": "id"}),
+        (KAFKA + "InsertField$Key", {"static.field": "s", "static.value": "t"}),
+    ):
+        properties = {"transforms": "a", "transforms.a.type": name}
+        chain_of(properties | {f"transforms.a.{key}": value for key, value in options.items()}).apply(record)
+    assert repr(record) == before
+
+
+def test_schemas_are_made_once_for_each_schema() -> None:
+    chain = chain_of(transform(DEBEZIUM + "ExtractNewRecordState", add_fields="op"))
+    first, second = chain.apply(INSERT), chain.apply(INSERT)
+    assert first is not None
+    assert second is not None
+    assert first.value_schema is second.value_schema
+
+
+def dropping(**options: str) -> dict[str, str]:
+    return transform(DEBEZIUM + "ExtractNewRecordState", drop_fields_header_name="gone", **options)
+
+
+def test_fields_that_a_header_lists_are_dropped() -> None:
+    gone = Header("gone", Schema("array", items=STRING), ["id", "v"])
+    record = replace(INSERT, headers=(gone,))
+    result = chain_of(dropping()).apply(record)
+    assert result is not None
+    assert result.value == {"id": 1, "name": "n"}  # id is required; ReplaceField puts defaults in
+    assert result.key == {"id": 1}
+    result = chain_of(dropping(drop_fields_keep_schema_compatible="false", drop_fields_from_key="true")).apply(record)
+    assert result is not None
+    assert (result.key, result.value) == ({}, {"name": "n"})
+
+
+def test_a_header_that_is_no_list_is_an_error() -> None:
+    record = replace(INSERT, headers=(Header("gone", STRING, "id"),))
+    with pytest.raises(TransformError, match=r"transforms\.a: a record of topic s\.d\.t: the header gone must"):
+        chain_of(dropping()).apply(record)
+
+
+def test_a_row_is_routed_by_one_of_its_fields() -> None:
+    chain = chain_of(transform(DEBEZIUM + "ExtractNewRecordState", route_by_field="v"))
+    result = chain.apply(INSERT)
+    assert result is not None
+    assert result.topic == "x"
+    unrouted = chain.apply(change(None, {"id": 1, "name": None, "v": None}))
+    assert unrouted is not None
+    assert unrouted.topic == "s.d.t"
+    deleted = chain.apply(change({"id": 1, "name": None, "v": "y"}, None, "d"))
+    assert deleted is not None
+    assert (deleted.topic, deleted.value) == ("y", None)
+    with pytest.raises(TransformError, match=r"field 'id' of s\.d\.t\.Value is int32, not string"):
+        chain_of(transform(DEBEZIUM + "ExtractNewRecordState", route_by_field="id")).apply(INSERT)
+
+
+def test_a_field_cannot_be_inserted_twice() -> None:
+    chain = chain_of(transform(KAFKA + "InsertField$Key", static_field="id", static_value="x"))
+    with pytest.raises(TransformError, match="two fields of the name 'id'"):
+        chain.apply(INSERT)
+
+
+MASKED = struct(
+    None,
+    {
+        "d": Schema("bytes", name="org.apache.kafka.connect.data.Decimal", version=1, parameters=(("scale", "2"),)),
+        "f": Schema("float"),
+        "i": Schema("int8"),
+        "t": Schema("int32", name="org.apache.kafka.connect.data.Date", version=1),
+        "b": Schema("bytes"),
+        "l": Schema("array", items=STRING),
+    },
+)
+MASKED_VALUE = {"d": 150, "f": 1.5, "i": 1, "t": 5, "b": b"x", "l": ["y"]}
+
+
+def masked(fields: str, **options: str) -> Any:
+    chain = chain_of(transform(KAFKA + "MaskField$Value", fields=fields, **options))
+    result = chain.apply(ConnectRecord("t", None, None, None, MASKED, MASKED_VALUE))
+    assert result is not None
+    return result.value
+
+
+def test_masks_are_zero_or_the_replacement_in_the_fields_type() -> None:
+    assert masked("d,f,i,t,l") == {"d": 0, "f": 0.0, "i": 0, "t": 0, "b": b"x", "l": []}
+    # The reference fails on a decimal whose scale is not that of the replacement.
+    assert masked("d,f,i", replacement="300.5") == MASKED_VALUE | {"d": 30050, "f": 300.5, "i": 44}
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "complaint"),
+    [
+        ("b", {}, "of type bytes, which cannot be masked"),
+        ("t", {"replacement": "5"}, "cannot be masked"),
+        ("i", {"replacement": "x"}, "'x' is no number of type int8"),
+        ("d", {"replacement": "1.234"}, "'1.234' is no number of type decimal"),
+    ],
+)
+def test_what_cannot_be_masked_is_an_error(fields: str, options: dict[str, str], complaint: str) -> None:
+    with pytest.raises(TransformError, match=complaint):
+        masked(fields, **options)
+
+
+@pytest.mark.parametrize("name", ["MaskField$Value", "ReplaceField$Value", "InsertField$Value"])
+def test_tombstones_pass_through_transforms_of_fields(name: str) -> None:
+    options = {"fields": "a"} if name.startswith("Mask") else {"static_field": "s", "static_value": "t"}
+    chain = chain_of(transform(KAFKA + name, **({} if name.startswith("Replace") else options)))
+    assert chain.apply(TOMBSTONE) is TOMBSTONE
+
+
+OUTBOX_ROW = struct(
+    "s.d.outbox.Value",
+    {"id": STRING, "aggregatetype": OPTIONAL_STRING, "aggregateid": STRING, "payload": OPTIONAL_STRING},
+)
+
+
+def event(payload: str, aggregate: str | None = "Order", op: str = "c", **options: str) -> ConnectRecord | None:
+    fields = tuple(
+        Field(one.name, OUTBOX_ROW if one.name in ("before", "after") else one.schema) for one in ENVELOPE.fields
+    )
+    row = {"id": "e", "aggregatetype": aggregate, "aggregateid": "k", "payload": payload}
+    value = {"before": None, "after": None if op == "t" else row, "source": {}, "op": op, "ts_ms": 7}
+    record = ConnectRecord("s.d.outbox", None, None, None, replace(ENVELOPE, fields=fields), value)
+    return chain_of(transform(DEBEZIUM + "outbox.EventRouter", **options)).apply(record)
+
+
+@pytest.mark.parametrize(
+    "payload", ['[{"a":1}]', '{"a":[{"b":1},{"b":"x"}]}', '{"a":123456789012345678901234567890}', "[]"]
+)
+def test_json_that_no_schema_describes_stays_text(payload: str, caplog: pytest.LogCaptureFixture) -> None:
+    result = event(payload, table_expand_json_payload="true")
+    assert result is not None
+    assert (result.value_schema, result.value) == (OPTIONAL_STRING, payload)
+    assert "stays text" in caplog.text
+
+
+def test_truncating_the_outbox_table_is_no_event() -> None:
+    assert event("", op="t") is None
+
+
+def test_updates_of_the_outbox_table_are_refused_if_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    assert event("", op="u", table_op_invalid_behavior="error") is None
+    assert caplog.records[0].levelname == "ERROR"
+    with pytest.raises(TransformError, match="was updated"):
+        event("", op="u", table_op_invalid_behavior="fatal")
+
+
+def test_an_event_without_an_aggregate_has_no_topic() -> None:
+    with pytest.raises(TransformError, match=r"aggregatetype \(route.by.field\) is null"):
+        event("x", None)
+
+
+def test_a_missing_column_is_an_error_that_names_those_that_are_there() -> None:
+    with pytest.raises(TransformError, match="no field 'body'; its fields are id, aggregatetype, aggregateid, payload"):
+        event("x", table_field_event_payload="body")
