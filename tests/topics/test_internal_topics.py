@@ -1,0 +1,34 @@
+"""Settings of the topics that hold no rows."""
+
+import pytest
+
+from rowtide.topics.internal import history_settings, offsets_settings, wrong_history_config
+
+
+def test_a_history_has_one_partition_and_loses_nothing() -> None:
+    settings = history_settings(3)
+    assert (settings.partitions, settings.replication_factor) == (1, 3)
+    assert settings.config == {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    assert wrong_history_config(settings.config) == {}
+
+
+def test_offsets_are_compacted() -> None:
+    settings = offsets_settings()
+    assert (settings.partitions, settings.replication_factor) == (25, -1)
+    assert settings.config == {"cleanup.policy": "compact"}
+
+
+@pytest.mark.parametrize(
+    ("config", "wrong"),
+    [
+        ({"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}, {"retention.ms": "-1"}),
+        ({"cleanup.policy": "compact"}, {"cleanup.policy": "delete"}),
+        (
+            {"cleanup.policy": "compact,delete", "retention.bytes": "1"},
+            {"cleanup.policy": "delete", "retention.bytes": "-1"},
+        ),
+        ({}, {}),
+    ],
+)
+def test_what_may_lose_history_is_found(config: dict[str, str], wrong: dict[str, str]) -> None:
+    assert wrong_history_config(config) == wrong
