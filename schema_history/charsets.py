@@ -246,6 +246,11 @@ def max_bytes(charset: str) -> int:
     return _WIDTHS[charset]
 
 
+def is_ascii_based(charset: str) -> bool:
+    """Whether ASCII text has the same bytes in it."""
+    return charset not in ("ucs2", "utf16", "utf16le", "utf32")
+
+
 def codec(charset: str) -> str:
     """Name of the Python codec that reads text in a character set."""
     return _CODECS.get(charset, charset)

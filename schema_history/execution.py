@@ -183,7 +183,7 @@ class Execution:
         if table is None:
             return
         self._exchange(body, table)
-        altered = alter(table, body.actions, self.ctx)
+        altered = alter(table, body.actions, self.ctx, self.catalog.database(table_id.database))
         altered = replace(alter_form(table, altered, body, self.ctx), id=new_id)
         if temporary is not None:
             self._set_temporary(table_id, None)

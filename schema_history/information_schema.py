@@ -1,5 +1,6 @@
 """A table as information_schema shows it: the form of the recorded corpora and of ``rowtide schema apply``."""
 
+import re
 from typing import Any
 
 from rowtide.schema_history.model import Column, Database, DefaultKind, Table
@@ -24,23 +25,24 @@ def table_json(table: Table, flavor: Flavor) -> dict[str, Any]:
         "engine": table.engine,
         "charset": table.charset,
         "collation": table.collation,
-        "comment": table.comment,
+        "comment": _basic(table.comment),
     }
 
 
 def column_json(column: Column, position: int, flavor: Flavor) -> dict[str, Any]:
     """One column."""
+    shows_charset = column.charset != "binary" or flavor is Flavor.MARIADB
     fields: dict[str, Any] = {
         "name": column.name,
         "ordinal_position": position,
-        "column_type": column.column_type,
+        "column_type": _basic(column.column_type),
         "data_type": column.data_type,
         "is_nullable": "YES" if column.nullable else "NO",
         "column_default": default_text(column, flavor),
         "extra": extra(column, flavor),
-        "charset": column.charset if column.charset != "binary" else None,
-        "collation": column.collation if column.charset != "binary" else None,
-        "comment": column.comment,
+        "charset": column.charset if shows_charset else None,
+        "collation": column.collation if shows_charset else None,
+        "comment": _basic(column.comment),
         "generation_expression": column.generation.expression if column.generation else _none(flavor),
     }
     if flavor is Flavor.MYSQL:
@@ -57,10 +59,10 @@ def default_text(column: Column, flavor: Flavor) -> str | None:
     if flavor is Flavor.MYSQL:
         return _mysql_default(column)
     if column.default_kind is DefaultKind.NONE:
-        return None
+        return "NULL" if column.generation is not None else None
     if column.default_kind is DefaultKind.NULL:
         return "NULL"
-    if column.default_kind is DefaultKind.EXPRESSION:
+    if column.default_kind in (DefaultKind.EXPRESSION, DefaultKind.NOW):
         return column.default
     text = column.default or ""
     if column.data_type == "bit":
@@ -78,9 +80,9 @@ _UNQUOTED = frozenset(
 def _mysql_default(column: Column) -> str | None:
     if column.default_kind in (DefaultKind.NONE, DefaultKind.NULL):
         return None
+    if column.default_kind in (DefaultKind.EXPRESSION, DefaultKind.NOW):
+        return column.default
     text = column.default or ""
-    if column.default_kind is DefaultKind.EXPRESSION:
-        return text
     if column.data_type == "bit":
         return f"b'{text}'"
     if column.data_type in BINARY_TYPES:
@@ -89,9 +91,12 @@ def _mysql_default(column: Column) -> str | None:
     return _basic(text)
 
 
+_OUTSIDE = re.compile("[\U00010000-\U0010ffff\ud800-\udfff]")
+
+
 def _basic(text: str) -> str:
     """What is left of a text in information_schema's three-byte UTF-8."""
-    return text if text.isascii() else "".join(c if ord(c) < 0x10000 else "?" for c in text)
+    return text if text.isascii() else _OUTSIDE.sub("?", text)
 
 
 def _bytes_shown(text: str) -> str:
@@ -105,7 +110,7 @@ def extra(column: Column, flavor: Flavor) -> str:
     if flavor is Flavor.MYSQL:
         if column.auto_increment:
             parts.append("auto_increment")
-        if column.default_kind is DefaultKind.EXPRESSION:
+        if column.default_kind in (DefaultKind.EXPRESSION, DefaultKind.NOW):
             parts.append("DEFAULT_GENERATED")
         if column.on_update is not None:
             parts.append("on update CURRENT_TIMESTAMP" + (f"({column.on_update})" if column.on_update else ""))

@@ -10,11 +10,16 @@ from enum import Enum
 
 
 class DefaultKind(Enum):
-    """What a column's default is."""
+    """What a column's default is.
+
+    ``NOW`` is CURRENT_TIMESTAMP as a property of the column, which the servers treat apart from expressions. MySQL keeps
+    it when the default is dropped: then its text is ``None``.
+    """
 
     NONE = "none"
     NULL = "null"
     LITERAL = "literal"
+    NOW = "now"
     EXPRESSION = "expression"
 
 
@@ -108,7 +113,8 @@ class Column:
         data_type: first word of it: ``int``, ``enum``, ``varchar``.
         nullable: whether NULL is allowed.
         default_kind: whether there is a default and which.
-        default: text of a literal or of an expression, else ``None``.
+        default: text of a literal or of an expression, else ``None``; binary digits for BIT, for binary columns its
+            bytes as Latin-1 characters.
         on_update: fractional digits of ON UPDATE CURRENT_TIMESTAMP, ``None`` without it.
         auto_increment: AUTO_INCREMENT.
         generation: for generated columns.

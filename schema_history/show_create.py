@@ -97,7 +97,7 @@ def _default(column: Column, server: Server) -> list[str]:
         words.append("DEFAULT NULL")
     elif column.default_kind is DefaultKind.LITERAL and column.default is not None:
         words.append(f"DEFAULT {_literal(column, column.default, server)}")
-    elif column.default_kind is DefaultKind.EXPRESSION and column.default is not None:
+    elif column.default_kind in (DefaultKind.EXPRESSION, DefaultKind.NOW) and column.default is not None:
         current = _CURRENT.fullmatch(column.default)
         words.append(f"DEFAULT {column.default if current else f'({column.default})'}")
     if column.on_update is not None:

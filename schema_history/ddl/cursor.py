@@ -1,5 +1,6 @@
 """A place in a list of tokens, with the steps that every part of the parser needs."""
 
+import re
 from typing import NoReturn
 
 from rowtide.schema_history.ddl.lexer import (
@@ -17,6 +18,9 @@ from rowtide.schema_history.ddl.statements import Expression, TableName
 from rowtide.schema_history.errors import UnparsedDdl
 
 _OPEN = {"(": ")", "{": "}"}
+
+
+_OUTSIDE = re.compile("[\U00010000-\U0010ffff]")
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -104,7 +108,9 @@ class Cursor:
         if token.kind is not WORD and token.kind is not QUOTED:
             self.fail(what)
         self.at += 1
-        return token.value
+        value = token.value
+        # Names are kept in three-byte UTF-8.
+        return value if value.isascii() else _OUTSIDE.sub("?", value)
 
     def table_name(self) -> TableName:
         """Read a table's name with or without its database."""

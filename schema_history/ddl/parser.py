@@ -18,7 +18,7 @@ from rowtide.schema_history.ddl.create import (
 )
 from rowtide.schema_history.ddl.cursor import Cursor, words_of
 from rowtide.schema_history.ddl.keys import accept_if_exists
-from rowtide.schema_history.ddl.lexer import END, QUOTED, WORD, Dialect, tokenize
+from rowtide.schema_history.ddl.lexer import WORD, Dialect, tokenize
 from rowtide.schema_history.ddl.options import database_options
 from rowtide.schema_history.ddl.statements import (
     AlterDatabase,
@@ -155,16 +155,13 @@ def _alter(c: Cursor) -> Body:
     return c.fail("TABLE or DATABASE")
 
 
-_DATABASE_OPTIONS = frozenset(("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ", "COMMENT"))
-
-
 def _alter_database(c: Cursor) -> AlterDatabase:
-    name = None
-    if c.token.kind is QUOTED or (c.word not in _DATABASE_OPTIONS or c.ahead() in _DATABASE_OPTIONS - {"SET"}):
-        at = c.at
-        name = c.name("a database name")
-        if c.token.kind is END:
-            c.at, name = at, None
+    at = c.at
+    options = database_options(c)
+    if c.at > at and c.at_end():
+        return AlterDatabase(None, options)
+    c.at = at
+    name = c.name("a database name")
     return AlterDatabase(name, database_options(c))
 
 

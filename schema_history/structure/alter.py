@@ -14,6 +14,7 @@ from rowtide.schema_history.ddl.statements import (
     CheckDef,
     ColumnDef,
     ConvertTo,
+    Default,
     DropColumn,
     DropKey,
     Element,
@@ -27,7 +28,7 @@ from rowtide.schema_history.ddl.statements import (
     SystemVersioning,
     TableOptions,
 )
-from rowtide.schema_history.model import Column, Constraint, DefaultKind, Index, Table
+from rowtide.schema_history.model import Column, Constraint, Database, DefaultKind, Index, Table
 from rowtide.schema_history.structure.columns import build_column, promote_first_timestamp, with_default
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.keys import index_of, index_of_foreign_key, with_columns
@@ -37,6 +38,7 @@ from rowtide.schema_history.structure.tables import (
     constraints_of,
     finished,
     indexes_of_column,
+    inherited_charset,
     row_columns,
 )
 from rowtide.schema_history.structure.types import (
@@ -74,19 +76,21 @@ class _Work:
         return self.table.column(name) is not None
 
 
-def alter(table: Table, actions: Sequence[Action], ctx: Context) -> Table:
-    """The table after the actions; a new name of the table is left to the caller.
+def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Database | None = None) -> Table:
+    """The table after the actions; a new name of the table is left to the caller. ``database`` is the table's.
 
     Raises:
         LookupError: an unknown collation, or a column or index that the table does not have.
     """
-    charset, collation, convert = _charset(table, actions, ctx)
+    (charset, collation), inherited, convert = _charset(table, actions, ctx, database)
     work = _Work(table, ctx)
     for action in actions:
-        _collect(work, action, charset, collation)
+        _collect(work, action, *inherited)
+    placed = _columns(work)
+    columns = [column for column, _ in placed]
     if not ctx.explicit_timestamp:
-        _promote(work)
-    columns, renamed = _columns(work)
+        columns = promote_first_timestamp(columns, ctx, {c.name.lower() for c, _, _ in work.added})
+    renamed = _renamed(work, placed)
     if convert is not None:
         columns = [converted(c, *convert, ctx) for c in columns]
     indexes = _indexes(work, columns, renamed)
@@ -125,17 +129,30 @@ def _options(actions: Sequence[Action]) -> TableOptions:
     return merged
 
 
-def _charset(table: Table, actions: Sequence[Action], ctx: Context) -> tuple[str, str, tuple[str, str] | None]:
+def _charset(
+    table: Table, actions: Sequence[Action], ctx: Context, database: Database | None
+) -> tuple[tuple[str, str], tuple[str, str], tuple[str, str] | None]:
+    """The table's character set and collation after the actions, those of new columns, and those of CONVERT TO."""
     options = _options(actions)
-    charset, collation, convert = table.charset, table.collation, None
-    if options.charset is not None or options.collation is not None:
-        charset, collation = charset_and_collation(options, ctx, table.charset, table.collation)
+    own, convert = (table.charset, table.collation), None
     for action in actions:
         if isinstance(action, ConvertTo):
-            given = TableOptions(action.charset, action.collation)
-            charset, collation = charset_and_collation(given, ctx, table.charset, table.collation)
-            convert = (charset, collation)
-    return charset, collation, convert
+            base = own if action.charset is not None else inherited_charset(database, ctx)
+            convert = charset_and_collation(TableOptions(action.charset, action.collation), ctx, *base)
+    if convert is not None:
+        if options.charset is None and options.collation is None:
+            return convert, convert, convert
+        if options.charset is not None and any(isinstance(a, SetOptions) for a in actions):
+            first = next(
+                a for a in actions if isinstance(a, ConvertTo) or (isinstance(a, SetOptions) and a.options.charset)
+            )
+            if isinstance(first, ConvertTo):
+                return convert, convert, convert
+        own = charset_and_collation(options, ctx, *convert)
+        return own, convert, convert
+    if options.charset is not None or options.collation is not None:
+        own = charset_and_collation(options, ctx, *own)
+    return own, own, None
 
 
 def _collect(work: _Work, action: Action, charset: str, collation: str) -> None:
@@ -151,7 +168,8 @@ def _collect(work: _Work, action: Action, charset: str, collation: str) -> None:
         if not work.has(action.old):
             if action.if_exists:
                 return
-            raise Missing(f"column {action.old} of table {work.table.id} is not known")
+            _change_added(work, action, charset, collation)
+            return
         column = build_column(action.column, ctx, charset, collation)
         work.changed[action.old.lower()] = (column, action.column, action.place)
         work.added.append((column, action.place, action.old.lower()))
@@ -176,6 +194,18 @@ def _collect(work: _Work, action: Action, charset: str, collation: str) -> None:
             raise Missing(f"column {action.old} of table {work.table.id} is not known")
     else:
         _collect_key(work, action)
+
+
+def _change_added(work: _Work, action: ChangeColumn, charset: str, collation: str) -> None:
+    """MariaDB lets a statement change a column that it adds."""
+    at = next(
+        (n for n, (c, _, old) in enumerate(work.added) if old is None and c.name.lower() == action.old.lower()), None
+    )
+    if at is None or not work.ctx.mariadb:
+        raise Missing(f"column {action.old} of table {work.table.id} is not known")
+    del work.added[at]
+    work.added.append((build_column(action.column, work.ctx, charset, collation), action.place, None))
+    work.new_keys.extend(indexes_of_column(action.column, work.ctx))
 
 
 def _collect_key(work: _Work, action: Action) -> None:
@@ -212,59 +242,77 @@ def _constraint_exists(work: _Work, name: str | None) -> bool:
     return name is not None and any(c.name.lower() == name.lower() for c in work.table.constraints)
 
 
-def _promote(work: _Work) -> None:
-    columns = promote_first_timestamp([column for column, _, _ in work.added], work.ctx)
-    work.added = [(column, place, old) for column, (_, place, old) in zip(columns, work.added, strict=True)]
-    for column, _, old in work.added:
-        if old is not None:
-            work.changed[old] = (column, *work.changed[old][1:])
-
-
-def _columns(work: _Work) -> tuple[list[Column], dict[str, str]]:
-    """The columns in their new order, and the new name of every old column that is still there."""
-    result: list[Column] = []
-    renamed: dict[str, str] = {}
+def _columns(work: _Work) -> list[tuple[Column, str]]:
+    """The columns in their new order, each with the name under which an index knows it, in lower case."""
+    result: list[tuple[Column, str]] = []
     for column in work.table.columns:
         key = column.name.lower()
         if key in work.changed:
-            new = work.changed[key][0]
-            result.append(new)
-            renamed[key] = new.name
+            result.append((work.changed[key][0], key))
         elif key not in work.dropped:
-            new = _kept(work, column, key)
-            result.append(new)
-            renamed[key] = new.name
+            result.append((_kept(work, column, key), key))
     for column, place, old in work.added:
         if old is not None and place is None:
             continue
+        entry = (column, column.name.lower() if old is None else old)
         if place is None:
-            result.append(column)
+            result.append(entry)
             continue
         if old is not None:
-            result = [c for c in result if c is not column]
+            result = [e for e in result if e[0] is not column]
         if place.after is None:
-            result.insert(0, column)
+            result.insert(0, entry)
         else:
-            wanted = place.after.lower()
-            at = next((n for n, c in enumerate(result) if c.name.lower() == wanted), None)
-            if at is None:
-                raise Missing(f"column {place.after} of table {work.table.id} is not known")
-            result.insert(at + 1, column)
-    return result, renamed
+            result.insert(_after(work, [c for c, _ in result], place.after) + 1, entry)
+    return _with_row_id_first(work, result)
+
+
+def _after(work: _Work, columns: Sequence[Column], name: str) -> int:
+    for at, column in enumerate(columns):
+        if column.name.lower() == name.lower():
+            return at
+    raise Missing(f"column {name} of table {work.table.id} is not known")
+
+
+def _with_row_id_first(work: _Work, placed: list[tuple[Column, str]]) -> list[tuple[Column, str]]:
+    """MySQL keeps a generated invisible primary key before all other columns."""
+    first = work.table.columns[0] if work.table.columns else None
+    if first is None or work.ctx.mariadb or first.name.lower() != "my_row_id":
+        return placed
+    if not (first.invisible and first.auto_increment and first.unsigned and first.data_type == "bigint"):
+        return placed
+    return sorted(placed, key=lambda entry: entry[0] is not first)
+
+
+def _renamed(work: _Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str]:
+    """New names by old ones: the first column in the new order that answers to the old name."""
+    names: dict[str, str] = {}
+    for column, key in placed:
+        names.setdefault(key, column.name)
+    known = {c.name.lower() for c in work.table.columns}
+    return {key: name for key, name in names.items() if key in known}
 
 
 def _kept(work: _Work, column: Column, key: str) -> Column:
     if key in work.renamed:
         column = replace(column, name=work.renamed[key])
     if key in work.defaults:
-        default = work.defaults[key].default
-        if default is None:
-            column = replace(column, default_kind=DefaultKind.NONE, default=None)
-        else:
-            column = with_default(column, default, work.ctx)
+        column = _with_new_default(column, work.defaults[key].default, work.ctx)
     if key in work.visibility:
         column = replace(column, invisible=work.visibility[key])
     return column
+
+
+def _with_new_default(column: Column, default: Default | None, ctx: Context) -> Column:
+    if column.default_kind is DefaultKind.NOW and (ctx.mariadb or default is None):
+        # MariaDB ignores the clause, MySQL drops the value but not the property.
+        return column if ctx.mariadb else replace(column, default=None)
+    if default is None:
+        return replace(column, default_kind=DefaultKind.NONE, default=None)
+    changed = with_default(column, default, ctx)
+    if changed.default_kind is DefaultKind.NOW:
+        return replace(changed, default_kind=DefaultKind.EXPRESSION)
+    return changed
 
 
 def _indexes(work: _Work, columns: list[Column], renamed: dict[str, str]) -> list[Index]:
@@ -310,6 +358,14 @@ def _versioned(table: Table, add: bool) -> Table:
     return replace(table, kind="BASE TABLE", hidden=(), columns=columns)
 
 
+def _reread(label: str, old: str, new: str) -> str:
+    """Labels are not converted: their bytes are read in the new character set."""
+    if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
+        return label
+    data = label.encode(charsets.codec(old), "surrogateescape")
+    return data.decode(charsets.codec(new), "surrogateescape" if new.startswith("utf8") else "replace")
+
+
 def converted(column: Column, charset: str, collation: str, ctx: Context) -> Column:
     """A column after CONVERT TO CHARACTER SET; longer characters can make a type larger."""
     if column.data_type not in CHARACTER_TYPES or column.charset in (None, "binary"):
@@ -317,6 +373,8 @@ def converted(column: Column, charset: str, collation: str, ctx: Context) -> Col
     assert column.charset is not None
     name = column.data_type
     new = replace(column, charset=charset, collation=collation)
+    if name in ("enum", "set"):
+        new = replace(new, labels=tuple(_reread(label, column.charset, charset) for label in column.labels))
     if charset == "binary" and name not in ("enum", "set"):
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
         new = replace(new, data_type=binary, charset=None, collation=None)

@@ -1,8 +1,9 @@
 """A column's definition to the column that the server makes of it."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from rowtide.schema_history.ddl.columns import accept_literal
+from rowtide.schema_history.ddl.columns import accept_literal, accept_now
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.lexer import END
 from rowtide.schema_history.ddl.statements import ColumnDef, Default, Expression, Literal, Now
@@ -23,7 +24,8 @@ def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_
     """
     collate = definition.last("COLLATE")
     written = definition.type
-    resolved = resolve(written, str(collate.value) if collate else None, ctx, table_charset, table_collation)
+    collation = str(collate.value) if collate and str(collate.value).upper() != "DEFAULT" else None
+    resolved = resolve(written, collation, ctx, table_charset, table_collation)
     serial = written.words[0] == "SERIAL" or definition.has("SERIAL DEFAULT VALUE")
     comment = definition.last("COMMENT")
     srid = definition.last("SRID")
@@ -109,23 +111,26 @@ def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column
 
 def with_default(column: Column, default: Default, ctx: Context) -> Column:
     """The column with that default."""
-    if isinstance(default, Now):
-        return replace(column, default_kind=DefaultKind.EXPRESSION, default=now_text(column.fsp, ctx))
     if isinstance(default, Expression):
-        literal = folded(default, ctx)
-        if literal is None:
-            text = default.text
-            return replace(column, default_kind=DefaultKind.EXPRESSION, default=text)
-        default = literal
+        default = folded(default, ctx) or default
+    if isinstance(default, Now):
+        kind = DefaultKind.NOW if column.data_type in ("timestamp", "datetime") else DefaultKind.EXPRESSION
+        return replace(column, default_kind=kind, default=now_text(column.fsp, ctx))
+    if isinstance(default, Expression):
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=default.text)
     if default.kind == "null":
         return replace(column, default_kind=DefaultKind.NULL, default=None)
+    if not ctx.mariadb and column.data_type in _LARGE:
+        # Without strict mode an empty default of a TEXT or BLOB is forgotten.
+        kind = DefaultKind.NULL if column.nullable else DefaultKind.NONE
+        return replace(column, default_kind=kind, default=None)
     if ctx.mariadb and column.data_type in _LARGE and (default.kind != "string" or default.charset):
         return replace(column, default_kind=DefaultKind.EXPRESSION, default=default.raw)
     return replace(column, default_kind=DefaultKind.LITERAL, default=value_text(default, column, ctx))
 
 
-def folded(expression: Expression, ctx: Context) -> Literal | None:
-    """The literal that MariaDB sees in an expression of nothing else, however many parentheses are around it."""
+def folded(expression: Expression, ctx: Context) -> Literal | Now | None:
+    """What MariaDB sees in an expression of one literal or of NOW, however many parentheses are around it."""
     if not ctx.mariadb or not expression.parenthesized:
         return None
     text = expression.text
@@ -133,10 +138,10 @@ def folded(expression: Expression, ctx: Context) -> Literal | None:
         text = text[1:-1].strip()
     try:
         cursor = Cursor(text, ctx.dialect)
-        literal = accept_literal(cursor)
+        found = accept_literal(cursor) or accept_now(cursor)
     except UnparsedDdl:
         return None
-    return literal if literal is not None and cursor.token.kind is END else None
+    return found if found is not None and cursor.token.kind is END else None
 
 
 def now_text(fsp: int, ctx: Context) -> str:
@@ -146,10 +151,13 @@ def now_text(fsp: int, ctx: Context) -> str:
     return f"CURRENT_TIMESTAMP({fsp})" if fsp else "CURRENT_TIMESTAMP"
 
 
-def promote_first_timestamp(columns: list[Column], ctx: Context) -> list[Column]:
+def promote_first_timestamp(columns: list[Column], ctx: Context, new: Collection[str] | None = None) -> list[Column]:
     """Without explicit_defaults_for_timestamp: NOW for the first TIMESTAMP that has no default, zero for the others.
 
-    Only columns of the statement are looked at.
+    Args:
+        columns: all columns of the table.
+        ctx: the statement's context.
+        new: which of them the statement defines; others get no zero date.
     """
     result = list(columns)
     stamps = [n for n, column in enumerate(columns) if column.data_type == "timestamp" and column.row is None]
@@ -157,8 +165,8 @@ def promote_first_timestamp(columns: list[Column], ctx: Context) -> list[Column]
         column = columns[at]
         if at == stamps[0] and _is_bare(column):
             now = now_text(column.fsp, ctx)
-            result[at] = replace(column, default_kind=DefaultKind.EXPRESSION, default=now, on_update=column.fsp)
-        else:
+            result[at] = replace(column, default_kind=DefaultKind.NOW, default=now, on_update=column.fsp)
+        elif new is None or column.name.lower() in new:
             result[at] = with_zero_timestamp(column)
     return result
 

@@ -20,6 +20,7 @@ from rowtide.schema_history.structure.types import BINARY_TYPES, CHARACTER_TYPES
 
 _NUMBER_PREFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _MAX_PLAIN_EXPONENT = 15
+_PAD_CHAR_TO_FULL_LENGTH = 1 << 31
 _FLOAT_WIDTH = 12
 _DOUBLE_WIDTH = 22
 
@@ -114,6 +115,8 @@ def value_text(literal: Literal, column: Column, ctx: Context) -> str:
     text = literal_text(literal, ctx, column.charset)
     if name == "char":
         text = text.rstrip(" ")
+        if not ctx.mariadb and ctx.dialect.sql_mode & _PAD_CHAR_TO_FULL_LENGTH:
+            text = text.ljust(column.length or 0)
     if name in ("char", "varchar") and column.length is not None and len(text) > column.length:
         text = text[: column.length]
     if name in CHARACTER_TYPES and column.charset not in (None, "binary"):
