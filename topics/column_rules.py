@@ -7,7 +7,7 @@ is the business of whoever writes values; this module says which rule holds for 
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rowtide.topics.filters import Patterns
 
@@ -37,7 +37,7 @@ class Hash:
     """
 
     algorithm: str
-    salt: str
+    salt: str = field(repr=False)
     version: int
 
     @property

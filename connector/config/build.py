@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from rowtide.connector.config.catalogue import connect, connection, running
+from rowtide.connector.config.catalogue import connect, connection, history, running, topics
 from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.config.model import (
     Configuration,
@@ -65,6 +65,7 @@ def build(properties: Mapping[str, str], written: Mapping[str, str] | None = Non
         sanitizer=sanitizer,
         properties=Properties(properties if written is None else written),
     )
+    _distinct_topics(reader, configuration)
     if reader.problems:
         raise ConfigurationError(reader.problems)
     return configuration
@@ -94,6 +95,21 @@ def _flavors_agree(reader: Reader) -> None:
         reader.problem(connection.CONNECTOR_CLASS.name, f"must be one of {known}, not {name!r}")
     elif reader[connection.DATABASE_FLAVOR] not in (None, flavor):
         reader.problem(connection.DATABASE_FLAVOR.name, f"says another kind of server than connector.class={name}")
+
+
+def _distinct_topics(reader: Reader, configuration: Configuration) -> None:
+    """The connector's own topics must not be one another: each has its own kind of records."""
+    naming = configuration.topics.naming
+    used = {naming.schema_change: "the changes of structure (topic.prefix)"}
+    own = [
+        (topics.TRANSACTION.name, naming.transaction, "transaction metadata"),
+        (topics.HEARTBEAT_PREFIX.name, naming.heartbeat, "heartbeats"),
+        (connect.OFFSET_TOPIC.name, configuration.delivery.offset_topic, "positions"),
+        (history.TOPIC.name, configuration.history.topic, "the schema history"),
+    ]
+    for name, topic, purpose in own:
+        if topic is not None and naming.prefix and used.setdefault(topic, purpose) != purpose:
+            reader.problem(name, f"the topic {topic!r} is already the one of {used[topic]}; {purpose} need another")
 
 
 def _plugins(reader: Reader, names: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:

@@ -17,7 +17,7 @@ from rowtide.connector.config.model import (
 )
 from rowtide.connector.config.property import Flavor, Property
 from rowtide.connector.config.reader import Reader
-from rowtide.connector.config.secret import MASK, Secret
+from rowtide.connector.config.secret import Secret
 from rowtide.topics.column_rules import ColumnRules, is_rule_name, parse_rule_name
 from rowtide.topics.filters import (
     ColumnFilter,
@@ -154,12 +154,11 @@ def _rules(reader: Reader) -> ColumnRules:
     valid: dict[str, str] = {}
     for name, text in reader.properties.items():
         if is_rule_name(name):
-            shown = re.sub(r"(?s)(?<=with\.salt\.).*", MASK, name)  # the salt is a secret within a name
             try:
                 parse_rule_name(name)
                 Patterns.parse(text)
             except ValueError as error:
-                reader.problem(shown, str(error))
+                reader.problem(name, str(error))
             else:
                 valid[name] = text
     return ColumnRules.parse(valid)

@@ -9,7 +9,7 @@ from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.property import Family, Flavor, Property, Status
 from rowtide.connector.config.removed import replacement_for
-from rowtide.connector.config.secret import Sanitizer
+from rowtide.connector.config.secret import Sanitizer, shown_name
 from rowtide.topics.java_regex import InvalidPatternError
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Reader:
 
     def problem(self, name: str, message: str) -> None:
         """Remember something that must be put right."""
-        self.problems.append(Problem(name, message))
+        self.problems.append(Problem(shown_name(name), message))
 
     def _read(self, property_: Property[T]) -> T:
         text = self.properties.get(property_.name)

@@ -18,6 +18,7 @@ _ALWAYS = re.compile(
     r"|.*(?:sasl\.jaas\.config|sasl\.oauthbearer\.config|auth\.user\.info|salt\..*)",
     re.IGNORECASE | re.DOTALL,
 )
+_SALT = re.compile(r"(?<=\.with\.salt\.).*", re.DOTALL)
 
 
 class Secret:
@@ -77,4 +78,9 @@ class Sanitizer:
 
     def masked(self, properties: Mapping[str, str]) -> dict[str, str]:
         """All properties, fit for a log."""
-        return {name: self.shown(name, value) for name, value in properties.items()}
+        return {shown_name(name): self.shown(name, value) for name, value in properties.items()}
+
+
+def shown_name(name: str) -> str:
+    """A property's name without the salt that the name of a hash rule carries."""
+    return _SALT.sub(MASK, name)

@@ -1,0 +1,17 @@
+"""A configuration with what is required, for tests to change."""
+
+import pytest
+
+
+@pytest.fixture
+def valid() -> dict[str, str]:
+    return {
+        "name": "inventory",
+        "topic.prefix": "shop",
+        "database.hostname": "127.0.0.1",
+        "database.user": "dbz",
+        "database.password": "dbz",
+        "database.server.id": "5400",
+        "bootstrap.servers": "127.0.0.1:9092",
+        "schema.history.internal.kafka.topic": "shop-history",
+    }

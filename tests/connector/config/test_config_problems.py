@@ -1,0 +1,163 @@
+"""Wrong configurations: every problem is told, all at once, each with its property and the way out."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowtide.connector.config import ConfigurationError, from_properties
+
+
+def problems(properties: dict[str, str], environ: dict[str, str] | None = None) -> dict[str, str]:
+    with pytest.raises(ConfigurationError) as caught:
+        from_properties(properties, environ)
+    return dict(caught.value.problems)
+
+
+def test_an_empty_configuration_names_all_that_is_required() -> None:
+    assert problems({}).keys() == {
+        "topic.prefix",
+        "database.hostname",
+        "database.user",
+        "database.server.id",
+        "bootstrap.servers",
+        "schema.history.internal.kafka.topic",
+    }
+
+
+CASES = [
+    ("database.hostnme", "x", "did you mean database.hostname"),
+    ("tabel.include.list", "x", "did you mean table.include.list"),
+    ("producer.override.linger", "5", "did you mean linger.ms"),
+    ("producer.override.fetch.min.bytes", "5", "is not a setting of a producer"),
+    ("producer.override.linger.ms", "soon", "must be a whole number from 0 to 900000"),
+    ("producer.override.compression.type", "rar", "must be one of none, gzip, snappy, lz4, zstd"),
+    ("producer.override.interceptor.classes", "a.B", "names a Java class"),
+    ("producer.override.buffer.memory", "32MB", "must be a whole number"),
+    ("producer.override.ssl.truststore.location", "/x/trust.jks", "taken for a JKS store"),
+    ("producer.override.sasl.jaas.config", "nonsense", "LoginModule required"),
+    ("consumer.auto.offset.reset", "now", "must be one of smallest"),
+    ("snapshot.mode", "never", "removed in Debezium 3.6; use no_data"),
+    ("snapshot.mode", "schema_only", "its new name is no_data"),
+    ("snapshot.mode", "schema_only_recovery", "its new name is recovery"),
+    ("snapshot.mode", "sometimes", "must be one of initial, initial_only"),
+    ("time.precision.mode", "adaptive", "The 'adaptive' time.precision.mode is no longer supported"),
+    ("transaction.boundary", "connector", "use poll or interval"),
+    ("database.server.name", "x", "renamed in Debezium 2.0: use topic.prefix"),
+    ("database.whitelist", "x", "use database.include.list"),
+    ("database.history.kafka.topic", "x", "use schema.history.internal.kafka.topic"),
+    ("slot.name", "x", "PostgreSQL"),
+    ("table.include.list", "shop\\.(a", "invalid regular expression 'shop\\\\.(a': unclosed group"),
+    ("column.mask.with.5.chars", "[", "invalid regular expression '['"),
+    ("column.mask.hash.NONE.with.salt.x", "a", "unknown hash algorithm 'NONE'"),
+    ("message.key.columns", "a.b", "database.table:column"),
+    ("custom.sanitize.pattern", "(", "invalid regular expression"),
+    ("topic.prefix", "shop/one", "letters of ASCII"),
+    ("database.hostname", "a b", "host name"),
+    ("database.port", "70000", "must be at most 65535, not '70000'"),
+    ("database.port", "3306.5", "must be a whole number"),
+    ("database.server.id", "0", "must be at least 1"),
+    ("database.ssl.mode", "maybe", "must be one of disabled, preferred"),
+    ("include.query", "yes", "must be 'true' or 'false', not 'yes'"),
+    ("max.queue.size", "2048", "must be greater than max.batch.size"),
+    ("skipped.operations", "c,x", "x is not one of them"),
+    ("skipped.operations", "none,c", "nothing else"),
+    ("snapshot.max.threads", "4", "does not support yet"),
+    ("signal.data.collection", "a.b", "does not support yet"),
+    (
+        "value.converter",
+        "io.confluent.connect.avro.AvroConverter",
+        "only org.apache.kafka.connect.json.JsonConverter is",
+    ),
+    ("bootstrap.servers", "localhost", "'localhost' is not of the form host:port"),
+    ("topic.naming.strategy", "com.example.Mine", "must be one of io.debezium.schema.DefaultTopicNamingStrategy"),
+    ("topic.regex", "a", "has no effect with DefaultTopicNamingStrategy"),
+    ("topic.delimiter", "#", "letters of ASCII"),
+    ("topic.creation.default.partitions", "0", "must be positive, or -1"),
+    ("topic.creation.logs.partitions", "3", "unless topic.creation.groups names the group 'logs'"),
+    ("topic.creation.groups", "logs", "is required, since topic.creation.groups names the group"),
+    ("snapshot.select.statement.overrides", "a.b", "is required, since snapshot.select.statement.overrides names"),
+    ("snapshot.select.statement.overrides.a.b", "select 1", "has no effect unless"),
+    ("schema.history.internal", "io.debezium.storage.redis.history.RedisSchemaHistory", "must be one of"),
+    ("schema.history.internal", "io.debezium.storage.file.history.FileSchemaHistory", "file.filename: is required"),
+    ("schema.history.internal.redis.address", "x", "does not support yet"),
+    ("producer.override.acks", "1", "must be all"),
+    ("producer.override.enable.idempotence", "false", "must be true"),
+    ("database.protocol", "x", "does not exist for mariadb"),
+    ("connector.class", "io.debezium.connector.postgresql.PostgresConnector", "must be one of io.debezium.connector"),
+    ("custom.metric.tags", "a", "'a' is not of the form name=value"),
+    ("unavailable.value.placeholder", "hex:0g", "hexadecimal"),
+    ("database.password", "${file:/does/not/exist:key}", "cannot be resolved: /does/not/exist cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "reason"), CASES, ids=[f"{case[0]}={case[1]}" for case in CASES])
+def test_a_wrong_value_is_told(name: str, value: str, reason: str, valid: dict[str, str]) -> None:
+    flavor = {"database.flavor": "mariadb"} if "mariadb" in reason else {}
+    found = problems(valid | flavor | {name: value})
+    assert len(found) == 1
+    assert reason in " ".join(f"{subject}: {message}" for subject, message in found.items())
+
+
+def test_all_problems_are_told_at_once(valid: dict[str, str]) -> None:
+    wrong = [
+        case
+        for case in CASES
+        if "database.flavor" not in case and case[0] not in ("connector.class", "database.protocol")
+    ]
+    together: dict[str, str] = {}
+    for name, value, _ in wrong:
+        together.setdefault(name, value)
+    found = problems(valid | together)
+    assert len(found) > 40
+    assert len(found) > len(together) - 8  # some of them take one another's place
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("database.include.list", "database.exclude.list"),
+        ("table.include.list", "table.exclude.list"),
+        ("column.include.list", "column.exclude.list"),
+        ("gtid.source.includes", "gtid.source.excludes"),
+    ],
+)
+def test_lists_that_exclude_each_other(one: str, other: str, valid: dict[str, str]) -> None:
+    assert problems(valid | {one: "a", other: "b"}) == {one: f"cannot be used together with {other}"}
+    from_properties(valid | {one: "a", other: " "})
+
+
+def test_exactly_once_cannot_be_required_of_a_worker_that_may_not(valid: dict[str, str]) -> None:
+    found = problems(valid | {"exactly.once.support": "required", "exactly.once.source.support": "disabled"})
+    assert "enable it" in found["exactly.once.support"]
+
+
+def test_a_problem_from_the_environment_names_the_variable(valid: dict[str, str]) -> None:
+    assert "database.port (from ROWTIDE_DATABASE_PORT)" in problems(valid, {"ROWTIDE_DATABASE_PORT": "x"})
+    assert "databse.port (from ROWTIDE_DATABSE_PORT)" in problems(valid, {"ROWTIDE_DATABSE_PORT": "1"})
+
+
+def test_two_spellings_of_one_setting_may_not_disagree(valid: dict[str, str]) -> None:
+    found = problems(valid | {"producer.override.linger.ms": "5", "producer.override.queue.buffering.max.ms": "6"})
+    assert "the same setting" in next(iter(found.values()))
+
+
+def test_the_connectors_own_topics_must_differ(valid: dict[str, str]) -> None:
+    assert (
+        "shop"
+        in problems(valid | {"schema.history.internal.kafka.topic": "shop"})["schema.history.internal.kafka.topic"]
+    )
+
+
+def test_two_kinds_of_server(valid: dict[str, str]) -> None:
+    both = {"connector.class": "io.debezium.connector.mysql.MySqlConnector", "database.flavor": "mariadb"}
+    assert "another kind of server" in problems(valid | both)["database.flavor"]
+
+
+TEXT: Any = st.text(max_size=20)
+
+
+@given(st.dictionaries(st.sampled_from([case[0] for case in CASES]), TEXT))
+def test_any_text_is_read_or_refused_with_its_property(properties: dict[str, str]) -> None:
+    assert all(subject and message for subject, message in problems(properties).items())
