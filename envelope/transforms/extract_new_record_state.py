@@ -18,7 +18,6 @@ from rowtide.envelope.transforms.record import (
     field_of,
     require_struct,
     typed_value_of,
-    value_of,
     with_fields,
 )
 
@@ -63,24 +62,61 @@ class FieldReference:
         owner = "transaction" if field in _TRANSACTION else None if field in _ENVELOPE else "source"
         return cls(owner, field, prefix + (name or field))
 
-    def schema(self, envelope: Schema) -> Schema | None:
-        """The field's schema, optional and without a default; ``None`` if there is no such field.
+    def resolved(self, envelope: Schema) -> "ResolvedField | None":
+        """The field in an envelope's schema, ``None`` if it is not there.
 
-        What another transform put into the envelope is found too.
+        What another transform put into the envelope itself is found too.
         """
         owner = envelope if self.struct is None else field_of(envelope, self.struct).schema
-        found = owner.field(self.field) or envelope.field(self.field)
-        return None if found is None else replace(found.schema, optional=True, default=None)
-
-    def value(self, envelope: Schema, struct: Mapping[str, Any]) -> Any:
-        """The field's value as it stands there."""
-        if self.struct is None:
-            return struct.get(self.field)
-        owner = struct.get(self.struct)
-        if owner is None:  # as the transaction in a snapshot
+        inside = owner.field(self.field)
+        found = inside or envelope.field(self.field)
+        if found is None:
             return None
-        inside = field_of(envelope, self.struct).schema.field(self.field) is not None
-        return owner.get(self.field) if inside else struct.get(self.field)
+        schema = replace(found.schema, optional=True, default=None)
+        return ResolvedField(self.name, schema, self.struct, self.field, inside is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedField:
+    """A field of the envelope that is there.
+
+    Attributes:
+        name: its new name.
+        schema: its schema, optional and without a default.
+        struct: the struct that should have it, ``None`` for the envelope.
+        field: its name there.
+        inside: whether it is there; else the envelope has it.
+    """
+
+    name: str
+    schema: Schema
+    struct: str | None
+    field: str
+    inside: bool
+
+    def value(self, change: Mapping[str, Any]) -> Any:
+        """The field's value as it stands there, null if its struct is, as the transaction in a snapshot."""
+        if self.struct is None:
+            return change.get(self.field)
+        owner = change.get(self.struct)
+        if owner is None:
+            return None
+        return owner.get(self.field) if self.inside else change.get(self.field)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is the same for all records of an envelope schema."""
+
+    before: Schema
+    after: Schema
+    fields: tuple[ResolvedField, ...]
+    headers: tuple[ResolvedField, ...]
+    rows: SchemaCache[Schema] = attribute(default_factory=SchemaCache)
+
+    def with_added(self, row: Schema) -> Schema:
+        """A row's schema with the fields that are added."""
+        return with_fields(row, row.fields + tuple(Field(one.name, one.schema) for one in self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +141,7 @@ class ExtractNewRecordState:
     drop_header: str | None
     drop_from_key: bool
     drop_optional_only: bool
-    _schemas: SchemaCache = attribute(default_factory=SchemaCache, repr=False, compare=False)
+    _plans: SchemaCache[_Plan] = attribute(default_factory=SchemaCache, repr=False, compare=False)
     _marks: tuple[InsertField, InsertField] = attribute(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -137,42 +173,44 @@ class ExtractNewRecordState:
         if not record.is_envelope:
             return record
         envelope, change = require_struct(record.value_schema, record.value)
-        record = record.with_headers(self._headers(envelope, change))
-        if value_of(envelope, change, "after") is None:
-            if value_of(envelope, change, "before") is None:
-                return None  # truncate
-            return self._deleted(record, envelope, change)
-        return self._changed(record, envelope, change)
+        plan = self._plans.get(self._plan, envelope)
+        if plan.headers:
+            record = record.with_headers(tuple(Header(one.name, one.schema, one.value(change)) for one in plan.headers))
+        if change.get("after") is not None:
+            return self._changed(record, plan, change)
+        if change.get("before") is not None:
+            return self._deleted(record, plan, change)
+        return None  # truncate
 
-    def _headers(self, envelope: Schema, change: Mapping[str, Any]) -> tuple[Header, ...]:
-        return tuple(
-            Header(one.name, schema, one.value(envelope, change))
-            for one in self.add_headers
-            if (schema := one.schema(envelope)) is not None
+    def _plan(self, envelope: Schema) -> _Plan:
+        return _Plan(
+            field_of(envelope, "before").schema,
+            field_of(envelope, "after").schema,
+            tuple(found for one in self.add_fields if (found := one.resolved(envelope)) is not None),
+            tuple(found for one in self.add_headers if (found := one.resolved(envelope)) is not None),
         )
 
-    def _deleted(self, record: ConnectRecord, envelope: Schema, change: Mapping[str, Any]) -> ConnectRecord | None:
+    def _deleted(self, record: ConnectRecord, plan: _Plan, change: Mapping[str, Any]) -> ConnectRecord | None:
         if self.mode == "drop":
             return None
         if self.mode in _REWRITES:
-            before = record.with_part("value", field_of(envelope, "before").schema, change["before"])
-            result = self._marks[1].apply(before)
+            result = self._marks[1].apply(record.with_part("value", plan.before, change["before"]))
         elif self.mode == "tombstone":
             # Only the value is null: a consumer that needs the schema, such as a JDBC sink, still has it.
-            result = record.with_part("value", field_of(envelope, "after").schema, None)
+            result = record.with_part("value", plan.after, None)
         else:
             result = record.with_part("value", None, None)
-        result = self._routed(result, field_of(envelope, "before").schema, change["before"])
+        result = self._routed(result, plan.before, change["before"])
         result = self._without_dropped(result)
-        return result if result.value is None else self._with_added(result, envelope, change)
+        return result if result.value is None else self._with_added(result, plan, change)
 
-    def _changed(self, record: ConnectRecord, envelope: Schema, change: Mapping[str, Any]) -> ConnectRecord:
-        result = record.with_part("value", field_of(envelope, "after").schema, value_of(envelope, change, "after"))
+    def _changed(self, record: ConnectRecord, plan: _Plan, change: Mapping[str, Any]) -> ConnectRecord:
+        result = record.with_part("value", plan.after, change["after"])
         if self.mode in _REWRITES:
             result = self._marks[0].apply(result)
         schema, row = require_struct(result.value_schema, result.value)
         result = self._routed(result, schema, row)
-        return self._without_dropped(self._with_added(result, envelope, change))
+        return self._without_dropped(self._with_added(result, plan, change))
 
     def _routed(self, record: ConnectRecord, schema: Schema, row: Mapping[str, Any]) -> ConnectRecord:
         if self.route_by_field is None:
@@ -180,17 +218,13 @@ class ExtractNewRecordState:
         topic = typed_value_of(schema, row, self.route_by_field, "string")
         return record if topic is None or not topic.strip() else replace(record, topic=topic)
 
-    def _with_added(self, record: ConnectRecord, envelope: Schema, change: Mapping[str, Any]) -> ConnectRecord:
+    @staticmethod
+    def _with_added(record: ConnectRecord, plan: _Plan, change: Mapping[str, Any]) -> ConnectRecord:
         schema, row = require_struct(record.value_schema, record.value)
         values = copied_values(schema, row, replace_null_with_default=False)
-        for one in self.add_fields:
-            if one.schema(envelope) is not None:
-                values[one.name] = one.value(envelope, change)
-        return record.with_part("value", self._schemas.get(self._with_added_fields, schema, envelope), values)
-
-    def _with_added_fields(self, row: Schema, envelope: Schema) -> Schema:
-        found = ((one.name, one.schema(envelope)) for one in self.add_fields)
-        return with_fields(row, row.fields + tuple(Field(name, schema) for name, schema in found if schema is not None))
+        for one in plan.fields:
+            values[one.name] = one.value(change)
+        return record.with_part("value", plan.rows.get(plan.with_added, schema), values)
 
     def _without_dropped(self, record: ConnectRecord) -> ConnectRecord:
         if self.drop_header is None:

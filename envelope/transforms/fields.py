@@ -44,7 +44,7 @@ class InsertField:
     side: Side
     insertions: tuple[Insertion, ...]
     replace_null_with_default: bool
-    _schemas: SchemaCache = field(default_factory=SchemaCache, repr=False, compare=False)
+    _schemas: SchemaCache[Schema] = field(default_factory=SchemaCache, repr=False, compare=False)
 
     @classmethod
     def from_options(cls, side: Side, options: Options) -> "InsertField":
@@ -107,7 +107,7 @@ class ReplaceField:
     include: frozenset[str] = frozenset()
     renames: tuple[tuple[str, str], ...] = ()
     replace_null_with_default: bool = True
-    _schemas: SchemaCache = field(default_factory=SchemaCache, repr=False, compare=False)
+    _schemas: SchemaCache[Schema] = field(default_factory=SchemaCache, repr=False, compare=False)
 
     @classmethod
     def from_options(cls, side: Side, options: Options) -> "ReplaceField":

@@ -38,7 +38,7 @@ class ByLogicalTableRouter:
     key_pattern: re.Pattern[str] | None
     key_replacement: Replacement | None
     adjust: Callable[[str], str]
-    _schemas: dict[str, SchemaCache] = attribute(default_factory=dict, repr=False, compare=False)
+    _schemas: dict[str, SchemaCache[Schema]] = attribute(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_options(cls, options: Options) -> "ByLogicalTableRouter":

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from rowtide.envelope.schema import Field, Schema
 
 Side = Literal["key", "value"]
+T = TypeVar("T")
 
 
 class TransformError(ValueError):
@@ -55,9 +56,11 @@ class ConnectRecord:
 
     def with_part(self, side: Side, schema: Schema | None, value: Any) -> "ConnectRecord":
         """The same record with another key or value."""
+        # Spelled out, since dataclasses.replace takes ten times as long.
+        kept = self.headers, self.timestamp
         if side == "key":
-            return replace(self, key_schema=schema, key=value)
-        return replace(self, value_schema=schema, value=value)
+            return ConnectRecord(self.topic, self.partition, schema, value, self.value_schema, self.value, *kept)
+        return ConnectRecord(self.topic, self.partition, self.key_schema, self.key, schema, value, *kept)
 
     def with_headers(self, headers: "tuple[Header, ...]") -> "ConnectRecord":
         """The same record with more headers behind its own."""
@@ -162,7 +165,7 @@ def with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
     return replace(schema, optional=False, default=None, fields=fields)
 
 
-class SchemaCache:
+class SchemaCache(Generic[T]):
     """What was made of schemas, by their identity: the schemas of a table's records are shared by all of them."""
 
     __slots__ = ("_made",)
@@ -170,9 +173,9 @@ class SchemaCache:
     LIMIT = 10_000
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int, ...], tuple[tuple[Schema, ...], Schema]] = {}
+        self._made: dict[tuple[int, ...], tuple[tuple[Schema, ...], T]] = {}
 
-    def get(self, make: Callable[..., Schema], *schemas: Schema) -> Schema:
+    def get(self, make: Callable[..., T], *schemas: Schema) -> T:
         """What ``make`` gives for the schemas, or gave before."""
         identity = tuple(map(id, schemas))
         known = self._made.get(identity)
