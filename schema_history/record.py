@@ -1,0 +1,220 @@
+"""Records of the schema history in Debezium's format: written as Jackson prints them, and read back.
+
+A record tells a statement, the position behind which it holds, and the tables as they are after it. Both connectors
+read each other's.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide.schema_history.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.errors import DamagedHistory
+from rowtide.schema_history.model import ColumnForm, Table, TableForm, TableId
+
+_ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTable:
+    """One table of a record.
+
+    Attributes:
+        kind: what happened to it.
+        id: its name.
+        previous_id: its name before, if it was renamed.
+        form: the table as Debezium describes it; ``None`` if it is dropped.
+        columns: its columns.
+    """
+
+    kind: ChangeKind
+    id: TableId
+    previous_id: TableId | None
+    form: TableForm | None
+    columns: tuple[ColumnForm, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRecord:
+    """A record as it was read.
+
+    Attributes:
+        server: ``topic.prefix`` of who wrote it.
+        position: the position's fields.
+        ts_ms: when it was written.
+        database: the statement's database, ``""`` if none.
+        ddl: the statement, ``None`` if only tables are told.
+        tables: the tables after it.
+    """
+
+    server: str
+    position: Mapping[str, Any]
+    ts_ms: int
+    database: str
+    ddl: str | None
+    tables: tuple[RecordedTable, ...]
+
+
+def history_record(
+    change: SchemaChange, server: str, position: Mapping[str, Any], ts_ms: int, *, comments: bool = False
+) -> str:
+    """The text of a record.
+
+    Args:
+        change: what a statement did.
+        server: ``topic.prefix``.
+        position: fields of the offset behind it.
+        ts_ms: the connector's clock.
+        comments: keep comments (``include.schema.comments``).
+    """
+    fields = {
+        "source": {"server": server},
+        "position": position,
+        "ts_ms": ts_ms,
+        "databaseName": change.database,
+        "ddl": change.ddl,
+        "tableChanges": _table_changes(change, comments=comments),
+    }
+    return pretty(fields)
+
+
+def _table_changes(change: SchemaChange, *, comments: bool) -> list[dict[str, Any]]:
+    if change.table_id is None or change.kind in {ChangeKind.DATABASE, ChangeKind.TRUNCATE}:
+        return []
+    entry: dict[str, Any] = {"type": change.kind.value, "id": id_text(change.table_id)}
+    if change.kind is ChangeKind.DROP:
+        return [entry]
+    if change.table is None:
+        return []
+    if change.previous_id is not None:
+        entry["previousId"] = id_text(change.previous_id)
+    entry["table"] = table_fields(change.table, comments=comments)
+    entry["comment"] = change.table.form.comment if comments else None
+    return [entry]
+
+
+def id_text(table_id: TableId) -> str:
+    """A table's name as Debezium writes it."""
+    return f'"{table_id.database}"."{table_id.table}"'
+
+
+def table_fields(table: Table, *, comments: bool = False) -> dict[str, Any]:
+    """A table as Debezium's JSON has it."""
+    forms = [column.form for column in table.columns if column.form is not None]
+    return {
+        "defaultCharsetName": table.form.default_charset_name,
+        "primaryKeyColumnNames": list(table.form.primary_key),
+        "columns": [_column_fields(form, place, comments=comments) for place, form in enumerate(forms, 1)],
+        "attributes": [{"name": name, "value": value} for name, value in table.form.attributes],
+    }
+
+
+def _column_fields(form: ColumnForm, position: int, *, comments: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": form.name, "jdbcType": form.jdbc_type}
+    if form.native_type is not None:
+        fields["nativeType"] = form.native_type
+    fields |= {"typeName": form.type_name, "typeExpression": form.type_expression, "charsetName": form.charset_name}
+    if form.length is not None:
+        fields["length"] = form.length
+    if form.scale is not None:
+        fields["scale"] = form.scale
+    fields |= {
+        "position": position,
+        "optional": form.optional,
+        "autoIncremented": form.auto_incremented,
+        "generated": form.generated,
+        "comment": form.comment if comments else None,
+        "hasDefaultValue": form.has_default,
+    }
+    if form.default_expression is not None:
+        fields["defaultValueExpression"] = form.default_expression
+    fields["enumValues"] = list(form.enum_values)
+    return fields
+
+
+def pretty(value: Any, indent: str = "") -> str:
+    """JSON as Jackson's DefaultPrettyPrinter has it: objects over lines, arrays on one."""
+    if isinstance(value, Mapping):
+        if not value:
+            return "{ }"
+        inner = indent + "  "
+        members = [f"{inner}{_text(name)} : {pretty(member, inner)}" for name, member in value.items()]
+        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[ " + ", ".join(pretty(item, indent) for item in value) + " ]" if value else "[ ]"
+    return _text(value)
+
+
+_ESCAPE = re.compile(r"\\u[0-9a-f]{4}|\\.")
+
+
+def _text(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return _ESCAPE.sub(lambda match: match[0][:2] + match[0][2:].upper(), text) if "\\u" in text else text
+
+
+def parse_record(text: str) -> HistoryRecord:
+    """Read a record.
+
+    Raises:
+        DamagedHistory: it is not one; the message says why.
+    """
+    try:
+        fields = json.loads(text)
+        return HistoryRecord(
+            fields.get("source", {}).get("server", ""),
+            fields["position"],
+            int(fields.get("ts_ms") or 0),
+            fields.get("databaseName") or "",
+            fields.get("ddl"),
+            tuple(_recorded_table(entry) for entry in fields.get("tableChanges") or ()),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedHistory(f"not a record of a schema history ({error!r}): {text[:200]!r}") from error
+
+
+def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
+    table = entry.get("table")
+    form = None
+    columns: tuple[ColumnForm, ...] = ()
+    if table is not None:
+        form = TableForm(
+            table.get("defaultCharsetName"),
+            tuple(table.get("primaryKeyColumnNames") or ()),
+            entry.get("comment"),
+            tuple((item["name"], item["value"]) for item in table.get("attributes") or ()),
+        )
+        columns = tuple(_column_form(column) for column in table["columns"])
+    previous = entry.get("previousId")
+    return RecordedTable(
+        ChangeKind(entry["type"]), _table_id(entry["id"]), _table_id(previous) if previous else None, form, columns
+    )
+
+
+def _table_id(text: str) -> TableId:
+    match = _ID.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not the name of a table")
+    return TableId(match[1].replace('""', '"'), match[2].replace('""', '"'))
+
+
+def _column_form(fields: Mapping[str, Any]) -> ColumnForm:
+    return ColumnForm(
+        name=fields["name"],
+        jdbc_type=fields["jdbcType"],
+        type_name=fields["typeName"],
+        type_expression=fields.get("typeExpression") or fields["typeName"],
+        native_type=fields.get("nativeType"),
+        charset_name=fields.get("charsetName"),
+        length=fields.get("length"),
+        scale=fields.get("scale"),
+        optional=fields.get("optional", True),
+        auto_incremented=fields.get("autoIncremented", False),
+        generated=fields.get("generated", False),
+        has_default=fields.get("hasDefaultValue", False),
+        default_expression=fields.get("defaultValueExpression"),
+        enum_values=tuple(fields.get("enumValues") or ()),
+        comment=fields.get("comment"),
+    )

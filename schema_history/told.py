@@ -1,0 +1,50 @@
+"""A column as far as Debezium's description of it tells.
+
+Enough to decode rows: type, sign, length, character set, labels. Nothing is known of collations, generation or keys.
+"""
+
+import re
+
+from rowtide.schema_history.model import Column, ColumnForm, DefaultKind
+
+_SYNONYMS = {
+    "bool": "tinyint", "boolean": "tinyint", "int1": "tinyint", "int2": "smallint", "int3": "mediumint",
+    "middleint": "mediumint", "integer": "int", "int4": "int", "int8": "bigint", "serial": "bigint",
+    "dec": "decimal", "numeric": "decimal", "fixed": "decimal", "number": "decimal",
+    "real": "double", "float8": "double", "float4": "float",
+    "character": "char", "nchar": "char", "national": "char", "nvarchar": "varchar", "varcharacter": "varchar",
+    "long": "mediumtext", "geometrycollection": "geomcollection",
+}  # fmt: skip
+_LABEL_ESCAPE = re.compile(r"\\.|''", re.DOTALL)
+
+
+def column_of_form(form: ColumnForm) -> Column:
+    """The column that a form describes."""
+    words = form.type_name.lower().split()
+    data_type = _SYNONYMS.get(words[0], words[0])
+    if "varying" in words or "varchar" in words or "varcharacter" in words:
+        data_type = "varchar"
+    labels = tuple(_label(text) for text in form.enum_values)
+    temporal = data_type in {"time", "datetime", "timestamp"}
+    return Column(
+        form.name,
+        form.type_expression.lower(),
+        data_type,
+        nullable=form.optional,
+        default_kind=DefaultKind.LITERAL if form.default_expression is not None else DefaultKind.NONE,
+        default=form.default_expression,
+        auto_increment=form.auto_incremented,
+        charset=form.charset_name,
+        length=form.length,
+        scale=form.scale,
+        fsp=form.length or 0 if temporal else 0,
+        unsigned="unsigned" in words or "zerofill" in words or words[0] == "serial",
+        zerofill="zerofill" in words,
+        labels=labels,
+        form=form,
+    )
+
+
+def _label(text: str) -> str:
+    inner = text[1:-1] if len(text) >= 2 and text[0] == text[-1] == "'" else text
+    return _LABEL_ESCAPE.sub(lambda match: match[0][1], inner)
