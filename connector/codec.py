@@ -57,7 +57,7 @@ class TableCodec:
         self._columns = columns
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
-        self._decoders: dict[bytes, TextRows] = {}
+        self._decoders: dict[tuple[bytes, ...], TextRows] = {}
         self._key_open, self._key_close = wrapping(records.key, key_settings)
         self._value_open, self._value_close = wrapping(records.envelope, value_settings)
         self._keyed = records.key is not None
@@ -67,23 +67,21 @@ class TableCodec:
         """The topic of the records."""
         return self.records.topic
 
-    def decode(self, buffer: bytes, start: int, end: int, present: bytes) -> list[tuple[str, str]]:
+    def decode(self, buffer: bytes, start: int, end: int, *present: bytes) -> list[tuple[str, str]]:
         """The key and the row of each image, as JSON.
 
         Args:
             buffer: the event.
             start: of the first image.
             end: of the last image.
-            present: bitmap of the columns in the images.
+            present: bitmap of the columns in the images; two of them for pairs of images.
 
         Raises:
             ValueError: the images do not fit the structure.
         """
         rows = self._decoders.get(present)
         if rows is None:
-            count = len(self._columns)
-            flags = [bool(present[index >> 3] >> (index & 7) & 1) for index in range(count)]
-            rows = self._decoders[present] = text_rows(self._columns, self.records.key_columns, flags)
+            rows = self._decoders[present] = self._compiled(present)
         try:
             return rows(buffer, start, end)
         except (struct.error, IndexError) as error:
@@ -91,6 +89,31 @@ class TableCodec:
                 f"the row images of table {self.records.table.id} end inside a value ({error}): the structure does not "
                 "fit, or the event is damaged"
             ) from error
+
+    def _compiled(self, present: tuple[bytes, ...]) -> TextRows:
+        layouts = [
+            [bool(bitmap[index >> 3] >> (index & 7) & 1) for index in range(len(self._columns))] for bitmap in present
+        ]
+        if len(layouts) == 2 and layouts[0] == layouts[1]:
+            del layouts[1]  # pairs of one layout are a sequence of it
+        for place, layout in enumerate(layouts):
+            self._refuse_partial(layout, after=place == len(layouts) - 1)
+        return text_rows(self._columns, self.records.key_columns, *layouts)
+
+    def _refuse_partial(self, layout: Sequence[bool], *, after: bool) -> None:
+        """A row image may leave out BLOB and TEXT columns (NOBLOB), for which there is a placeholder, but no others."""
+        missing = [
+            column.output.field
+            for column, present in zip(self._columns, layout, strict=True)
+            if column.output and not present and column.absent_value is None
+        ]
+        if missing:
+            image = "after" if after else "before"
+            names = ", ".join(missing)
+            raise ValueError(
+                f"the {image} image of a row of table {self.records.table.id} lacks the columns {names}: "
+                "a session changed rows with binlog_row_image=MINIMAL. Let all sessions use FULL or NOBLOB"
+            )
 
     def created(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
         """One ``c`` record for each image."""

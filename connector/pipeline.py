@@ -226,7 +226,7 @@ class Pipeline:
             self.progress.began(None)
             self._skipping = self._events_to_skip > 0
 
-    def _xa_prepare(self, event: events.XaPrepare) -> None:  # noqa: ARG002 - one form for all handlers
+    def _xa_prepare(self, event: events.XaPrepare) -> None:
         self._end_transaction()
         # The offset of its last row counts events of a transaction that Debezium does not know: leave it behind.
         self._emit("", -1, ())
@@ -254,7 +254,10 @@ class Pipeline:
         if wanted is None:
             return
         table, codec, source = wanted
-        rows = codec.decode(event.buffer, event.start, event.end, event.columns)
+        if event.kind is RowsKind.UPDATE:
+            rows = codec.decode(event.buffer, event.start, event.end, event.columns, event.columns_after)
+        else:
+            rows = codec.decode(event.buffer, event.start, event.end, event.columns)
         self._emit_rows(event.kind, rows, skip, table, codec, source)
 
     def _emit_rows(

@@ -69,26 +69,27 @@ class Column:
     absent_value: Any = None
 
 
-def text_rows(columns: Sequence[Column], key: Sequence[int], present: Sequence[bool]) -> TextRows:
+def text_rows(columns: Sequence[Column], key: Sequence[int], *present: Sequence[bool]) -> TextRows:
     """Compile the function that gives JSON text.
 
     Args:
         columns: all columns of the table in their order.
         key: indexes of the columns of the record's key, in the key's order.
-        present: for each column whether the images hold it (the columns-present bitmap).
+        present: for each column whether the images hold it (the columns-present bitmap); two of them if images come
+            in pairs that do not hold the same columns.
     """
-    source = _Source(columns, present, values=False)
+    source = _Source(columns, values=False)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
     key_fields = [(c.output.field, f"k{i}" if c.output.change else f"t{i}") for i in key if (c := columns[i]).output]
     result = f"({template(key_fields)}, {row})"
-    return source.function(result)
+    return source.function(result, present)
 
 
-def value_rows(columns: Sequence[Column], present: Sequence[bool]) -> ValueRows:
+def value_rows(columns: Sequence[Column], *present: Sequence[bool]) -> ValueRows:
     """Compile the function that gives Connect values, for everything that must look into a record."""
-    source = _Source(columns, present, values=True)
+    source = _Source(columns, values=True)
     names = "".join(f"t{i}, " for i, column in enumerate(columns) if column.output)
-    return source.function(f"({names})")
+    return source.function(f"({names})", present)
 
 
 def template(fields: Sequence[tuple[str, str]]) -> str:
@@ -106,9 +107,8 @@ def _literal(text: str) -> str:
 class _Source:
     """The source of one function while it is put together."""
 
-    def __init__(self, columns: Sequence[Column], present: Sequence[bool], *, values: bool) -> None:
+    def __init__(self, columns: Sequence[Column], *, values: bool) -> None:
         self._columns = columns
-        self._present = present
         self._values = values
         self._names: dict[str, object] = {}
         self._lines: list[str] = []
@@ -118,15 +118,30 @@ class _Source:
         self._names[name] = value
         return name
 
-    def function(self, result: str) -> Callable[..., Any]:
-        """Compile ``rows(b, p, end)`` that appends ``result`` for every image."""
-        bitmap = (sum(self._present) + 7) // 8
-        self._add(f"n = int.from_bytes(b[p:p + {bitmap}], 'little')" if bitmap > 1 else "n = b[p]")
+    def function(self, result: str, images: Sequence[Sequence[bool]]) -> Callable[..., Any]:
+        """Compile ``rows(b, p, end)`` that gives ``result`` for every image, whose layouts take turns."""
+        for present in images:
+            self._image(present)
+            self._add(f"add({result})")
+        body = "\n".join(f"        {line}" for line in self._lines)
+        source = (
+            f"def rows(b, p, end):\n    out = []\n    add = out.append\n    while p < end:\n{body}\n"
+            "    if p != end:\n        raise overrun(p, end)\n    return out\n"
+        )
+        names = {**self._names, "overrun": _overrun}
+        exec(compile(source, "<row decoder>", "exec"), names)
+        rows: Callable[..., Any] = names["rows"]  # type: ignore[assignment]
+        return rows
+
+    def _image(self, present: Sequence[bool]) -> None:
+        """Read one image: a bitmap of nulls for the columns that it holds, then their values."""
+        bitmap = (sum(present) + 7) // 8
+        self._add(f"n = int.from_bytes(b[p:p + {bitmap}], 'little')" if bitmap != 1 else "n = b[p]")
         self._add(f"p += {bitmap}")
         run: list[int] = []
         bit = 0
         for index, column in enumerate(self._columns):
-            if not self._present[index]:
+            if not present[index]:
                 self._absent(index, column)
                 continue
             if column.wire.fixed and not column.nullable:
@@ -136,15 +151,6 @@ class _Source:
                 self._single(index, column, bit)
             bit += 1
         self._flush(run)
-        body = "\n".join(f"        {line}" for line in self._lines)
-        source = (
-            f"def rows(b, p, end):\n    out = []\n    add = out.append\n    while p < end:\n{body}\n"
-            f"        add({result})\n    if p != end:\n        raise overrun(p, end)\n    return out\n"
-        )
-        names = {**self._names, "overrun": _overrun}
-        exec(compile(source, "<row decoder>", "exec"), names)
-        rows: Callable[..., Any] = names["rows"]  # type: ignore[assignment]
-        return rows
 
     def _add(self, *lines: str) -> None:
         self._lines.extend(lines)
@@ -153,6 +159,8 @@ class _Source:
         if column.output:
             value = self._bind(column.absent_value) if self._values else repr(column.absent_text)
             self._add(f"t{index} = {value}")
+            if column.output.change is not None:
+                self._add(f"k{index} = t{index}")
 
     def _flush(self, run: list[int]) -> None:
         """Read a run of fixed columns that cannot be null with one call."""

@@ -176,7 +176,7 @@ class Statements:
             self._settings.connector,
             self._settings.topic_prefix,
             change.database,
-            ",".join(names.values()) or None,
+            ",".join(names.values()),
             micros=moment.micros,
             snapshot="false",
             server_id=progress.server_id,

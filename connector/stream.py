@@ -128,7 +128,7 @@ class BinlogStream:
             with connection.cursor() as cursor:
                 for statement in self._session():
                     cursor.execute(statement)
-            self._command(connection, commands.register_slave(self._config.server_id))
+            self._command(connection, commands.register_replica(self._config.server_id))
             connection._read_ok_packet()  # noqa: SLF001 - PyMySQL has no public way to send a command of our own
             self._command(connection, self._dump())
         except pymysql.MySQLError as error:
@@ -158,7 +158,7 @@ class BinlogStream:
         start, server_id = self._start, self._config.server_id
         if self._mariadb:
             file, pos = ("", 4) if start.gtids else (start.file, start.pos)
-            return commands.binlog_dump(server_id, file, pos, send_annotate_rows=self._annotations)
+            return commands.binlog_dump(server_id, file, pos, flags=commands.SEND_ANNOTATE_ROWS if self._annotations else 0)
         if start.gtids is not None:
             return commands.binlog_dump_gtid(server_id, GtidSet.parse(start.gtids))
         return commands.binlog_dump(server_id, start.file, start.pos)

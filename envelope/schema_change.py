@@ -90,7 +90,9 @@ def table_changes(change: SchemaChange, *, comments: bool) -> Sequence[dict[str,
     if change.table_id is None or change.kind in {ChangeKind.DATABASE, ChangeKind.TRUNCATE}:
         return []
     table = None
-    if change.kind is not ChangeKind.DROP and change.table is not None:
+    if change.kind is not ChangeKind.DROP:
+        if change.table is None:
+            return []  # it is gone again behind the same statement
         table = _table_value(change.table, comments=comments)
     name = f'"{change.table_id.database}"."{change.table_id.table}"'
     return [{"type": change.kind.value, "id": name, "table": table}]

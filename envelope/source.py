@@ -9,8 +9,8 @@ Snapshot = Literal[
     "true", "first", "first_in_data_collection", "last_in_data_collection", "last", "false", "incremental"
 ]
 
-VERSION = "3.6.1.Final"
-"""The Debezium version whose records these are; consumers look at it to know the form."""
+VERSIONS = {"mysql": "3.6.1.Final", "mariadb": "3.5.0.Final"}
+"""The Debezium version whose records these are, by connector; consumers look at it to know the form."""
 
 SNAPSHOT_SCHEMA = Schema(
     "string",
@@ -61,7 +61,7 @@ class SourceBlock:
 
     def __init__(self, connector: str, name: str, database: str, table: str | None) -> None:
         self._before_time = (
-            f'{{"version":{string_text(VERSION)},"connector":{string_text(connector)},'
+            f'{{"version":{string_text(VERSIONS[connector])},"connector":{string_text(connector)},'
             f'"name":{string_text(name)},"ts_ms":'
         )
         self._between = f',"db":{string_text(database)},"sequence":null,"ts_us":'
@@ -111,7 +111,7 @@ def source_value(
 ) -> dict[str, Any]:
     """``source`` as a Connect value, for records that are looked into."""
     return {
-        "version": VERSION,
+        "version": VERSIONS[connector],
         "connector": connector,
         "name": name,
         "ts_ms": micros // 1000,

@@ -436,7 +436,15 @@ def _datetime(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> Col
 
 def _timestamp(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
     form = temporal.zoned_form(column.length or 0, trimmed=stage == "snapshot")
-    return _temporal(form, "timestamp")
+    zoned = _temporal(form, "timestamp")
+    if settings.connector == "mariadb" and stage == "stream":
+        # MariaDB's zero timestamp is 1970 in the stream, also where null is allowed.
+        return replace(
+            zoned,
+            convert=lambda value: form.convert(0 if isinstance(value, OffCalendar) else value),
+            expression=_call(lambda value: string_text(form.convert(0 if isinstance(value, OffCalendar) else value))),
+        )
+    return zoned
 
 
 _YEAR = ColumnType(temporal.YEAR, "year", _same, _plain)
