@@ -19,6 +19,9 @@ from rowtide.connector.protocol.events import (
 from rowtide.connector.protocol.header import HEADER_LENGTH, EventHeader, EventType, type_name
 from rowtide.connector.protocol.reader import Reader
 
+CRC32 = 1
+"""Number of the checksum algorithm, the fifth byte from the end of a FORMAT_DESCRIPTION; 0 is none."""
+
 _POST_HEADER_LENGTHS = {
     EventType.QUERY: (13,),
     EventType.ROTATE: (8,),
@@ -58,7 +61,7 @@ def parse_format_description(header: EventHeader, data: bytes, pos: int, end: in
         )
     lengths = reader.take(reader.remaining() - 5)
     algorithm = reader.uint(1)
-    names: dict[int, Literal["NONE", "CRC32"]] = {0: "NONE", 1: "CRC32"}
+    names: dict[int, Literal["NONE", "CRC32"]] = {0: "NONE", CRC32: "CRC32"}
     if algorithm not in names or len(lengths) < EventType.DELETE_ROWS_V1:
         raise UnsupportedEvent(
             f"FORMAT_DESCRIPTION of {server_version} with checksum algorithm {algorithm} (known: 0 none, 1 CRC32) "

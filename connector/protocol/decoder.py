@@ -153,7 +153,7 @@ class EventDecoder:
         except ProtocolError as error:
             error.location = error.location or f"{self.file}:{header.start or start}"
             raise
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
+        except (struct.error, IndexError, ValueError) as error:
             raise TruncatedEvent(
                 f"{header.type_name} event of {header.size} bytes is damaged: {error}",
                 f"{self.file}:{header.start or start}",
@@ -174,9 +174,9 @@ class EventDecoder:
             raise
 
     def _format_description(self, header: EventHeader, data: bytes, pos: int, end: int) -> Event:
-        event = control.parse_format_description(header, data, pos, end)
-        if self._verify and event.checksum == "CRC32":
+        if self._verify and data[-5] == control.CRC32:
             self._verify_format_description(header, data, pos)
+        event = control.parse_format_description(header, data, pos, end)
         mariadb = event.mariadb
         if self.format is None or self.format.mariadb != mariadb:
             self._parsers[:] = [_PARSERS.get(code, _unknown) for code in _CODES]  # type: ignore[call-overload]

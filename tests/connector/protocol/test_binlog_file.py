@@ -1,0 +1,69 @@
+"""Binlog files from disk: plain, gzipped, cut, damaged, encrypted."""
+
+import gzip
+import io
+
+import pytest
+from packets import captured, golden_files, golden_packets
+
+from rowtide.connector.errors import EncryptedBinlog, RemoteProtocolError, TruncatedEvent
+from rowtide.connector.protocol.binlog_file import MAGIC, binlog_packets
+
+PACKETS = captured("mysql")[1:6]
+FILE = MAGIC + b"".join(PACKETS)
+
+
+def read(data: bytes, *, active: bool = False) -> list[bytes]:
+    return list(binlog_packets(io.BytesIO(data), "binlog.000001", active=active))
+
+
+def test_a_file_gives_its_events_plain_and_gzipped() -> None:
+    assert read(FILE) == PACKETS
+    assert read(gzip.compress(FILE)) == PACKETS
+    assert read(MAGIC) == []
+
+
+def test_recorded_files_are_read_to_their_end() -> None:
+    file = golden_files()[0]
+    assert MAGIC + b"".join(golden_packets(file)) == gzip.decompress(file.read_bytes())
+
+
+def test_a_cut_file_gives_what_is_whole_and_then_an_error_with_its_place() -> None:
+    ends = [4 + sum(map(len, PACKETS[: i + 1])) for i in range(len(PACKETS))]
+    for size in range(4, len(FILE)):
+        whole = [packet for packet, end in zip(PACKETS, ends, strict=True) if end <= size]
+        assert read(FILE[:size], active=True) == whole
+        if size in {4, *ends}:
+            assert read(FILE[:size]) == whole
+            continue
+        packets = binlog_packets(io.BytesIO(FILE[:size]), "binlog.000001")
+        for packet in whole:
+            assert next(packets) == packet
+        place = 4 + sum(map(len, whole))
+        with pytest.raises(TruncatedEvent, match=rf"the file ends inside .*\(at binlog.000001:{place}\)"):
+            next(packets)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"), [(b"", "begins with nothing"), (b"PNG", "begins with 504e47"), (FILE[4:], "not a")]
+)
+def test_what_is_no_binlog_file_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(RemoteProtocolError, match=message):
+        read(data)
+
+
+def test_an_encrypted_file_is_refused_with_the_way_out() -> None:
+    with pytest.raises(EncryptedBinlog, match="read-from-remote-server"):
+        read(b"\xfdbin" + bytes(508))
+
+
+def test_a_damaged_gzip_stream_is_refused_with_its_place() -> None:
+    packed = gzip.compress(FILE)
+    for data in (packed[: len(packed) // 2], packed[:-10], packed[:200] + b"\0\0\0" + packed[203:]):
+        with pytest.raises(RemoteProtocolError, match=r"gzip stream is damaged or cut.*binlog.000001:\d+"):
+            read(data)
+
+
+def test_an_impossible_size_is_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match="XID event with a size of 7 bytes"):
+        read(MAGIC + bytes(4) + b"\x10" + bytes(4) + (7).to_bytes(4, "little") + bytes(6))
