@@ -7,12 +7,9 @@ without further flags. This module knows nothing of tables or properties.
 
 import functools
 import re
-import sys
-import unicodedata
 from collections.abc import Iterable
 
-Ranges = tuple[tuple[int, int], ...]
-"""Code points, as inclusive ranges in ascending order."""
+from rowtide.topics.character_classes import family
 
 _LINE_ENDS = "\\n\\r\\x85\\u2028\\u2029"
 _NOT_LINE_END = f"[^{_LINE_ENDS}]"
@@ -21,24 +18,6 @@ _HORIZONTAL = " \\t\\xa0\\u1680\\u180e\\u2000-\\u200a\\u202f\\u205f\\u3000"
 _VERTICAL = "\\n\\x0b\\f\\r\\x85\\u2028\\u2029"
 _SAME_IN_BOTH = frozenset("dDsSwW")
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
-_POSIX = {
-    "Lower": "a-z",
-    "Upper": "A-Z",
-    "ASCII": "\\x00-\\x7f",
-    "Alpha": "a-zA-Z",
-    "Digit": "0-9",
-    "Alnum": "a-zA-Z0-9",
-    "Punct": "!-/:-@\\[-`{-~",
-    "Graph": "!-~",
-    "Print": " -~",
-    "Blank": " \\t",
-    "Cntrl": "\\x00-\\x1f\\x7f",
-    "XDigit": "0-9a-fA-F",
-    "Space": " \\t\\n\\x0b\\f\\r",
-}
-_CATEGORY = re.compile(
-    r"(?:Is|gc=|general_category=)?(L|M|N|P|S|Z|C|L[ultmoC]|M[nce]|N[dlo]|P[cdseifo]|S[mcko]|Z[slp]|C[cfons])"
-)
 _NO_WIDTH = frozenset({"^", "$", "\\A", "\\Z", "\\b", "\\B"})
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?")
 
@@ -266,18 +245,10 @@ class _Translator:
         r"""The inside of a Python class for ``\p{name}``."""
         char = self.take()
         name = self.take_until("}", "character family") if char == "{" else char
-        if name in _POSIX:
-            if not negated:
-                return _POSIX[name]
-            return class_text(complement(_ranges_of(_POSIX[name])))
-        match = _CATEGORY.fullmatch(name)
-        if match is None:
+        inside = family(name, negated=negated, ignore_case=self.ignore_case)
+        if inside is None:
             raise self.error(f"the character family \\p{{{name}}} is not supported; use a category such as \\p{{L}}")
-        category = match[1]
-        if self.ignore_case and category in ("Lu", "Ll", "Lt"):
-            category = "LC"  # Java takes a letter of either case for one of the other
-        ranges = category_ranges(category)
-        return class_text(complement(ranges) if negated else ranges)
+        return inside
 
     def char_class(self) -> str:
         """A class with Java's unions and intersections, as an expression that matches one character."""
@@ -345,46 +316,6 @@ def _union(items: Iterable[str], nested: Iterable[str]) -> str:
     inside = "".join(items)
     choices = [*([f"[{inside}]"] if inside else []), *nested]
     return choices[0] if len(choices) == 1 else f"(?:{'|'.join(choices)})"
-
-
-def _ranges_of(inside: str) -> Ranges:
-    member = re.compile(f"[{inside}]").fullmatch
-    return _collect(code for code in range(128) if member(chr(code)))
-
-
-def _collect(codes: Iterable[int]) -> Ranges:
-    ranges: list[tuple[int, int]] = []
-    for code in codes:
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1] = (ranges[-1][0], code)
-        else:
-            ranges.append((code, code))
-    return tuple(ranges)
-
-
-@functools.cache
-def category_ranges(category: str) -> Ranges:
-    """Every code point of a Unicode general category (``Lu``), a group of them (``L``), or ``LC`` (cased letters)."""
-    wanted = ("Lu", "Ll", "Lt") if category == "LC" else (category,)
-    return _collect(code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith(wanted))
-
-
-def complement(ranges: Ranges) -> Ranges:
-    """Every code point that is not in the ranges."""
-    rest: list[tuple[int, int]] = []
-    start = 0
-    for low, high in ranges:
-        if low > start:
-            rest.append((start, low - 1))
-        start = high + 1
-    if start <= sys.maxunicode:
-        rest.append((start, sys.maxunicode))
-    return tuple(rest)
-
-
-def class_text(ranges: Ranges) -> str:
-    """The inside of a Python character class."""
-    return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
 
 
 class Replacement:
