@@ -314,7 +314,8 @@ class Rows(NamedTuple):
         flags: `STATEMENT_END` 1, NO_FOREIGN_KEY_CHECKS 2, RELAXED_UNIQUE_CHECKS 4, COMPLETE_ROWS 8,
             USE_SQL_FOREIGN_KEY 16.
         column_count: columns of the table.
-        columns: bitmap of the columns that are present in the (before) image, least significant bit first.
+        columns: bitmap of the columns that are present in the (before) image, least significant bit first; the bits
+            behind the last column may be anything.
         columns_after: the same of the after image of an UPDATE; ``columns`` for the other kinds.
         partial: whether after images may hold JSON differences.
         extra: raw extra data of version 2 (partition, NDB information), without its length.
