@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
+import click
 import pytest
 from edges import WORLD, touched
 from source_tree import PARTS, ROOT, Module, modules, packages, project
@@ -91,6 +92,16 @@ def test_an_empty_environment_can_import_what_needs_no_extras(wheel: Path, tmp_p
     subprocess.run(pip, check=True)
     origin = imported(python, [*alone(), *(f"rowtide.{part}" for part in ("connector", "spark_consumers"))])
     assert Path(origin).is_relative_to(tmp_path)
+
+
+def test_the_command_line_explains_itself_with_the_base_installation_alone(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    shutil.copytree(Path(click.__file__).parent, tmp_path / "click")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from rowtide.cli import main; main(['--help'])"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Change data capture" in done.stdout
 
 
 def test_spark_executors_can_import_the_wheel_as_a_zip(wheel: Path, tmp_path: Path) -> None:
