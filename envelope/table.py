@@ -189,7 +189,8 @@ def _record_column(
     if form is None or form_type is None:
         unknown(table, column)
         return None
-    key_schema = _column_schema(form, form_type, rules)
+    # Debezium trims the fraction of a snapshot's TIMESTAMP values, not that of their default.
+    key_schema = _column_schema(form, form_type, column_type(form, rules.values, "stream") or form_type, rules)
     schema = replace(key_schema, parameters=key_schema.parameters + _source_parameters(table, form, rules))
     change = None
     rule = rules.changes.rule_for(database, name, column.name)
@@ -204,13 +205,13 @@ def _record_column(
     return RecordColumn(index, column, field_name, form_type, schema, key_schema, null, in_value, change)
 
 
-def _column_schema(form: ColumnForm, form_type: ColumnType, rules: RecordRules) -> Schema:
+def _column_schema(form: ColumnForm, form_type: ColumnType, default_type: ColumnType, rules: RecordRules) -> Schema:
     schema = form_type.schema
     doc = form.comment if rules.values.include_schema_comments and form.comment else schema.doc
     return replace(
         schema,
         optional=form.optional or schema.optional,
-        default=default_value(form, form_type),
+        default=default_value(form, default_type),
         doc=doc,
     )
 
