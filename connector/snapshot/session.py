@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -48,7 +49,8 @@ class Session:
 
     def __init__(self, config: DatabaseConfig, *, mariadb: bool) -> None:
         self.mariadb = mariadb
-        self._connection: Connection[Any] = connect(config)
+        # The zone that is configured would be set for nothing: values come in UTC.
+        self._connection: Connection[Any] = connect(replace(config, time_zone=None))
         try:
             self._prepare()
         except BaseException:
