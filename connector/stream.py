@@ -85,6 +85,8 @@ class BinlogStream:
                     yield []
                     continue
                 heard = time.monotonic()
+                if not chunk and self._closed:
+                    return
                 if not chunk:
                     raise StreamBroken(f"{self._place()} closed the replication connection")
                 self.received_bytes += len(chunk)
@@ -119,7 +121,8 @@ class BinlogStream:
 
     def _open(self) -> socket.socket:
         try:
-            connection = self._connection = pymysql.connect(**connection_arguments(self._config))
+            connection: Any = pymysql.connect(**connection_arguments(self._config))
+            self._connection = connection
         except (pymysql.MySQLError, OSError) as error:
             problem = explain(error, self._config)
             kind = StreamBroken if problem.property == "database.hostname" else StreamRefused
@@ -142,7 +145,8 @@ class BinlogStream:
         yield "SET @master_binlog_checksum=@@global.binlog_checksum, @source_binlog_checksum=@@global.binlog_checksum"
         nanos = int(self._heartbeat_s * 1_000_000_000)
         yield f"SET @master_heartbeat_period={nanos}, @source_heartbeat_period={nanos}"
-        replica = uuid.uuid4()
+        # The same for every connection of this connector: the server then ends a dead one that it has not missed yet.
+        replica = uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{self._config.server_id}/{self._config.user}")
         yield f"SET @slave_uuid='{replica}', @replica_uuid='{replica}'"
         if self._config.net_write_timeout:
             yield f"SET SESSION net_write_timeout={self._config.net_write_timeout}"

@@ -1,0 +1,98 @@
+"""The edges to Kafka that a configuration asks for: sink, offsets, schema history, topics. An edge: it opens them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.config.choices import TransactionBoundary
+from rowtide.connector.delivery import CommitPolicy
+from rowtide.connector.event_store import EventStore
+from rowtide.connector.kafka_offset_store import KafkaOffsetStore
+from rowtide.connector.kafka_sink import IdempotentSink, TransactionalSink
+from rowtide.connector.producer_settings import idempotent_settings, transactional_id, transactional_settings
+from rowtide.connector.record_producer import RecordProducer
+from rowtide.connector.sink import Sink
+from rowtide.schema_history.file import FileSchemaHistory
+from rowtide.schema_history.kafka import KafkaSchemaHistory
+from rowtide.schema_history.store import InMemorySchemaHistory, SchemaHistoryStore
+from rowtide.topics.admin import MissingTopics, TopicAdmin
+from rowtide.topics.settings import TopicSettings
+
+_HISTORY = TopicSettings(
+    partitions=1, config={"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+)
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a running connector holds on to.
+
+    Attributes:
+        store: between reader and delivery.
+        sink: where batches go.
+        offsets: where offsets are stored.
+        history: the schema history.
+        topics: makes missing topics.
+        policy: when offsets are stored.
+    """
+
+    store: EventStore
+    sink: Sink
+    offsets: KafkaOffsetStore
+    history: SchemaHistoryStore
+    topics: MissingTopics
+    policy: CommitPolicy
+
+
+def assemble(config: Configuration) -> Parts:
+    """Make the parts; topics that they need are made too.
+
+    Raises:
+        TopicError, DeliveryError: Kafka refuses, or cannot be reached.
+    """
+    kafka, delivery = config.kafka, config.delivery
+    admin = TopicAdmin(kafka.admin)
+    admin.ensure(delivery.offset_topic, delivery.offset_topic_settings)
+    admin.verify_offsets(delivery.offset_topic)
+    offsets = KafkaOffsetStore(
+        delivery.offset_topic,
+        config.name,
+        config.topics.prefix,
+        producer=kafka.producer,
+        consumer=kafka.consumer,
+        admin=kafka.admin,
+    )
+    store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
+    sink, policy = _sink(config, store, offsets)
+    return Parts(store, sink, offsets, _history(config), MissingTopics(admin, config.topics.creation), policy)
+
+
+def _sink(config: Configuration, store: EventStore, offsets: KafkaOffsetStore) -> tuple[Sink, CommitPolicy]:
+    delivery = config.delivery
+    if delivery.exactly_once:
+        by_poll = delivery.boundary is TransactionBoundary.POLL
+        interval_ms = delivery.offset_flush_interval_ms if by_poll else delivery.boundary_interval_ms
+        settings = transactional_settings(
+            config.kafka.producer, transactional_id(delivery.group_id, config.name), 0 if by_poll else interval_ms
+        )
+        producer = RecordProducer(settings, quiet=store.quiet)
+        return TransactionalSink(producer, offsets), CommitPolicy(interval_ms / 1000, by_poll=by_poll)
+    producer = RecordProducer(idempotent_settings(config.kafka.producer), quiet=store.quiet)
+    policy = CommitPolicy(
+        delivery.offset_flush_interval_ms / 1000, by_poll=False, timeout_s=delivery.offset_flush_timeout_ms / 1000
+    )
+    return IdempotentSink(producer, offsets), policy
+
+
+def _history(config: Configuration) -> SchemaHistoryStore:
+    history = config.history
+    if history.topic is not None:
+        admin = TopicAdmin(history.admin, history.create_timeout_ms / 1000)
+        if not admin.ensure(history.topic, _HISTORY):
+            admin.verify_history(history.topic)
+        return KafkaSchemaHistory(
+            history.topic, history.producer, history.consumer, history.admin, batch=history.buffer_batch_size
+        )
+    if history.file is not None:
+        return FileSchemaHistory(Path(history.file))
+    return InMemorySchemaHistory()
