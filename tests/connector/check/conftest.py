@@ -1,0 +1,74 @@
+"""A server that is as it should be, for tests to spoil."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rowtide.connector.check.facts import ColumnFact, ServerFacts, TableFact
+from rowtide.connector.config import Configuration, from_properties
+
+GOOD = {
+    "log_bin": "ON",
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_value_options": "",
+    "binlog_expire_logs_seconds": "2592000",
+    "gtid_mode": "ON",
+    "enforce_gtid_consistency": "ON",
+    "server_id": "1",
+    "log_replica_updates": "ON",
+    "binlog_rows_query_log_events": "OFF",
+}
+GRANTS = ("GRANT SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `dbz`@`%`",)
+TABLES = (
+    TableFact(
+        "shop",
+        "orders",
+        (ColumnFact("id", "bigint unsigned", nullable=False), ColumnFact("note", "text", nullable=True)),
+    ),
+    TableFact("shop", "lines", (ColumnFact("id", "int", nullable=False),)),
+)
+
+
+@pytest.fixture
+def facts() -> Callable[..., ServerFacts]:
+    """Make facts of a good server; keywords are fields, or ``variables`` that differ (``None`` takes one away)."""
+
+    def make(variables: dict[str, str | None] | None = None, **fields: Any) -> ServerFacts:
+        merged = {**GOOD, **(variables or {})}
+        good = ServerFacts(
+            "8.4.6",
+            {name: value for name, value in merged.items() if value is not None},
+            GRANTS,
+            replicas=(),
+            is_replica=False,
+            tables=TABLES,
+        )
+        return dataclasses.replace(good, **fields)
+
+    return make
+
+
+@pytest.fixture
+def configured() -> Callable[..., Configuration]:
+    """Make a configuration; keywords of a dictionary are further properties."""
+
+    def make(properties: dict[str, str] | None = None) -> Configuration:
+        return from_properties(
+            {
+                "name": "inventory",
+                "topic.prefix": "shop",
+                "database.hostname": "127.0.0.1",
+                "database.user": "dbz",
+                "database.password": "geheim",
+                "database.server.id": "5400",
+                "bootstrap.servers": "127.0.0.1:9092",
+                "schema.history.internal.kafka.topic": "history",
+                "bigint.unsigned.handling.mode": "precise",
+                **(properties or {}),
+            }
+        )
+
+    return make

@@ -1,0 +1,250 @@
+"""The check against real servers: what is well, and what each mistake is answered with."""
+
+import socket
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient, NewTopic
+from rowtide_stack import Database, Kafka, MariaDB, MySQL
+from rowtide_stack.sql import SqlServer
+
+from rowtide.cli import main
+from rowtide.connector.check import Finding, Severity, check, check_database, errors_in
+from rowtide.connector.check.broker import broker_findings
+from rowtide.connector.config import Configuration, from_properties
+
+pytestmark = pytest.mark.servers
+
+PRIVILEGES = "SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT"
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def properties(server: SqlServer, servers: str = "127.0.0.1:1", **more: str) -> dict[str, str]:
+    return {
+        "name": "checked",
+        "database.flavor": server.name,
+        "topic.prefix": "checked",
+        "database.hostname": server.host,
+        "database.port": str(server.port),
+        "database.user": server.user,
+        "database.password": server.password,
+        "database.server.id": "5400",
+        "bootstrap.servers": servers,
+        "schema.history.internal.kafka.topic": f"history-{uuid.uuid4().hex[:8]}",
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+
+
+def config(server: SqlServer, servers: str = "127.0.0.1:1", **more: str) -> Configuration:
+    return from_properties(properties(server, servers, **more))
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def server(request: pytest.FixtureRequest) -> SqlServer:
+    found: SqlServer = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def user(server: SqlServer) -> Iterator[str]:
+    """An account that may do nothing yet; it logs in with the password ``pw``."""
+    name = f"u_{uuid.uuid4().hex[:8]}"
+    server.execute(f"CREATE USER {name} IDENTIFIED BY 'pw'")
+    yield name
+    server.execute(f"DROP USER {name}")
+
+
+def subjects(findings: list[Finding], severity: Severity = Severity.ERROR) -> list[str]:
+    return [finding.subject for finding in findings if finding.severity is severity]
+
+
+def test_all_is_well(mysql_db: Database, kafka: Kafka) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    found = check(config(mysql_db.server, kafka.bootstrap, database_include_list=mysql_db.name))
+    assert found == []
+
+
+def test_all_is_well_with_mariadb(mariadb_db: Database, kafka: Kafka) -> None:
+    mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    found = check(config(mariadb_db.server, kafka.bootstrap, database_include_list=mariadb_db.name))
+    assert errors_in(found) == ()
+
+
+def test_the_documented_privileges_are_enough(server: SqlServer, user: str) -> None:
+    server.execute(f"GRANT {PRIVILEGES} ON *.* TO {user}")
+    found, facts = check_database(config(server, database_user=user, database_password="pw"))
+    assert errors_in(found) == ()
+    assert facts is not None
+    assert facts.unreadable_status is None
+
+
+@pytest.mark.parametrize("missing", ["RELOAD", "REPLICATION SLAVE", "REPLICATION CLIENT"])
+def test_a_missing_privilege(server: SqlServer, user: str, missing: str) -> None:
+    kept = ", ".join(name for name in PRIVILEGES.split(", ") if name != missing)
+    server.execute(f"GRANT {kept} ON *.* TO {user}")
+    found, _ = check_database(config(server, database_user=user, database_password="pw"))
+    (error,) = errors_in(found)
+    name = "BINLOG MONITOR" if server.name == "mariadb" and missing == "REPLICATION CLIENT" else missing
+    assert error.subject == "database.user"
+    assert name in error.message
+    assert f"TO '{user}'" in error.message
+
+
+def test_privileges_of_a_role_count_when_it_is_active(server: SqlServer, user: str) -> None:
+    role = f"r_{uuid.uuid4().hex[:8]}"
+    server.execute(f"CREATE ROLE {role}", f"GRANT {PRIVILEGES} ON *.* TO {role}", f"GRANT {role} TO {user}")
+    try:
+        configuration = config(server, database_user=user, database_password="pw")
+        found, _ = check_database(configuration)
+        assert errors_in(found)
+        assert any(role in finding.message for finding in found if finding.severity is Severity.REMARK)
+        to = "FOR" if server.name == "mariadb" else "TO"
+        server.execute(f"SET DEFAULT ROLE {role} {to} {user}")
+        found, _ = check_database(configuration)
+        assert errors_in(found) == ()
+    finally:
+        server.execute(f"DROP ROLE {role}")
+
+
+def test_an_unreachable_server(mysql: MySQL, free_port: int) -> None:
+    found, facts = check_database(config(mysql, database_port=str(free_port)))
+    assert facts is None
+    assert subjects(found) == ["database.hostname"]
+    assert f"127.0.0.1:{free_port} cannot be reached" in found[0].message
+
+
+def test_a_host_that_does_not_exist(mysql: MySQL) -> None:
+    found, _ = check_database(config(mysql, database_hostname="no-such-host.invalid"))
+    assert subjects(found) == ["database.hostname"]
+
+
+def test_a_wrong_password(server: SqlServer) -> None:
+    found, _ = check_database(config(server, database_password="not-this-one"))
+    assert subjects(found) == ["database.password"]
+    assert "does not let user 'root' in with this password" in found[0].message
+    assert "not-this-one" not in str(found)
+
+
+def test_an_unknown_time_zone(mysql: MySQL) -> None:
+    found, _ = check_database(config(mysql, database_connectionTimeZone="Middle/Earth"))
+    assert subjects(found) == ["database.connectionTimeZone"]
+    found, _ = check_database(config(mysql, database_connectionTimeZone="UTC+2"))
+    assert errors_in(found) == ()
+
+
+def test_a_statement_that_the_server_refuses(mysql: MySQL) -> None:
+    found, _ = check_database(config(mysql, database_initial_statements="SET SESSION nothing_like_it = 1"))
+    assert subjects(found) == ["database.initial.statements"]
+
+
+def test_the_servers_own_id(server: SqlServer) -> None:
+    found, _ = check_database(config(server, database_server_id="1"))
+    assert subjects(found) == ["database.server.id"]
+
+
+def test_the_other_kind_of_server(mysql: MySQL) -> None:
+    found, _ = check_database(config(mysql, database_flavor="mariadb"))
+    assert "connector.class" in subjects(found)
+
+
+def test_a_server_without_a_binlog() -> None:
+    with MySQL({"log_bin": False, "gtid_mode": None, "enforce_gtid_consistency": None}) as server:
+        found, _ = check_database(config(server))
+        assert subjects(found) == ["log_bin"]
+
+
+def test_a_binlog_of_statements_with_small_row_images() -> None:
+    with MariaDB({"binlog_format": "STATEMENT", "binlog_row_image": "MINIMAL"}) as server:
+        found, _ = check_database(config(server))
+        assert subjects(found) == ["binlog_format", "binlog_row_image"]
+
+
+def test_tls(server: SqlServer, tmp_path: Path) -> None:
+    ca = str(server.tls.ca)
+    verified = {"database_ssl_mode": "verify_identity", "database_ssl_truststore": ca}
+    for mode in ("disabled", "preferred", "required"):
+        found, _ = check_database(config(server, database_ssl_mode=mode))
+        assert errors_in(found) == (), mode
+    found, _ = check_database(config(server, **verified))
+    assert errors_in(found) == ()
+    other = tmp_path / "other.pem"
+    other.write_text("nothing")
+    found, _ = check_database(config(server, **{**verified, "database_ssl_truststore": str(other)}))
+    assert subjects(found) == ["database.ssl.truststore"]
+    found, _ = check_database(config(server, database_ssl_mode="verify_ca"))
+    assert subjects(found) == ["database.ssl.mode"]
+
+
+def test_unreachable_kafka(mysql: MySQL, free_port: int) -> None:
+    found = broker_findings(config(mysql, f"127.0.0.1:{free_port}"), timeout=3)
+    assert subjects(found) == ["bootstrap.servers"]
+    assert f"no Kafka broker answers at 127.0.0.1:{free_port}" in found[0].message
+    assert "Connection refused" in found[0].message
+
+
+def test_a_history_in_another_kafka_that_is_unreachable(mysql: MySQL, kafka: Kafka, free_port: int) -> None:
+    other = {"schema_history_internal_kafka_bootstrap_servers": f"127.0.0.1:{free_port}"}
+    found = broker_findings(config(mysql, kafka.bootstrap, **other), timeout=3)
+    assert subjects(found) == ["schema.history.internal.kafka.bootstrap.servers"]
+
+
+def test_topics_that_lose_records(mysql: MySQL, kafka: Kafka) -> None:
+    names = properties(mysql, kafka.bootstrap)
+    history, offsets = names["schema.history.internal.kafka.topic"], f"offsets-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    new = [NewTopic(history, 3, 1), NewTopic(offsets, 1, 1, config={"cleanup.policy": "delete"})]
+    for future in admin.create_topics(new).values():
+        future.result(30)
+    found = broker_findings(from_properties({**names, "offset.storage.topic": offsets}))
+    assert sorted(subjects(found)) == ["offset.storage.topic", "schema.history.internal.kafka.topic"]
+    assert subjects(found, Severity.WARNING) == ["schema.history.internal.kafka.topic"]
+
+
+def test_more_copies_than_brokers_and_topics_that_nobody_creates(mysql_db: Database, kafka: Kafka) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    more = {
+        "topic.creation.default.replication.factor": "3",
+        "topic.creation.enable": "false",
+        "database.include.list": mysql_db.name,
+    }
+    configuration = from_properties({**properties(mysql_db.server, kafka.bootstrap), **more})
+    found = check(configuration)
+    assert subjects(found) == ["topic.creation.default.replication.factor"]
+    assert f"checked.{mysql_db.name}.t" in next(f.message for f in found if f.subject == "topic.creation.enable")
+
+
+def test_settings_that_kafkas_client_refuses(mysql: MySQL, kafka: Kafka) -> None:
+    missing = {"ssl.truststore.location": "/does/not/exist.pem", "security.protocol": "SSL"}
+    configuration = from_properties({**properties(mysql, kafka.bootstrap), **missing})
+    found = broker_findings(configuration, timeout=3)
+    assert "producer.override" in subjects(found)
+
+
+def test_the_command_tells_all_at_once_and_fails(mysql: MySQL, free_port: int, tmp_path: Path) -> None:
+    path = tmp_path / "c.properties"
+    wrong = properties(mysql, f"127.0.0.1:{free_port}", database_server_id="1")
+    path.write_text("".join(f"{name}={value}\n" for name, value in wrong.items()))
+    result = CliRunner().invoke(main, ["check", str(path)])
+    assert result.exit_code == 1
+    assert "error: database.server.id: 1 is the server's own server_id" in result.output
+    assert "error: bootstrap.servers: no Kafka broker answers" in result.output
+    assert "the connector checked cannot start: 2 to put right" in result.output
+
+
+def test_the_command_succeeds(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    path = tmp_path / "c.properties"
+    good = properties(mysql_db.server, kafka.bootstrap, database_include_list=mysql_db.name, tasks_max="1")
+    path.write_text("".join(f"{name}={value}\n" for name, value in good.items()))
+    result = CliRunner().invoke(main, ["check", str(path)])
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, "the connector checked can start")
+    assert "note: tasks.max has no effect" in result.output

@@ -1,0 +1,222 @@
+"""What the rules say about servers, accounts and tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rowtide.connector.check import CheckFailedError, Finding, Severity, errors_in, judge
+from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
+from rowtide.connector.config import Configuration, Flavor
+
+Facts = Callable[..., ServerFacts]
+Configured = Callable[..., Configuration]
+MARIADB = {"binlog_rows_query_log_events": None, "gtid_mode": None, "enforce_gtid_consistency": None}
+
+
+def test_nothing_is_found_on_a_good_server(facts: Facts, configured: Configured) -> None:
+    assert judge(configured(), facts()) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "severity", "subject", "text"),
+    [
+        ({"log_bin": "OFF"}, Severity.ERROR, "log_bin", "writes no binlog"),
+        ({"binlog_format": "STATEMENT"}, Severity.ERROR, "binlog_format", "is STATEMENT"),
+        ({"binlog_format": "MIXED"}, Severity.ERROR, "binlog_format", "Set binlog_format=ROW"),
+        ({"binlog_row_image": "MINIMAL"}, Severity.ERROR, "binlog_row_image", "Set binlog_row_image=FULL"),
+        ({"binlog_row_image": "NOBLOB"}, Severity.REMARK, "binlog_row_image", "unavailable.value.placeholder"),
+        ({"binlog_row_value_options": "PARTIAL_JSON"}, Severity.REMARK, "binlog_row_value_options", "PARTIAL_JSON"),
+        ({"gtid_mode": "ON_PERMISSIVE"}, Severity.WARNING, "gtid_mode", "Finish the change"),
+        ({"enforce_gtid_consistency": "WARN"}, Severity.WARNING, "enforce_gtid_consistency", "is WARN"),
+        ({"server_id": "5400"}, Severity.ERROR, "database.server.id", "the server's own server_id"),
+        ({"server_id": "0"}, Severity.ERROR, "server_id", "lets no replica connect"),
+        ({"binlog_expire_logs_seconds": "3600"}, Severity.WARNING, "binlog_expire_logs_seconds", "3600 seconds only"),
+    ],
+)
+def test_a_setting_of_the_server(
+    variables: dict[str, str], severity: Severity, subject: str, text: str, facts: Facts, configured: Configured
+) -> None:
+    (finding,) = judge(configured(), facts(variables))
+    assert (finding.severity, finding.subject) == (severity, subject)
+    assert text in finding.message
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"binlog_format": None, "binlog_row_image": None},  # a server that knows nothing else
+        {"binlog_expire_logs_seconds": "0"},
+        {"binlog_expire_logs_seconds": "60", "binlog_expire_logs_auto_purge": "OFF"},
+        {"binlog_expire_logs_seconds": None, "expire_logs_days": "10"},
+        {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"},
+    ],
+)
+def test_settings_that_are_well(variables: dict[str, str | None], facts: Facts, configured: Configured) -> None:
+    assert judge(configured(), facts(variables)) == []
+
+
+def test_a_server_without_a_binlog_is_not_asked_for_its_format(facts: Facts, configured: Configured) -> None:
+    found = judge(configured(), facts({"log_bin": "OFF", "binlog_format": "STATEMENT"}))
+    assert [finding.subject for finding in found] == ["log_bin"]
+
+
+def test_a_snapshot_alone_needs_no_binlog(facts: Facts, configured: Configured) -> None:
+    spoilt = facts({"log_bin": "OFF", "server_id": "5400"}, grants=("GRANT SELECT, RELOAD ON *.* TO `dbz`@`%`",))
+    assert judge(configured({"snapshot.mode": "initial_only"}), spoilt) == []
+    assert errors_in(judge(configured(), spoilt))
+
+
+@pytest.mark.parametrize(
+    ("version", "severity"),
+    [
+        ("5.5.62", Severity.ERROR),
+        ("5.7.44", Severity.WARNING),
+        ("8.0.36", None),
+        ("8.4.6", None),
+        ("9.7.4-2", None),
+        ("10.1.48-MariaDB", Severity.ERROR),
+        ("5.5.5-10.4.34-MariaDB-log", Severity.WARNING),
+        ("11.4.5-MariaDB-log", None),
+    ],
+)
+def test_versions(version: str, severity: Severity | None, facts: Facts, configured: Configured) -> None:
+    server = facts(version=version)
+    config = configured({"database.flavor": server.flavor.value})
+    found = [finding for finding in judge(config, server) if finding.subject == "version"]
+    assert [finding.severity for finding in found] == ([severity] if severity else [])
+
+
+def test_the_wrong_kind_of_server(facts: Facts, configured: Configured) -> None:
+    (finding,) = judge(configured(), facts(MARIADB, version="11.4.5-MariaDB-log"))
+    assert finding.subject == "connector.class"
+    assert "database.flavor=mariadb" in finding.message
+    assert facts(version="11.4.5-MariaDB-log").flavor is Flavor.MARIADB
+
+
+def test_statements_are_asked_for_that_the_binlog_does_not_have(facts: Facts, configured: Configured) -> None:
+    config = configured({"include.query": "true"})
+    assert [finding.subject for finding in judge(config, facts())] == ["binlog_rows_query_log_events"]
+    assert judge(config, facts({"binlog_rows_query_log_events": "ON"})) == []
+    mariadb = configured({"include.query": "true", "database.flavor": "mariadb"})
+    server = facts({**MARIADB, "binlog_annotate_row_events": "OFF"}, version="11.4.5-MariaDB")
+    assert [finding.subject for finding in judge(mariadb, server)] == ["binlog_annotate_row_events"]
+
+
+def test_another_replica_with_the_same_id(facts: Facts, configured: Configured) -> None:
+    others = (Replica(5399, "x"), Replica(5400, "10.0.0.9"))
+    (finding,) = judge(configured(), facts(replicas=others))
+    assert finding.severity is Severity.ERROR
+    assert "from 10.0.0.9" in finding.message
+    assert judge(configured(), facts(replicas=None)) == []
+
+
+def test_what_the_binlog_leaves_out(facts: Facts, configured: Configured) -> None:
+    server = facts({"log_replica_updates": "OFF"}, is_replica=True, do_databases=("a", "b"), ignored_databases=("c",))
+    found = judge(configured(), server)
+    assert [finding.subject for finding in found] == ["log_replica_updates", "binlog_do_db", "binlog_ignore_db"]
+    assert all(finding.severity is Severity.WARNING for finding in found)
+
+
+def granted(*names: str, where: str = "*.*") -> str:
+    return f"GRANT {', '.join(names)} ON {where} TO `dbz`@`%`"
+
+
+ALL = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATION CLIENT")
+
+
+@pytest.mark.parametrize("missing", ALL)
+def test_a_missing_privilege_is_told_with_its_grant(missing: str, facts: Facts, configured: Configured) -> None:
+    found = judge(configured(), facts(grants=(granted(*(set(ALL) - {missing})),)))
+    if missing == "SHOW DATABASES":
+        assert found == []
+        return
+    (finding,) = found
+    assert finding.severity is Severity.ERROR
+    assert finding.subject == "database.user"
+    assert f"GRANT {missing} ON *.* TO 'dbz'@'…'" in finding.message
+
+
+def test_mariadbs_name_of_a_privilege(facts: Facts, configured: Configured) -> None:
+    mariadb = configured({"database.flavor": "mariadb"})
+    (finding,) = judge(
+        mariadb, facts(MARIADB, version="11.4.5-MariaDB", grants=(granted("SELECT", "RELOAD", "REPLICATION SLAVE"),))
+    )
+    assert "GRANT BINLOG MONITOR" in finding.message
+
+
+def test_roles_that_may_not_be_active_are_mentioned(facts: Facts, configured: Configured) -> None:
+    found = judge(configured(), facts(grants=(granted(*ALL[1:]), "GRANT `cdc`@`%` TO `dbz`@`%`")))
+    assert [finding.severity for finding in found] == [Severity.ERROR, Severity.REMARK]
+    assert "SET DEFAULT ROLE … TO dbz" in found[1].message
+
+
+def test_tables_are_locked_one_by_one_without_reload(facts: Facts, configured: Configured) -> None:
+    some = granted("SELECT", "REPLICATION SLAVE", "REPLICATION CLIENT")
+    found = judge(configured(), facts(grants=(some, granted("LOCK TABLES", where="`shop`.*"))))
+    assert [(finding.severity, finding.subject) for finding in found] == [(Severity.WARNING, "snapshot.locking.mode")]
+    found = judge(configured(), facts(grants=(some, granted("LOCK TABLES", where="`other`.*"))))
+    assert errors_in(found)
+    assert judge(configured({"snapshot.locking.mode": "none"}), facts(grants=(some,))) == []
+    assert judge(configured(), facts(grants=(some, "GRANT FLUSH_TABLES ON *.* TO `dbz`@`%`"))) == []
+
+
+def test_tables_that_cannot_be_read_are_named(facts: Facts, configured: Configured) -> None:
+    replication = granted("RELOAD", "REPLICATION SLAVE", "REPLICATION CLIENT")
+    found = judge(configured(), facts(grants=(replication, granted("SELECT", where="`shop`.`lines`"))))
+    assert "cannot read shop.orders" in errors_in(found)[0].message
+    some = (replication, granted("SELECT", where="`shop`.*"))
+    found = judge(configured(), facts(grants=some))
+    assert [finding.severity for finding in found] == [Severity.REMARK]
+    found = judge(configured(), facts(grants=(replication,), tables=None))
+    assert "cannot read any table" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("properties", "subject", "text"),
+    [
+        ({"table.include.list": "shop\\.nothing"}, "table.include.list", "matches nothing that is there now"),
+        ({"table.exclude.list": "shpo\\..*"}, "table.exclude.list", "'shpo\\\\..*' matches nothing"),
+        ({"database.include.list": "shop,other"}, "database.include.list", "'other'"),
+        ({"column.exclude.list": "shop.orders.secret"}, "column.exclude.list", "matches nothing"),
+        ({"column.mask.with.3.chars": "shop.orders.scret"}, "column.mask… or column.truncate…", "matches nothing"),
+        ({"message.key.columns": "shop.orders:nokey"}, "message.key.columns", "matches nothing"),
+        ({"guardrail.collections.max": "1"}, "guardrail.collections.max", "2 tables are captured"),
+        ({"bigint.unsigned.handling.mode": "long"}, "bigint.unsigned.handling.mode", "shop.orders.id"),
+    ],
+)
+def test_what_a_configuration_means_for_the_tables(
+    properties: dict[str, str], subject: str, text: str, facts: Facts, configured: Configured
+) -> None:
+    found = {finding.subject: finding for finding in judge(configured(properties), facts()) if text in finding.message}
+    assert found[subject].severity is Severity.WARNING
+
+
+def test_no_table_is_captured(facts: Facts, configured: Configured) -> None:
+    (finding,) = judge(configured(), facts(tables=()))
+    assert "can see no table at all" in finding.message
+    found = judge(configured({"database.include.list": "sh"}), facts())
+    assert any("databases shop" in finding.message for finding in found)
+
+
+def test_a_guardrail_may_fail(facts: Facts, configured: Configured) -> None:
+    limits = {"guardrail.collections.max": "1", "guardrail.collections.limit.action": "fail"}
+    assert errors_in(judge(configured(limits), facts()))
+
+
+def test_topics_that_clash_are_errors(facts: Facts, configured: Configured) -> None:
+    tables = tuple(TableFact("d", name, (ColumnFact("id", "int", nullable=False),)) for name in ("a b", "a$b"))
+    (finding,) = judge(configured(), facts(tables=tables))
+    assert finding.severity is Severity.ERROR
+    assert "would both be written to topic 'shop.d.a_b'" in finding.message
+
+
+def test_all_errors_are_in_one_exception() -> None:
+    findings: list[Any] = [
+        Finding(Severity.WARNING, "c", "three"),
+        Finding(Severity.ERROR, "a", "one"),
+        Finding(Severity.ERROR, "b", "two"),
+    ]
+    error = CheckFailedError(findings)
+    assert str(error) == "the connector cannot start:\n  - a: one\n  - b: two"
+    assert [finding.subject for finding in error.findings] == ["a", "b", "c"]
