@@ -73,8 +73,7 @@ class ContainerRunner:
 
     def close(self) -> None:
         """Remove the container and its volumes."""
-        if self._container is not None:
-            self._definition.stop(force=True, delete_volume=True)
+        self._definition.stop(force=True, delete_volume=True)
 
     def _known(self) -> Any:
         if self._container is None:

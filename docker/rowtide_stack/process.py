@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from rowtide_stack import supervisor
@@ -32,6 +33,7 @@ class ProcessRunner:
             text=True,
             start_new_session=True,
         )
+        self._asking = threading.Lock()  # a test may kill a server in one thread while it is used in another
 
     def start(self) -> None:
         """Start the program if it is not running."""
@@ -72,14 +74,15 @@ class ProcessRunner:
 
     def _ask(self, command: str) -> str:
         stdin, stdout = self._supervisor.stdin, self._supervisor.stdout
-        if stdin is None or stdout is None or stdin.closed:
-            raise StackError("the server has been closed: make a new one")
-        try:
-            stdin.write(command + "\n")
-            stdin.flush()
-            answer = stdout.readline().strip()
-        except BrokenPipeError:
-            answer = ""
+        with self._asking:
+            if stdin is None or stdout is None or stdin.closed:
+                raise StackError("the server has been closed: make a new one")
+            try:
+                stdin.write(command + "\n")
+                stdin.flush()
+                answer = stdout.readline().strip()
+            except BrokenPipeError:
+                answer = ""
         if not answer:
             raise StackError("the server's supervisor has ended: make a new server")
         if answer.startswith("failed"):

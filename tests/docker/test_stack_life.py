@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,34 +109,22 @@ def test_a_server_whose_plan_fails_can_be_tried_again(monkeypatch: pytest.Monkey
         assert server.running
 
 
-class FakeEngine:
-    """The part of testcontainers' DockerContainer and of its wrapped container that is used."""
+class FakeContainer:
+    """A container of the Docker library, as far as it is used."""
 
-    made: list[FakeEngine]
+    short_id = "0123"
 
-    def __init__(self, image: str) -> None:
-        self.image = image
-        self.ports: dict[str, object] = {}
+    def __init__(self, **definition: object) -> None:
+        self.definition = definition
         self.calls: list[str] = []
         self.status = "created"
-        self.made.append(self)
 
-    def _chained(self, *values: object, **named: object) -> FakeEngine:
-        self.calls.append(f"{values}{named}")
-        return self
-
-    with_envs = with_name = with_command = with_volume_mapping = _chained
-
-    def get_wrapped_container(self) -> FakeEngine:
-        return self
-
-    def start(self) -> FakeEngine:
+    def start(self) -> None:
         self.calls.append("start")
         self.status = "running"
-        return self
 
-    def stop(self, **arguments: object) -> None:
-        self.calls.append(f"stop {arguments}")
+    def stop(self, timeout: int) -> None:
+        self.calls.append(f"stop {timeout}")
         self.status = "exited"
 
     def kill(self) -> None:
@@ -159,36 +146,59 @@ class FakeEngine:
     def logs(self) -> bytes:
         return b"log of the container"
 
+    def remove(self, *, force: bool, v: bool) -> None:
+        self.calls.append(f"remove force={force} volumes={v}")
+
+
+class FakeEngine:
+    """What stands in for testcontainers' connection to an engine; its own container class is the real one."""
+
+    made: list[FakeContainer]
+    closed: int
+
+    def __init__(self) -> None:
+        self.client = self
+
+    def create(self, image: str, **definition: object) -> FakeContainer:
+        self.made.append(FakeContainer(image=image, **definition))
+        return self.made[-1]
+
+    def start(self, container: FakeContainer) -> None:
+        container.start()
+
+    def close(self) -> None:
+        type(self).closed += 1
+
 
 @pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeEngine]]:
-    FakeEngine.made = []
-    monkeypatch.setattr("testcontainers.core.container.DockerContainer", FakeEngine)
+def engine(monkeypatch: pytest.MonkeyPatch) -> type[FakeEngine]:
+    from testcontainers.core.config import testcontainers_config
+
+    FakeEngine.made, FakeEngine.closed = [], 0
+    monkeypatch.setattr("testcontainers.core.container.DockerClient", FakeEngine)
+    monkeypatch.setattr(testcontainers_config, "_ryuk_disabled", True)
+    monkeypatch.setattr(Listener, "_ready", lambda self: True)
     monkeypatch.setenv("ROWTIDE_STACK", "docker")
     return FakeEngine
 
 
 def test_a_container_is_defined_by_its_plan_and_bound_to_loopback(engine: type[FakeEngine]) -> None:
-    server = Listener("")
-    ContainerRunner("listener", server.port, server._container())
-    (made,) = engine.made
-    assert made.image == "listener:1.0.0"
-    assert made.ports == {"80/tcp": ("127.0.0.1", server.port)}
-    assert made.calls == [
-        "(){'A': 'b'}",
-        f"('rowtide-listener-{server.port}',){{}}",
-        "(['serve'],){}",
-        f"({Path('/tls')!r}, '/tls', 'ro'){{}}",
-    ]
-
-
-def test_a_container_is_stopped_and_started_again_and_removed_once(
-    engine: type[FakeEngine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Listener, "_ready", lambda self: True)
     with Listener("") as server:
         (made,) = engine.made
-        made.calls.clear()
+        expected = {
+            "image": "listener:1.0.0",
+            "command": ["serve"],
+            "environment": {"A": "b"},
+            "name": f"rowtide-listener-{server.port}",
+            "ports": {"80/tcp": ("127.0.0.1", server.port)},
+            "volumes": {"/tls": {"bind": "/tls", "mode": "ro"}},
+        }
+        assert {key: made.definition[key] for key in expected} == expected
+
+
+def test_a_container_is_stopped_and_started_again_and_removed_once(engine: type[FakeEngine]) -> None:
+    with Listener("") as server:
+        (made,) = engine.made
         server.start()
         server.stop()
         server.start()
@@ -199,14 +209,13 @@ def test_a_container_is_stopped_and_started_again_and_removed_once(
         assert not server.running
         server.start()
         assert server.log() == "log of the container"
-    assert made.calls == [
-        "stop {'timeout': 30}",
-        "start",
-        "kill",
-        "wait",
-        "start",
-        "stop {'force': True, 'delete_volume': True}",
-    ]
+    assert made.calls == ["start", "stop 30", "start", "kill", "wait", "start", "remove force=True volumes=True"]
+    assert engine.closed == 1
+
+
+def test_a_container_that_was_never_created_needs_no_removing(engine: type[FakeEngine]) -> None:
+    ContainerRunner("listener", 1, Listener("")._container()).close()
+    assert (engine.made, engine.closed) == ([], 1)
 
 
 def test_a_machine_without_java_and_without_rights_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 from rowtide.connector.config.catalogue import capture, connect, connection, history, running, snapshot, topics, values
 from rowtide.connector.config.property import Family, Property
 
+__all__ = ["FAMILIES", "PROPERTIES", "SECTIONS", "entries"]
+
 SECTIONS: tuple[ModuleType, ...] = (connection, capture, values, snapshot, running, topics, history, connect)
 """The sections in the order of the reference; each has a ``TITLE``."""
 
