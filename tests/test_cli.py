@@ -1,0 +1,114 @@
+"""The command line: helpful without the extras, and after a slip of the finger."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from rowtide import __version__
+from rowtide.cli import COMMANDS, main
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, arguments)
+    return result.exit_code, result.output
+
+
+def without(package: str, *arguments: str) -> tuple[int, str]:
+    """Run the command line in a process that cannot import a package."""
+    absent = f"import sys; sys.modules[{package!r}] = None"
+    code = f"{absent}; from rowtide.cli import main; main({list(arguments)!r}, 'rowtide')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_help_lists_every_command_with_what_it_does() -> None:
+    status, text = run("--help")
+    assert status == 0
+    for name, command in COMMANDS.items():
+        assert f"{name} " in text
+        assert command.summary in text
+
+
+def test_help_imports_no_command() -> None:
+    code = (
+        "import sys; from rowtide.cli import main\n"
+        "try: main(['--help'], 'rowtide')\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith('rowtide.') and name != 'rowtide.cli'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_there_and_explains_itself(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    assert command.help
+    assert all(parameter.help for parameter in command.params if isinstance(parameter, click.Option))
+    status, text = run(name, "--help")
+    assert status == 0
+    assert "Usage:" in text
+
+
+def test_a_misspelt_command_suggests_the_nearest() -> None:
+    status, text = run("chek")
+    assert status == 2
+    assert "Did you mean 'check'?" in text
+
+
+def test_a_missing_package_is_told_with_the_extra_that_brings_it(tmp_path: Path) -> None:
+    config = tmp_path / "c.properties"
+    config.write_text("name=x\n")
+    status, text = without("pymysql", "check", str(config))
+    assert status == 1
+    assert "'rowtide check' needs the package pymysql" in text
+    assert "pip install 'rowtide[connector]'" in text
+    assert without("pymysql", "--help")[0] == 0
+
+
+def test_properties_can_be_looked_up_without_the_extras() -> None:
+    status, text = without("pymysql", "properties", "snapshot.mode")
+    assert status == 0
+    assert "never is refused" in text
+
+
+def test_the_version() -> None:
+    assert run("--version") == (0, f"rowtide, version {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("max.queue.size",), "default: 8192"),
+        (("topic.prefix",), "it is required"),
+        (("heartbeat",), "heartbeat.action.query"),
+        (("topic.creation.x.partitions",), "topic.creation.<group>.*"),
+        ((), "What to capture"),
+        (("--markdown",), "### Snapshots"),
+    ],
+)
+def test_properties(arguments: tuple[str, ...], text: str) -> None:
+    status, output = run("properties", *arguments)
+    assert status == 0
+    assert text in output
+
+
+def test_an_unknown_property_suggests_others() -> None:
+    status, text = run("properties", "snapshotmode")
+    assert status == 1
+    assert "did you mean snapshot.mode" in text
+
+
+def test_a_broken_configuration_is_told_with_all_its_problems(tmp_path: Path) -> None:
+    config = tmp_path / "c.properties"
+    config.write_text("database.hostnme=x\nsnapshot.mode=never\n")
+    status, text = run("check", str(config))
+    assert status == 1
+    assert "did you mean database.hostname" in text
+    assert "use no_data" in text
+    assert "topic.prefix: is required" in text
