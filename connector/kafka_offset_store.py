@@ -48,6 +48,7 @@ class KafkaOffsetStore:
         self._settings = {
             **idempotent_settings({k: v for k, v in producer.items() if not k.startswith("transaction")}),
             "linger.ms": 0,
+            "log_level": 2,  # what matters of librdkafka's own log is raised
             "message.timeout.ms": int(timeout * 1000),
         }
         self._reader = TopicReader(consumer, admin, timeout)

@@ -128,10 +128,17 @@ class RecordProducer:
             DeliveryError: a message failed, now or earlier.
         """
         self._unserved = 0
-        with self._quiet():
-            served = self.client.poll(0)
+        served = self._poll()
         self.check()
         return served
+
+    def _poll(self) -> int:
+        with self._quiet():
+            try:
+                return self.client.poll(0)
+            except KafkaException as failure:  # a fatal state; it is raised once only
+                self._noticed(failure.args[0])
+                return 0
 
     def check(self) -> None:
         """Raise the gravest error since ``forget``, if there was one."""
@@ -189,8 +196,7 @@ class RecordProducer:
         """Drop what is still queued."""
         self._interrupted.set()
         self.client.purge()
-        with self._quiet():
-            self.client.poll(0)
+        self._poll()
 
     def _reported(self, error: KafkaError | None, message: Any) -> None:
         """A message failed (the client calls for failures only)."""

@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 _PRODUCER: dict[str, Any] = {"enable.idempotence": True, "acks": "all", "linger.ms": 0}
 _PARTITION = 0
+_ERRORS_ONLY = 2
+"""librdkafka's own log, on standard error: what matters of it is raised."""
 
 
 class KafkaSchemaHistory:
@@ -50,7 +52,7 @@ class KafkaSchemaHistory:
         batch: int = 1024,
     ) -> None:
         self._topic = topic
-        self._settings = {**producer, **_PRODUCER, "message.timeout.ms": int(timeout * 1000)}
+        self._settings = {"log_level": _ERRORS_ONLY, **producer, **_PRODUCER, "message.timeout.ms": int(timeout * 1000)}
         self._reader = TopicReader(consumer, admin, timeout)
         self._timeout = timeout
         self._batch = batch

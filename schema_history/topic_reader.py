@@ -29,6 +29,8 @@ _CONSUMER: dict[str, Any] = {
     "queued.max.messages.kbytes": 16384,
 }
 _AT_ONCE = 1000
+_ERRORS_ONLY = 2
+"""librdkafka's own log, on standard error: what matters of it is raised."""
 _FATAL = {
     KafkaError._FATAL,  # noqa: SLF001 - librdkafka's local codes
     KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001
@@ -39,6 +41,18 @@ _FATAL = {
     KafkaError._BAD_MSG,  # noqa: SLF001
     KafkaError._BAD_COMPRESSION,  # noqa: SLF001
 }
+_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+_PASSING = {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError._TRANSPORT,  # noqa: SLF001
+}
+"""A partition that was just created or is moving answers so for a moment."""
+
+_RETRY_S = 0.1
 
 
 class TopicReadError(Exception):
@@ -82,8 +96,8 @@ class TopicReader:
     """
 
     def __init__(self, consumer: Mapping[str, Any], admin: Mapping[str, Any], timeout: float = 60.0) -> None:
-        self._consumer = {"group.id": "rowtide", **consumer, **_CONSUMER}
-        self._admin = {"log_level": 2, **admin, "allow.auto.create.topics": False}
+        self._consumer = {"group.id": "rowtide", "log_level": _ERRORS_ONLY, **consumer, **_CONSUMER}
+        self._admin = {"log_level": _ERRORS_ONLY, **admin, "allow.auto.create.topics": False}
         self._timeout = timeout
 
     def extents(self, topic: str) -> dict[int, Extent] | None:
@@ -93,14 +107,22 @@ class TopicReader:
             TopicReadError: Kafka is not reachable, or access is denied.
         """
         admin = AdminClient(self._admin)
-        try:
-            partitions = [TopicPartition(topic, number) for number in self._partitions(admin, topic)]
-            if not partitions:
-                return None
-            low = self._offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-            high = self._offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-        except KafkaException as failure:
-            raise TopicReadError(f"cannot read topic {topic!r}: {failure.args[0].str()}") from failure
+        end = time.monotonic() + self._timeout
+        while True:
+            try:
+                return self._ask(admin, topic)
+            except KafkaException as failure:
+                error = failure.args[0]
+                if error.code() not in _PASSING or time.monotonic() > end:
+                    raise TopicReadError(f"cannot read topic {topic!r}: {error.str()}") from failure
+            time.sleep(_RETRY_S)
+
+    def _ask(self, admin: AdminClient, topic: str) -> dict[int, Extent] | None:
+        partitions = [TopicPartition(topic, number) for number in self._partitions(admin, topic)]
+        if not partitions:
+            return None
+        low = self._offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        high = self._offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
         return {number: Extent(low[number], high[number]) for number in low}
 
     def _partitions(self, admin: AdminClient, topic: str) -> list[int]:
@@ -172,9 +194,6 @@ class TopicReader:
             f"cannot read topic {topic!r} to its end: partition {partition} stays at offset {reached[partition]} of "
             f"{end} for {self._timeout:.0f} s. Either no broker answers, or some producer's transaction is open there"
         )
-
-
-_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.LEADER_NOT_AVAILABLE}  # noqa: SLF001
 
 
 def _record(message: Any) -> StoredRecord:

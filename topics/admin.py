@@ -34,6 +34,8 @@ _DENIED = {
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
 _RETRY_S = 0.5
+_ERRORS_ONLY = 2
+"""librdkafka's own log, on standard error: what matters of it is raised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class TopicAdmin:
 
     def __init__(self, client: Mapping[str, Any], timeout: float = 30.0) -> None:
         self._servers = str(client.get("bootstrap.servers", ""))
-        self._admin = AdminClient({"log_level": 2, **client, "allow.auto.create.topics": False})
+        self._admin = AdminClient({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": False})
         self._timeout = timeout
 
     def partitions(self, topic: str) -> int | None:

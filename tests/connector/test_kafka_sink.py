@@ -61,6 +61,8 @@ class Client:
 
     def poll(self, timeout: float) -> int:
         assert timeout == 0, "waiting in poll would take the global lock for every report"
+        if self.failures.get("poll"):
+            raise KafkaException(self.failures["poll"].pop(0))
         if not self.answering:
             return 0
         served = len(self.queue)
@@ -233,6 +235,17 @@ def test_a_fatal_state_without_a_message_is_raised_too() -> None:
     client.settings["error_cb"](kafka_error(K._FATAL, fatal=True))
     with pytest.raises(ProducerFailed):
         made.serve()
+
+
+def test_a_fatal_state_that_polling_raises_is_told_in_our_words() -> None:
+    """So does confluent_kafka the first time after librdkafka has given up."""
+    made, client = producer(**{"transactional.id": "rowtide-shop-0"})
+    client.failures["poll"] = [kafka_error(K._FENCED, fatal=True)]
+    with pytest.raises(ProducerFenced, match="rowtide-shop-0"):
+        made.serve()
+    with pytest.raises(ProducerFenced):
+        made.serve()
+    made.close()
 
 
 def test_at_least_once_the_offset_follows_the_last_acknowledgement() -> None:

@@ -1,0 +1,96 @@
+"""What tests against a real Kafka need: read a topic, make one, and Java's way of choosing a partition."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.settings import TopicSettings
+
+__all__ = ["Seen", "Topics", "murmur2", "partition_for"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A record as a consumer gets it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class Topics:
+    """Topics of one broker, with names of their own for each test."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.client: dict[str, Any] = {"bootstrap.servers": bootstrap}
+        self.admin = TopicAdmin(self.client)
+
+    def new(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        """A new topic."""
+        name = self.name()
+        self.admin.ensure(name, TopicSettings(partitions, 1, config or {}))
+        return name
+
+    @staticmethod
+    def name() -> str:
+        """A name that no other test has."""
+        return f"t-{uuid.uuid4().hex[:12]}"
+
+    def read(self, topic: str, *, committed: bool = True) -> list[Seen]:
+        """Everything in a topic, partition by partition."""
+        consumer = Consumer(
+            {
+                **self.client,
+                "group.id": "tests",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
+            }
+        )
+        try:
+            partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+            consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+            seen: list[Seen] = []
+            ended: set[int | None] = set()
+            while len(ended) < len(partitions):
+                message = consumer.poll(20)
+                assert message is not None, f"{topic} gives no answer"
+                if message.error() is not None:
+                    ended.add(message.partition())
+                else:
+                    seen.append(_seen(message))
+            return sorted(seen, key=lambda record: (record.partition, record.offset))
+        finally:
+            consumer.close()
+
+
+def _seen(message: Any) -> Seen:
+    return Seen(message.partition(), message.offset(), message.key(), message.value(), tuple(message.headers() or ()))
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's hash (``org.apache.kafka.common.utils.Utils.murmur2``), as an unsigned number."""
+    mask, factor = 0xFFFFFFFF, 0x5BD1E995
+    code = 0x9747B28C ^ len(data)
+    whole = len(data) - len(data) % 4
+    for at in range(0, whole, 4):
+        part = int.from_bytes(data[at : at + 4], "little") * factor & mask
+        code = (code * factor & mask) ^ ((part ^ part >> 24) * factor & mask)
+    if data[whole:]:
+        code = (code ^ int.from_bytes(data[whole:], "little")) * factor & mask
+    code = (code ^ code >> 13) * factor & mask
+    return code ^ code >> 15
+
+
+def partition_for(key: bytes, partitions: int) -> int:
+    """The partition that Java's producer chooses."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
