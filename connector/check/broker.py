@@ -38,7 +38,7 @@ def broker_findings(
     found += _topics(config, tables, timeout)
     history = config.history
     if history.topic is not None:
-        if history.admin["bootstrap.servers"] != config.kafka.admin["bootstrap.servers"]:
+        if history.admin["bootstrap.servers"] != config.kafka.bootstrap_servers:
             problems, _ = _reach(history.admin, "schema.history.internal.kafka.bootstrap.servers", timeout)
             if problems:
                 return found + problems

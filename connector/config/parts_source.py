@@ -18,7 +18,7 @@ from rowtide.connector.config.model import (
 from rowtide.connector.config.property import Flavor, Property
 from rowtide.connector.config.reader import Reader
 from rowtide.connector.config.secret import Secret
-from rowtide.topics.column_rules import ColumnRules, is_rule_name, parse_rule_name
+from rowtide.topics.column_rules import ColumnRules, Hash, is_rule_name, parse_rule_name
 from rowtide.topics.filters import (
     ColumnFilter,
     ColumnSelector,
@@ -155,12 +155,17 @@ def _rules(reader: Reader) -> ColumnRules:
     for name, text in reader.properties.items():
         if is_rule_name(name):
             try:
-                parse_rule_name(name)
+                rule = parse_rule_name(name)
                 Patterns.parse(text)
             except ValueError as error:
                 reader.problem(name, str(error))
             else:
                 valid[name] = text
+                if isinstance(rule, Hash) and not rule.salt:
+                    reader.notes.append(
+                        f"{name} has no effect: Debezium takes it for a rule only with a salt, so the columns "
+                        f"{text!r} are published as they are"
+                    )
     return ColumnRules.parse(valid)
 
 

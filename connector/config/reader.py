@@ -96,9 +96,11 @@ class Reader:
         return "" if hidden else f", not {text!r}"
 
     def _status(self, property_: Property[T], value: T) -> None:
+        if value == property_.default:
+            return
         if property_.status is Status.WITHOUT_EFFECT:
             self.notes.append(f"{property_.name} has no effect: {property_.reason}")
-        elif property_.status is Status.NOT_YET and value != property_.default:
+        elif property_.status is Status.NOT_YET:
             self.problem(
                 property_.name, f"is a property of Debezium that rowtide does not support yet: {property_.reason}"
             )

@@ -5,6 +5,8 @@ from rowtide.connector.config.property import Family, Property, Status
 
 TITLE = "What to capture"
 
+_GTID_SOURCES = "every source of the server's binlog is read"
+
 DATABASE_INCLUDE = Property(
     "database.include.list",
     patterns(),
@@ -64,15 +66,24 @@ GTID_INCLUDES = Property(
     patterns(),
     None,
     "Regular expressions for the sources (server UUIDs; MariaDB: `domain-server`) whose GTIDs count.",
+    Status.NOT_YET,
+    _GTID_SOURCES,
 )
 GTID_EXCLUDES = Property(
-    "gtid.source.excludes", patterns(), None, "Regular expressions for the sources whose GTIDs do not count."
+    "gtid.source.excludes",
+    patterns(),
+    None,
+    "Regular expressions for the sources whose GTIDs do not count.",
+    Status.NOT_YET,
+    _GTID_SOURCES,
 )
 GTID_FILTER_DML = Property(
     "gtid.source.filter.dml.events",
     boolean(),
     True,
     "Leave out the rows of the sources that do not count; if false, they only do not count in the position.",
+    Status.NOT_YET,
+    _GTID_SOURCES,
 )
 GTID_IGNORE_ON_RECOVERY = Property(
     "gtid.ignore.on.recovery",

@@ -10,6 +10,8 @@ P = "schema.history.internal"
 KAFKA_HISTORY = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
 FILE_HISTORY = "io.debezium.storage.file.history.FileSchemaHistory"
 MEMORY_HISTORY = "io.debezium.relational.history.MemorySchemaHistory"
+_TO_THE_END = "the history is read up to its last record, and a broker that stops answering is an error"
+_DDL_FILTER = "which statements change no table is known to the parser"
 _KNOWN = (KAFKA_HISTORY, FILE_HISTORY, MEMORY_HISTORY)
 
 IMPLEMENTATION = Property(
@@ -32,10 +34,20 @@ SERVERS = Property(
     default_text="bootstrap.servers",
 )
 POLL_INTERVAL = Property(
-    f"{P}.kafka.recovery.poll.interval.ms", integer(1), 100, "How long to wait for records when reading the history."
+    f"{P}.kafka.recovery.poll.interval.ms",
+    integer(1),
+    100,
+    "How long to wait for records when reading the history, in milliseconds.",
+    Status.WITHOUT_EFFECT,
+    _TO_THE_END,
 )
 RECOVERY_ATTEMPTS = Property(
-    f"{P}.kafka.recovery.attempts", integer(0), 100, "How often in a row nothing may come while reading the history."
+    f"{P}.kafka.recovery.attempts",
+    integer(0),
+    100,
+    "How often in a row nothing may come while reading the history.",
+    Status.WITHOUT_EFFECT,
+    _TO_THE_END,
 )
 QUERY_TIMEOUT = Property(
     f"{P}.kafka.query.timeout.ms",
@@ -107,10 +119,17 @@ DDL_FILTER = Property(
     patterns(),
     None,
     "Regular expressions for statements that are neither parsed nor kept.",
-    default_text="Debezium's: statements of the server itself, of RDS, and those that change no table",
+    Status.NOT_YET,
+    _DDL_FILTER,
+    default_text="the statements of the server itself, of RDS, and those that change no table",
 )
 DDL_FILTER_INTERNAL = Property(
-    f"internal.{P}.ddl.filter", patterns(), None, f"Debezium's own name of `{P}.ddl.filter`."
+    f"internal.{P}.ddl.filter",
+    patterns(),
+    None,
+    f"Debezium's own name of `{P}.ddl.filter`.",
+    Status.NOT_YET,
+    _DDL_FILTER,
 )
 PRODUCER = Family(
     f"{P}.producer.*",

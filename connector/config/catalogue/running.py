@@ -17,7 +17,14 @@ MAX_QUEUE_SIZE = Property(
     8192,
     "Records between reading and delivering; reading waits when it is full. Must be greater than max.batch.size.",
 )
-MAX_BATCH_SIZE = Property("max.batch.size", integer(1), 2048, "Records that are delivered at a time, at most.")
+MAX_BATCH_SIZE = Property(
+    "max.batch.size",
+    integer(1),
+    2048,
+    "Records that are delivered at a time, at most.",
+    Status.WITHOUT_EFFECT,
+    "records are delivered as they come; producer.override.batch.size and linger.ms decide how they are packed",
+)
 MAX_QUEUE_BYTES = Property(
     "max.queue.size.in.bytes",
     long(0),
@@ -29,6 +36,8 @@ POLL_INTERVAL = Property(
     long(1),
     500,
     "How long to wait for new records before delivering what is there, in milliseconds.",
+    Status.WITHOUT_EFFECT,
+    "records are delivered as they come",
 )
 POLL_DISPATCH = Property(
     "poll.dispatch.interval.ms",
@@ -67,7 +76,13 @@ SHUTDOWN_TIMEOUT = Property(
     "executor.shutdown.timeout.ms", long(0), 4000, "How long parts of the connector may take to stop, in milliseconds."
 )
 METRIC_TAGS = Property(
-    "custom.metric.tags", names(), (), "Labels `name=value,…` added to every metric.", default_text=""
+    "custom.metric.tags",
+    names(),
+    (),
+    "Labels `name=value,…` added to every metric.",
+    Status.NOT_YET,
+    "metrics have their fixed labels",
+    default_text="",
 )
 SANITIZE_PATTERN = Property(
     "custom.sanitize.pattern",

@@ -158,6 +158,7 @@ SOURCE_STRUCT_VERSION = Property(
     choice(SourceStructVersion),
     SourceStructVersion.V2,
     "Form of the `source` block: today's (v2), or that of the first releases for old consumers (v1).",
+    refused={"v1": "v1, the source block of Debezium's first releases, is not supported yet"},
 )
 TRANSACTION_METADATA = Property(
     "provide.transaction.metadata",

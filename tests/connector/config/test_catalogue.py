@@ -1,5 +1,6 @@
 """The catalogue has every property of Debezium, with Debezium's defaults."""
 
+import dataclasses
 import enum
 import inspect
 import json
@@ -137,9 +138,33 @@ def test_a_property_that_is_not_supported_yet_is_an_error_unless_it_asks_for_not
             from_properties(valid | {property_.name: str(not property_.default)})
 
 
-def test_every_field_of_the_tree_is_read() -> None:
-    """What is in the tree was configured: no value object of the model goes unused."""
-    used = inspect.getsource(model)
-    for name, value in vars(model).items():
-        if inspect.isclass(value) and value.__module__ == model.__name__:
-            assert used.count(name) >= 1
+WAITING = {  # properties of these are not supported yet, or have no effect: the catalogue says so
+    "gtid_filter_dml",
+    "source_struct_version",
+    "max_batch_size",
+    "poll_interval_ms",
+    "recovery_poll_interval_ms",
+    "recovery_attempts",
+    "ddl_filter",
+    "metric_tags",
+}
+
+
+def test_every_value_of_the_tree_is_used() -> None:
+    """A property that is read and then forgotten would be ignored in silence."""
+    root = Path(__file__).parents[3]
+    sources = [
+        path.read_text()
+        for folder in ("connector", "envelope", "topics", "schema_history")
+        for path in (root / folder).rglob("*.py")
+        if "config" not in path.parts
+    ]
+    fields = {
+        field.name
+        for value in vars(model).values()
+        if inspect.isclass(value) and value.__module__ == model.__name__ and dataclasses.is_dataclass(value)
+        for field in dataclasses.fields(value)
+    }
+    used = {name for name in fields if any(re.search(rf"\.{name}\b", source) for source in sources)}
+    shown = {"properties", "sanitizer"}  # by the tree's own method
+    assert fields - used - shown <= WAITING

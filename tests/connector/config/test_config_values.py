@@ -64,7 +64,6 @@ def test_values_are_taken_over(valid: dict[str, str]) -> None:
             "value.converter.schemas.enable": "false",
             "value.converter.decimal.format": "numeric",
             "connect.keep.alive": "false",
-            "custom.metric.tags": "team=data, stage = test",
             "database.connectionTimeZone": "Asia/Tokyo",
             "exactly.once.support": "required",
             "transaction.boundary": "interval",
@@ -86,7 +85,6 @@ def test_values_are_taken_over(valid: dict[str, str]) -> None:
     assert config.converters.key.schemas_enable
     assert config.converters.value.decimal_format is DecimalFormat.NUMERIC
     assert config.database.keep_alive_interval_ms == 0
-    assert config.metric_tags == {"team": "data", "stage": "test"}
     assert config.database.time_zone == "Asia/Tokyo"
     assert config.delivery.exactly_once
     assert config.delivery.boundary is TransactionBoundary.INTERVAL
@@ -166,6 +164,12 @@ def test_what_has_no_effect_is_told(valid: dict[str, str]) -> None:
         "driver.foo",
         "config.storage.topic",
     ]
+    assert from_properties(valid | {"tasks.max": "1"}).warnings == ()
+
+
+def test_a_hash_without_salt_is_told(valid: dict[str, str]) -> None:
+    config = from_properties(valid | {"column.mask.hash.v2.MD5.with.salt.": "a\\.b\\.c"})
+    assert "are published as they are" in config.warnings[0]
 
 
 def test_statements_are_taken_apart_at_semicolons() -> None:
