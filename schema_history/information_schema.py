@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from rowtide.schema_history.model import Column, Database, DefaultKind, Table
+from rowtide.schema_history.model import Column, Database, DefaultKind, KeyPart, Table
 from rowtide.schema_history.query import Flavor
 from rowtide.schema_history.structure.types import BINARY_TYPES, quoted
 
@@ -19,14 +19,21 @@ def table_json(table: Table, flavor: Flavor) -> dict[str, Any]:
     primary = next((i for i in table.indexes if i.kind == "primary"), None)
     return {
         "columns": columns,
-        "primary_key": [str(p) for p in primary.parts] if primary else [],
-        "unique_keys": {i.name: [str(p) for p in i.parts] for i in table.indexes if i.kind == "unique"},
+        "primary_key": [_part(p) for p in primary.parts] if primary else [],
+        "unique_keys": {i.name: [_part(p) for p in i.parts] for i in table.indexes if i.kind == "unique"},
         "type": table.kind,
         "engine": table.engine,
         "charset": table.charset,
         "collation": table.collation,
         "comment": _basic(table.comment),
     }
+
+
+def _part(part: KeyPart) -> str:
+    if part.expression is None:
+        return str(part)
+    escaped = part.expression.replace("\\", "\\\\").replace("'", "\\'")
+    return f"({escaped})"
 
 
 def column_json(column: Column, position: int, flavor: Flavor) -> dict[str, Any]:

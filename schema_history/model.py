@@ -163,12 +163,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """One part of an index: a column, a prefix of one, or an expression (then ``column`` is ``""``)."""
+    """One part of an index: a column, a prefix of one, or an expression (then ``column`` is ``""``).
+
+    ``period`` marks a period's name (MariaDB's WITHOUT OVERLAPS), which stands for its two columns.
+    """
 
     column: str
     length: int | None = None
     expression: str | None = None
     descending: bool = False
+    period: bool = False
 
     def __str__(self) -> str:
         if self.expression is not None:
@@ -197,7 +201,10 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A CHECK or FOREIGN KEY: kept because it can be dropped by name, and because columns are renamed in it."""
+    """A CHECK, FOREIGN KEY or PERIOD: kept because it can be dropped by name, and because columns are renamed in it.
+
+    ``kind`` is ``check``, ``foreign`` or ``period`` (then ``columns`` are its start and its end).
+    """
 
     name: str
     kind: str

@@ -129,9 +129,8 @@ def key_parts(c: Cursor) -> tuple[KeyPartDef, ...]:
                 length = int(c.number())
                 c.expect(")")
         order = c.accept_one("ASC", "DESC")
-        if c.accept("WITHOUT", "OVERLAPS"):
-            pass
-        parts.append(KeyPartDef(column, length, expression, order == "DESC"))
+        without_overlaps = c.accept("WITHOUT", "OVERLAPS")
+        parts.append(KeyPartDef(column, length, expression, order == "DESC", without_overlaps))
         if not c.accept(","):
             break
     if c.token.kind is not OPERATOR:

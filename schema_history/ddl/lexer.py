@@ -15,6 +15,7 @@ ANSI_QUOTES = 1 << 2
 REAL_AS_FLOAT = 1 << 0
 ORACLE = 1 << 9
 MSSQL = 1 << 10
+MAXDB = 1 << 12
 NO_BACKSLASH_ESCAPES = 1 << 20
 STRICT_TRANS_TABLES = 1 << 21
 STRICT_ALL_TABLES = 1 << 22
@@ -63,6 +64,11 @@ class Dialect:
     def strict(self) -> bool:
         """Whether wrong values are errors."""
         return bool(self.sql_mode & (STRICT_TRANS_TABLES | STRICT_ALL_TABLES))
+
+    @property
+    def maxdb(self) -> bool:
+        """Whether it is MariaDB's MAXDB mode."""
+        return self.flavor is Flavor.MARIADB and bool(self.sql_mode & MAXDB)
 
     @property
     def brackets(self) -> bool:

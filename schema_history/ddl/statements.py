@@ -125,6 +125,7 @@ class KeyPartDef:
     length: int | None = None
     expression: str | None = None
     descending: bool = False
+    without_overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

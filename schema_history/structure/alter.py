@@ -17,6 +17,7 @@ from rowtide.schema_history.ddl.statements import (
     Default,
     DropColumn,
     DropKey,
+    DropPeriod,
     Element,
     ForeignKeyDef,
     IndexDef,
@@ -39,6 +40,7 @@ from rowtide.schema_history.structure.tables import (
     finished,
     indexes_of_column,
     inherited_charset,
+    primary_names,
     row_columns,
 )
 from rowtide.schema_history.structure.types import (
@@ -88,8 +90,11 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
         _collect(work, action, *inherited)
     placed = _columns(work)
     columns = [column for column, _ in placed]
-    if not ctx.explicit_timestamp:
-        columns = promote_first_timestamp(columns, ctx, {c.name.lower() for c, _, _ in work.added})
+    # MariaDB looks only if the statement itself defines a TIMESTAMP.
+    if not ctx.explicit_timestamp and (not ctx.mariadb or any(c.data_type == "timestamp" for c, _, _ in work.added)):
+        new = {c.name.lower() for c, _, _ in work.added}
+        primary = primary_names((*table.indexes, *work.new_keys))
+        columns = promote_first_timestamp(columns, ctx, new, primary)
     renamed = _renamed(work, placed)
     if convert is not None:
         columns = [converted(c, *convert, ctx) for c in columns]
@@ -158,7 +163,7 @@ def _charset(
 def _collect(work: _Work, action: Action, charset: str, collation: str) -> None:
     ctx = work.ctx
     if isinstance(action, AddColumn):
-        if action.if_not_exists and work.has(action.column.name):
+        if action.if_not_exists and (work.has(action.column.name) or _is_added(work, action.column.name)):
             return
         column = build_column(action.column, ctx, charset, collation)
         work.added.append((column, action.place, None))
@@ -196,6 +201,10 @@ def _collect(work: _Work, action: Action, charset: str, collation: str) -> None:
         _collect_key(work, action)
 
 
+def _is_added(work: _Work, name: str) -> bool:
+    return any(column.name.lower() == name.lower() for column, _, _ in work.added)
+
+
 def _change_added(work: _Work, action: ChangeColumn, charset: str, collation: str) -> None:
     """MariaDB lets a statement change a column that it adds."""
     at = next(
@@ -213,7 +222,7 @@ def _collect_key(work: _Work, action: Action) -> None:
         element = action.element
         if isinstance(element, IndexDef):
             if not (element.if_not_exists and _index_exists(work, element)):
-                work.new_keys.append(index_of(element))
+                work.new_keys.append(index_of(element, work.ctx))
         elif isinstance(element, ForeignKeyDef):
             if not (element.if_not_exists and _constraint_exists(work, element.name)):
                 work.new_keys.append(index_of_foreign_key(element))
@@ -226,12 +235,14 @@ def _collect_key(work: _Work, action: Action) -> None:
     elif isinstance(action, DropKey):
         name = "primary" if action.kind == "primary" else action.name.lower()
         work.dropped_keys.add(f"{action.kind} {name}")
+    elif isinstance(action, DropPeriod):
+        work.dropped_keys.add(f"period {action.name.lower()}")
     elif isinstance(action, RenameKey):
         work.renamed_keys[action.old.lower()] = action.new
 
 
 def _index_exists(work: _Work, element: IndexDef) -> bool:
-    names = {i.name.lower() for i in work.table.indexes}
+    names = {i.name.lower() or i.parts[0].column.lower() for i in (*work.table.indexes, *work.new_keys)}
     if element.kind == "primary":
         return "primary" in names
     name = element.name or (element.parts[0].column if element.parts else "")
@@ -332,14 +343,18 @@ def _is_constraint(work: _Work, name: str) -> bool:
     """Whether DROP CONSTRAINT of that name means a foreign key or check, not an index."""
     if f"index {name}" in work.dropped_keys or f"primary {name}" in work.dropped_keys:
         return False
-    return any(c.name.lower() == name for c in work.table.constraints)
+    return any(c.name.lower() == name and c.kind != "period" for c in work.table.constraints)
+
+
+def _drops(kind: str) -> tuple[str, ...]:
+    return ("period",) if kind == "period" else (kind, "constraint")
 
 
 def _constraints(work: _Work, renamed: dict[str, str]) -> tuple[Constraint, ...]:
     kept = []
     for constraint in work.table.constraints:
         name = constraint.name.lower()
-        if any(f"{kind} {name}" in work.dropped_keys for kind in (constraint.kind, "constraint")):
+        if any(f"{kind} {name}" in work.dropped_keys for kind in _drops(constraint.kind)):
             continue
         columns = tuple(renamed.get(c.lower(), c) for c in constraint.columns)
         if constraint.kind == "check" and constraint.columns and constraint.columns[0].lower() in work.changed:
@@ -358,12 +373,13 @@ def _versioned(table: Table, add: bool) -> Table:
     return replace(table, kind="BASE TABLE", hidden=(), columns=columns)
 
 
-def _reread(label: str, old: str, new: str) -> str:
+def _reread(label: str, old: str, new: str, mariadb: bool) -> str:
     """Labels are not converted: their bytes are read in the new character set."""
     if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
         return label
     data = label.encode(charsets.codec(old), "surrogateescape")
-    return data.decode(charsets.codec(new), "surrogateescape" if new.startswith("utf8") else "replace")
+    text = data.decode(charsets.codec(new), "surrogateescape" if new.startswith("utf8") else "replace")
+    return text.replace("\ufffd", "?" if mariadb else "")
 
 
 def converted(column: Column, charset: str, collation: str, ctx: Context) -> Column:
@@ -374,7 +390,9 @@ def converted(column: Column, charset: str, collation: str, ctx: Context) -> Col
     name = column.data_type
     new = replace(column, charset=charset, collation=collation)
     if name in ("enum", "set"):
-        new = replace(new, labels=tuple(_reread(label, column.charset, charset) for label in column.labels))
+        new = replace(
+            new, labels=tuple(_reread(label, column.charset, charset, ctx.mariadb) for label in column.labels)
+        )
     if charset == "binary" and name not in ("enum", "set"):
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
         new = replace(new, data_type=binary, charset=None, collation=None)

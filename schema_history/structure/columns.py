@@ -1,10 +1,12 @@
 """A column's definition to the column that the server makes of it."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from rowtide.schema_history.ddl.columns import accept_literal, accept_now
 from rowtide.schema_history.ddl.cursor import Cursor
+from rowtide.schema_history.ddl.expressions import canonical
 from rowtide.schema_history.ddl.lexer import END
 from rowtide.schema_history.ddl.statements import ColumnDef, Default, Expression, Literal, Now
 from rowtide.schema_history.errors import UnparsedDdl
@@ -13,6 +15,9 @@ from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.literals import value_text
 from rowtide.schema_history.structure.types import BLOBS, TEXTS, column_type, resolve
 
+_NEGATED = re.compile(r"-\s*\(\s*([\d.eE]+)\s*\)")
+_CALL = re.compile(r"[\w$.`]+\s*(?:\([^()]*\))?|_\w+\s*'[^']*'|[xX]'[0-9A-Fa-f]*'")
+_PI = re.compile(r"pi\s*\(\s*\)", re.IGNORECASE)
 _LARGE = frozenset((*TEXTS, *BLOBS, "json"))
 
 
@@ -24,7 +29,7 @@ def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_
     """
     collate = definition.last("COLLATE")
     written = definition.type
-    collation = str(collate.value) if collate and str(collate.value).upper() != "DEFAULT" else None
+    collation = str(collate.value) if collate else None
     resolved = resolve(written, collation, ctx, table_charset, table_collation)
     serial = written.words[0] == "SERIAL" or definition.has("SERIAL DEFAULT VALUE")
     comment = definition.last("COMMENT")
@@ -35,7 +40,7 @@ def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_
         data_type=resolved.data_type,
         nullable=_nullable(definition, ctx, resolved.data_type, serial),
         auto_increment=serial or definition.has("AUTO_INCREMENT"),
-        generation=_generation(definition),
+        generation=_generation(definition, ctx),
         invisible=_invisible(definition),
         charset=resolved.charset,
         collation=resolved.collation,
@@ -66,19 +71,24 @@ def _nullable(definition: ColumnDef, ctx: Context, data_type: str, serial: bool)
             nullable = False
         elif attribute.kind == "NULL":
             nullable = True
-    if definition.has("PRIMARY") or definition.has("AUTO_INCREMENT"):
+    if definition.has("PRIMARY"):
         return False
     if nullable is not None:
         return nullable
     if serial:
         return False
-    return not (data_type == "timestamp" and not ctx.explicit_timestamp and _generation(definition) is None)
+    if data_type != "timestamp" or ctx.explicit_timestamp:
+        return True
+    return ctx.mariadb and _generation(definition, ctx) is not None
 
 
-def _generation(definition: ColumnDef) -> Generation | None:
+def _generation(definition: ColumnDef, ctx: Context) -> Generation | None:
     for attribute in definition.attributes:
         if attribute.kind in ("VIRTUAL", "STORED") and isinstance(attribute.value, Expression):
-            return Generation(attribute.value.text, attribute.kind == "STORED")
+            text = attribute.value.text
+            if not ctx.mariadb:
+                text = canonical(text, ctx.dialect, ctx.connection_charset)
+            return Generation(text, attribute.kind == "STORED")
     return None
 
 
@@ -102,10 +112,14 @@ def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column
     if column.generation is not None or column.row is not None:
         return column
     if given is None or definition.has("SERIAL DEFAULT VALUE"):
+        if column.compressed and not column.nullable:
+            return replace(column, default_kind=DefaultKind.LITERAL, default="")
         if column.auto_increment or not column.nullable:
             return column
         return replace(column, default_kind=DefaultKind.NULL)
     assert isinstance(given.value, Literal | Now | Expression)
+    if isinstance(given.value, Literal) and given.value.kind == "null" and not column.nullable:
+        return column
     return with_default(column, given.value, ctx)
 
 
@@ -117,7 +131,7 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
         kind = DefaultKind.NOW if column.data_type in ("timestamp", "datetime") else DefaultKind.EXPRESSION
         return replace(column, default_kind=kind, default=now_text(column.fsp, ctx))
     if isinstance(default, Expression):
-        return replace(column, default_kind=DefaultKind.EXPRESSION, default=default.text)
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=expression_text(default.text, ctx))
     if default.kind == "null":
         return replace(column, default_kind=DefaultKind.NULL, default=None)
     if not ctx.mariadb and column.data_type in _LARGE:
@@ -129,13 +143,21 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
     return replace(column, default_kind=DefaultKind.LITERAL, default=value_text(default, column, ctx))
 
 
+def expression_text(text: str, ctx: Context) -> str:
+    """An expression as the server shows it; of MariaDB only that operators stand in parentheses."""
+    if not ctx.mariadb:
+        return canonical(text, ctx.dialect, ctx.connection_charset)
+    return text if _CALL.fullmatch(text) else f"({text})"
+
+
 def folded(expression: Expression, ctx: Context) -> Literal | Now | None:
     """What MariaDB sees in an expression of one literal or of NOW, however many parentheses are around it."""
-    if not ctx.mariadb or not expression.parenthesized:
+    if not ctx.mariadb:
         return None
-    text = expression.text
+    text = _NEGATED.sub(r"-\1", expression.text)
     while text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
+    text = _PI.sub("3.141592653589793", text)
     try:
         cursor = Cursor(text, ctx.dialect)
         found = accept_literal(cursor) or accept_now(cursor)
@@ -151,23 +173,26 @@ def now_text(fsp: int, ctx: Context) -> str:
     return f"CURRENT_TIMESTAMP({fsp})" if fsp else "CURRENT_TIMESTAMP"
 
 
-def promote_first_timestamp(columns: list[Column], ctx: Context, new: Collection[str] | None = None) -> list[Column]:
+def promote_first_timestamp(
+    columns: Sequence[Column], ctx: Context, new: Collection[str], primary: Collection[str]
+) -> list[Column]:
     """Without explicit_defaults_for_timestamp: NOW for the first TIMESTAMP that has no default, zero for the others.
 
     Args:
         columns: all columns of the table.
         ctx: the statement's context.
-        new: which of them the statement defines; others get no zero date.
+        new: names in lower case of those that the statement defines; others get no zero date.
+        primary: names in lower case of those in the primary key; MySQL gives them no zero date.
     """
     result = list(columns)
     stamps = [n for n, column in enumerate(columns) if column.data_type == "timestamp" and column.row is None]
     for at in stamps:
         column = columns[at]
         if at == stamps[0] and _is_bare(column):
-            now = now_text(column.fsp, ctx)
+            now = now_text(column.fsp, ctx) if ctx.mariadb or column.name.lower() in new else None
             result[at] = replace(column, default_kind=DefaultKind.NOW, default=now, on_update=column.fsp)
-        elif new is None or column.name.lower() in new:
-            result[at] = with_zero_timestamp(column)
+        elif column.name.lower() in new and (ctx.mariadb or column.name.lower() not in primary):
+            result[at] = with_zero_timestamp(column, ctx)
     return result
 
 
@@ -176,11 +201,11 @@ def _is_bare(column: Column) -> bool:
     return not (column.nullable or has_default or column.generation)
 
 
-def with_zero_timestamp(column: Column) -> Column:
+def with_zero_timestamp(column: Column, ctx: Context) -> Column:
     """A NOT NULL TIMESTAMP without a default gets the zero date."""
     if column.data_type != "timestamp" or column.nullable or column.default_kind is not DefaultKind.NONE:
         return column
-    if column.generation is not None:
+    if column.generation is not None and ctx.mariadb:
         return column
     zero = "0000-00-00 00:00:00" + ("." + "0" * column.fsp if column.fsp else "")
     return replace(column, default_kind=DefaultKind.LITERAL, default=zero)

@@ -21,6 +21,7 @@ class Context:
         explicit_timestamp: ``explicit_defaults_for_timestamp``.
         server_collation: the collation of databases for which none is given.
         client_charset: the character set of the statement's bytes.
+        connection_charset: the character set of its strings.
         collations: default collations of character sets where the session changed them.
     """
 
@@ -30,6 +31,7 @@ class Context:
     explicit_timestamp: bool = True
     server_collation: str = ""
     client_charset: str = "utf8mb4"
+    connection_charset: str = "utf8mb4"
     collations: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -55,6 +57,12 @@ def client_charset(event: QueryEvent, flavor: Flavor) -> str:
     if event.charset is None:
         return "utf8mb4"
     name = charsets.collation_name(event.charset[0], flavor)
+    return charsets.charset_of(name) if name else "utf8mb4"
+
+
+def connection_charset(event: QueryEvent, flavor: Flavor) -> str:
+    """The character set of the statement's strings."""
+    name = charsets.collation_name(event.charset[1], flavor) if event.charset is not None else None
     return charsets.charset_of(name) if name else "utf8mb4"
 
 
@@ -85,6 +93,7 @@ def context_of(event: QueryEvent, server: Server) -> Context:
         explicit,
         server_collation,
         client_charset(event, server.flavor),
+        connection_charset(event, server.flavor),
         _session_collations(event, server.flavor),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rowtide.schema_history import charsets
+from rowtide.schema_history.ddl.expressions import canonical
 from rowtide.schema_history.ddl.statements import ForeignKeyDef, IndexDef
 from rowtide.schema_history.model import Column, Index, KeyPart
 from rowtide.schema_history.structure.context import Context
@@ -12,9 +13,18 @@ from rowtide.schema_history.structure.types import BLOBS, CHARACTER_TYPES, SPATI
 _PREFIXABLE = frozenset(("char", "varchar", "binary", "varbinary", *TEXTS, *BLOBS, "geometry", *SPATIAL))
 
 
-def index_of(definition: IndexDef) -> Index:
+def index_of(definition: IndexDef, ctx: Context) -> Index:
     """An index of a definition; its name is ``""`` if the server has to give one."""
-    parts = tuple(KeyPart(p.column, p.length, p.expression, p.descending) for p in definition.parts)
+    parts = tuple(
+        KeyPart(
+            p.column,
+            p.length,
+            None if p.expression is None else canonical(p.expression, ctx.dialect, ctx.connection_charset),
+            p.descending,
+            p.without_overlaps,
+        )
+        for p in definition.parts
+    )
     name = "PRIMARY" if definition.kind == "primary" else definition.name or ""
     return Index(name, parts, definition.kind)
 

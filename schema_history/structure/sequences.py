@@ -13,8 +13,8 @@ _VALUES = ("next_not_cached_value", "minimum_value", "maximum_value", "start_val
 _COMMENTS = {
     "start_value": "start value when sequences is created or value if RESTART is used",
     "increment": "increment value",
-    "cache_size": "number of sequence values to cached",
-    "cycle_option": "0 if no cycles are allowed, 1 if the sequence should begin a new cycle when max_value is passed",
+    "cycle_option": "0 if no cycles are allowed, 1 if the sequence should begin a new cycle "
+    "when maximum_value is passed",
     "cycle_count": "How many cycles have been done",
 }
 

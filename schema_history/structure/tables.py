@@ -1,6 +1,6 @@
 """CREATE TABLE: a list of elements to a table, with all that the server adds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rowtide.schema_history import charsets
@@ -73,9 +73,9 @@ def build_table(statement: CreateTable, table_id: TableId, database: Database | 
     inherited = inherited_charset(database, ctx)
     charset, collation = charset_and_collation(statement.options, ctx, *inherited)
     columns = [build_column(e, ctx, charset, collation) for e in statement.elements if isinstance(e, ColumnDef)]
-    if not ctx.explicit_timestamp:
-        columns = promote_first_timestamp(columns, ctx)
     indexes = indexes_of(statement.elements, ctx)
+    if not ctx.explicit_timestamp:
+        columns = promote_first_timestamp(columns, ctx, {c.name.lower() for c in columns}, primary_names(indexes))
     table = Table(
         id=table_id,
         columns=tuple(columns),
@@ -108,7 +108,7 @@ def indexes_of(elements: Sequence[Element], ctx: Context) -> list[Index]:
         if isinstance(element, ColumnDef):
             indexes.extend(indexes_of_column(element, ctx))
         elif isinstance(element, IndexDef):
-            indexes.append(index_of(element))
+            indexes.append(index_of(element, ctx))
         elif isinstance(element, ForeignKeyDef):
             indexes.append(index_of_foreign_key(element))
     return indexes
@@ -140,6 +140,8 @@ def constraints_of(elements: Sequence[Element], table: str, known: Sequence[Cons
         elif isinstance(element, CheckDef):
             name = element.name or _next_name(table, "chk", result)
             result.append(Constraint(name, "check"))
+        elif isinstance(element, PeriodDef) and element.name.upper() != "SYSTEM_TIME":
+            result.append(Constraint(element.name, "period", (element.start, element.end)))
         elif isinstance(element, ColumnDef):
             for attribute in element.attributes:
                 if attribute.kind == "CHECK" and isinstance(attribute.value, CheckDef):
@@ -183,19 +185,43 @@ def row_columns() -> tuple[Column, ...]:
 
 def finished(table: Table, ctx: Context) -> Table:
     """What follows from columns and indexes together: keys are NOT NULL, names, indexes of foreign keys."""
-    indexes = [normalized_parts(i, table.columns, ctx) for i in table.indexes]
+    indexes = [normalized_parts(i, table.columns, ctx) for i in _with_periods(table)]
     indexes = without_covered(indexes)
-    table = replace(table, indexes=named(indexes), columns=with_keys(table.columns, indexes, ctx))
+    table = replace(table, indexes=named(indexes), columns=with_keys(table, indexes, ctx))
     if ctx.mariadb:
         versioning = tuple(c for c in table.hidden if c.row is not None)
         table = replace(table, hidden=versioning + _hash_columns(table))
     return table
 
 
-def with_keys(columns: Sequence[Column], indexes: Sequence[Index], ctx: Context) -> tuple[Column, ...]:
-    """The columns, those of the primary key NOT NULL and without the default NULL."""
-    primary = {p.column.lower() for i in indexes if i.kind == "primary" for p in i.parts}
-    return tuple(_as_key(column, ctx) if column.name.lower() in primary else column for column in columns)
+def _with_periods(table: Table) -> list[Index]:
+    """The indexes with the columns that MariaDB adds: those of a period, and row_end in unique keys."""
+    periods = {c.name.lower(): c.columns for c in table.constraints if c.kind == "period"}
+    row_end = next((c.name for c in table.columns if c.row is Extra.ROW_END), None)
+    result = []
+    for index in table.indexes:
+        parts: list[KeyPart] = []
+        for part in index.parts:
+            if part.period and part.column.lower() in periods:
+                parts.extend(KeyPart(name) for name in reversed(periods[part.column.lower()]))
+            else:
+                parts.append(part)
+        if row_end is not None and index.unique and not any(p.column.lower() == row_end.lower() for p in parts):
+            parts.append(KeyPart(row_end))
+        result.append(replace(index, parts=tuple(parts)))
+    return result
+
+
+def primary_names(indexes: Iterable[Index]) -> set[str]:
+    """Names in lower case of the columns of the primary key."""
+    return {part.column.lower() for index in indexes if index.kind == "primary" for part in index.parts}
+
+
+def with_keys(table: Table, indexes: Sequence[Index], ctx: Context) -> tuple[Column, ...]:
+    """The columns, those of the primary key and of periods NOT NULL and without the default NULL."""
+    names = primary_names(indexes)
+    names |= {name.lower() for c in table.constraints if c.kind == "period" for name in c.columns}
+    return tuple(_as_key(column, ctx) if column.name.lower() in names else column for column in table.columns)
 
 
 def _as_key(column: Column, ctx: Context) -> Column:
@@ -203,7 +229,7 @@ def _as_key(column: Column, ctx: Context) -> Column:
         return column
     kind = DefaultKind.NONE if column.default_kind is DefaultKind.NULL else column.default_kind
     column = replace(column, nullable=False, default_kind=kind)
-    return column if ctx.explicit_timestamp else with_zero_timestamp(column)
+    return column if ctx.explicit_timestamp or not ctx.mariadb else with_zero_timestamp(column, ctx)
 
 
 def _hash_columns(table: Table) -> tuple[Column, ...]:

@@ -29,7 +29,7 @@ SPATIAL = frozenset(
     )
 )
 _BLOB_LIMITS = (255, 65535, 16777215, 4294967295)
-_MAX_VARCHAR_BYTES = 65535
+_MAX_VARCHAR_BYTES = {Flavor.MYSQL: 65535, Flavor.MARIADB: 65532}
 _MAX_CHAR = 255
 _SYNONYMS = {
     "INT1": "tinyint",
@@ -85,6 +85,8 @@ def resolve(written: DataType, collate: str | None, ctx: Context, table_charset:
     name = _name(words, ctx)
     if name in INTEGERS or name in ("float", "double", "decimal", "bool", "serial"):
         return _number(name, written, ctx)
+    if name == "timestamp" and ctx.dialect.maxdb:
+        name = "datetime"
     if name in TEMPORAL:
         fsp = int(written.arguments[0]) if written.arguments else 0
         return Resolved(name, fsp=fsp)
@@ -184,7 +186,7 @@ def _text(
             name = "varchar"
     if name == "varchar":
         length = length or 0
-        if length * width > _MAX_VARCHAR_BYTES:
+        if length * width > _MAX_VARCHAR_BYTES[ctx.flavor]:
             return Resolved(blob_for(length * width, TEXTS), charset=charset, collation=collation)
     if name in TEXTS:
         length = None
@@ -200,7 +202,7 @@ def _binary(name: str, length: int | None, ctx: Context) -> Resolved:
         length = 1 if length is None else length
         if length > _MAX_CHAR:
             name = "varbinary"
-    if name == "varbinary" and (length or 0) > _MAX_VARCHAR_BYTES:
+    if name == "varbinary" and (length or 0) > _MAX_VARCHAR_BYTES[ctx.flavor]:
         return Resolved(blob_for(length or 0, BLOBS))
     return Resolved(name, length or 0)
 
@@ -225,6 +227,9 @@ def column_charset(
     """Character set and collation of a column: its own, or what it inherits."""
     if charset is not None:
         charset = charsets.charset_name(charset)
+    if collate is not None and collate.upper() == "DEFAULT":
+        charset = charset or table_charset
+        return charset, ctx.default_collation(charset)
     if collate is not None:
         named = charsets.known_collation(collate, charset or table_charset, ctx.flavor)
         if named is None:
