@@ -1,0 +1,27 @@
+"""Configurations that Debezium was recorded with are read here too."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rowtide.connector.config import ConfigurationError, Problem, from_properties
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+NOT_YET = ("signal.", "notification.", "incremental.", "transforms", "predicates")
+"""Beginnings of properties that some cases have and rowtide may refuse, as long as it says so."""
+
+
+@pytest.mark.parametrize("case", sorted(path.parent.name for path in GOLDEN.glob("*/case.json")))
+def test_a_recorded_configuration_is_read(case: str, valid: dict[str, str]) -> None:
+    recorded = json.loads((GOLDEN / case / "case.json").read_text())
+    properties = {**valid, "database.flavor": recorded["server"], "topic.prefix": case, **recorded.get("config", {})}
+    for change in sorted((GOLDEN / case).glob("*.config.json")):
+        properties |= json.loads(change.read_text())
+    problems: tuple[Problem, ...] = ()
+    try:
+        from_properties(properties)
+    except ConfigurationError as error:
+        problems = error.problems
+    assert [problem for problem in problems if not problem.property.startswith(NOT_YET)] == []
+    assert all("does not support yet" in problem.message for problem in problems)
