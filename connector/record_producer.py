@@ -35,14 +35,14 @@ _REMIND_S = 30.0
 class ProducerClient(Protocol):
     """What is needed of ``confluent_kafka.Producer``."""
 
-    def produce(self, *args: Any) -> None: ...  # noqa: D102
-    def poll(self, timeout: float) -> int: ...  # noqa: D102
-    def purge(self) -> None: ...  # noqa: D102
-    def flush(self, timeout: float) -> int: ...  # noqa: D102
-    def init_transactions(self, timeout: float) -> None: ...  # noqa: D102
-    def begin_transaction(self) -> None: ...  # noqa: D102
-    def commit_transaction(self, timeout: float) -> None: ...  # noqa: D102
-    def abort_transaction(self, timeout: float) -> None: ...  # noqa: D102
+    def produce(self, *args: Any) -> None: ...
+    def poll(self, timeout: float) -> int: ...
+    def purge(self) -> None: ...
+    def flush(self, timeout: float) -> int: ...
+    def init_transactions(self, timeout: float) -> None: ...
+    def begin_transaction(self) -> None: ...
+    def commit_transaction(self, timeout: float) -> None: ...
+    def abort_transaction(self, timeout: float) -> None: ...
     def __len__(self) -> int: ...
 
 
@@ -114,12 +114,13 @@ class RecordProducer:
         while True:
             try:
                 self.client.produce(topic, value, key, -1, self._reported)
-                return
             except BufferError:
                 self._wait_for_room()
             except KafkaException as failure:
                 self.serve()
                 raise self._refused(failure.args[0], topic, key, value) from failure
+            else:
+                return
 
     def serve(self) -> int:
         """Take in the delivery reports that are there; returns how many things were reported.

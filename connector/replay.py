@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from rowtide.schema_history.snapshot_form import as_snapshot
-
 from rowtide.connector.batch import Output
 from rowtide.connector.errors import OffsetError, UnparsedDdl
 from rowtide.connector.offset import SourceOffset
@@ -24,6 +22,7 @@ from rowtide.connector.statements import is_begin, is_end, is_xa, query_event
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.query import Flavor, Server
+from rowtide.schema_history.snapshot_form import as_snapshot
 from rowtide.schema_history.tables import Tables
 
 _FILE = re.compile(r"(?P<name>.+\.(?P<number>\d+))(\.gz)?")

@@ -3,9 +3,7 @@
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-
-from rowtide.schema_history.record import history_record
+from dataclasses import dataclass, replace
 
 from rowtide.connector.batch import Batch, HistoryEntry, Output
 from rowtide.connector.codec import json_message
@@ -20,11 +18,13 @@ from rowtide.envelope.table import table_records
 from rowtide.schema_history.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.query import QueryEvent
+from rowtide.schema_history.record import history_record
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
 
 _DML = frozenset({"insert", "update", "delete", "replace", "load data"})
+_DATABASE = frozenset({"create database", "alter database", "drop database"})
 _FILTERED = re.compile(
     r"xa|savepoint|release|grant|revoke|(?:analyze|optimize|repair)\b.*|flush relay logs|begin|commit|rollback"
     r"|(?:create|alter|drop|rename) (?:or replace )?(?:user|role|view|function|procedure|trigger).*"
@@ -76,12 +76,14 @@ class Moment:
         micros: its time, in µs since the epoch.
         now: the connector's clock, in ns since the epoch.
         offset: gives the offset behind it.
+        about_database: whether it is about a database as a whole; then ``source.table`` is null.
     """
 
     progress: Progress
     micros: int
     now: int
     offset: Callable[[], SourceOffset]
+    about_database: bool = False
 
 
 class Statements:
@@ -114,6 +116,8 @@ class Statements:
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class):
             return out
+        if applied.statement_class in _DATABASE:
+            moment = replace(moment, about_database=True)
         for change in applied.changes:
             if change.kind is ChangeKind.TRUNCATE:
                 self._truncated(change, moment, out)
@@ -176,7 +180,7 @@ class Statements:
             self._settings.connector,
             self._settings.topic_prefix,
             change.database,
-            ",".join(names.values()),
+            None if moment.about_database else ",".join(names.values()),
             micros=moment.micros,
             snapshot="false",
             server_id=progress.server_id,

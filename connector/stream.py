@@ -162,7 +162,8 @@ class BinlogStream:
         start, server_id = self._start, self._config.server_id
         if self._mariadb:
             file, pos = ("", 4) if start.gtids else (start.file, start.pos)
-            return commands.binlog_dump(server_id, file, pos, flags=commands.SEND_ANNOTATE_ROWS if self._annotations else 0)
+            flags = commands.SEND_ANNOTATE_ROWS if self._annotations else 0
+            return commands.binlog_dump(server_id, file, pos, flags=flags)
         if start.gtids is not None:
             return commands.binlog_dump_gtid(server_id, GtidSet.parse(start.gtids))
         return commands.binlog_dump(server_id, start.file, start.pos)

@@ -12,8 +12,8 @@ from enum import Enum
 class DefaultKind(Enum):
     """What a column's default is.
 
-    ``NOW`` is CURRENT_TIMESTAMP as a property of the column, which the servers treat apart from expressions. MySQL keeps
-    it when the default is dropped: then its text is ``None``.
+    ``NOW`` is CURRENT_TIMESTAMP as a property of the column, which the servers treat apart from expressions. MySQL
+    keeps it when the default is dropped: then its text is ``None``.
     """
 
     NONE = "none"

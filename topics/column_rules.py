@@ -117,7 +117,12 @@ class ColumnRules:
             ValueError: a name or a pattern is not valid.
         """
         order = (Truncate, Mask, Hash)
-        rules = [(parse_rule_name(name), Patterns.parse(value)) for name, value in properties.items()]
+        rules = [
+            (rule, Patterns.parse(value))
+            for name, value in properties.items()
+            # Debezium's patterns want at least one character of salt, and leave such a property alone.
+            if not (isinstance(rule := parse_rule_name(name), Hash) and not rule.salt)
+        ]
         rules.sort(key=lambda one: (order.index(type(one[0])), one[0].version if isinstance(one[0], Hash) else 0))
         return cls(tuple(rules))
 

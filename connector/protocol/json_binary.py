@@ -98,6 +98,8 @@ def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[
     width = 4 if large else 2
     count = int.from_bytes(data[pos : pos + width], "little")
     at = pos + 2 * width
+    if at + count * (width + 1) > len(data):
+        raise IndexError(f"{count} elements in {len(data) - at} bytes")
     keys: list[bytes] = []
     if kind <= _LARGE_OBJECT:
         spans = struct.unpack_from("<" + ("IH" if large else "HH") * count, data, at)

@@ -3,8 +3,6 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
-from rowtide.schema_history.record import history_record
-
 from rowtide.connector.batch import Batch, HistoryEntry, Output
 from rowtide.connector.codec import json_message
 from rowtide.connector.errors import SnapshotError
@@ -16,6 +14,7 @@ from rowtide.envelope.source import Snapshot, source_value
 from rowtide.schema_history.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.query import QueryEvent
+from rowtide.schema_history.record import history_record
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)

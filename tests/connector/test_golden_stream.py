@@ -1,0 +1,64 @@
+"""The streamed records of every recorded case, replayed from its binlog files, byte for byte."""
+
+import itertools
+
+import pytest
+from differences import DIFFERENCES, MORE, NOT_REPLAYED, PENDING
+from golden import Case, Written, by_topic, cases, difference, normalised, written
+
+from rowtide.connector.assembly import pipeline_settings
+from rowtide.connector.config import from_properties
+from rowtide.connector.replay import replay
+
+CASES = [
+    pytest.param(name, marks=pytest.mark.xfail(reason=PENDING[name], strict=True) if name in PENDING else ())
+    for name in cases()
+    if name not in NOT_REPLAYED
+]
+
+
+def expected(case: Case) -> dict[str, list[Written]]:
+    """The recorded messages, with what rowtide writes instead where they are damaged."""
+    topics = case.streamed()
+    for known in DIFFERENCES.get(case.name, []):
+        replaced = 0
+        for messages in topics.values():
+            for place, message in enumerate(messages):
+                key, value = (
+                    None if text is None else text.replace(known.recorded, known.written)
+                    for text in (message.key, message.value)
+                )
+                if (key, value) != (message.key, message.value):
+                    replaced += 1
+                    messages[place] = Written(message.topic, key, value, message.headers)
+        assert replaced, f"{known.recorded!r} is nowhere in the recorded messages of {case.name}"
+    return topics
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_replayed_stream_is_what_was_recorded(name: str) -> None:
+    case = Case(name)
+    settings = pipeline_settings(from_properties(case.properties()), "run")
+    found = by_topic(written(replay(case.binlog, settings, case.start)))
+    wanted = expected(case)
+    for topic in sorted(wanted.keys() | found.keys()):
+        for place, (want, have) in enumerate(itertools.zip_longest(wanted.get(topic, []), found.get(topic, []))):
+            if want is None and name in MORE:
+                break
+            assert want is not None, f"{topic} {place}: more than was recorded: {have}"
+            assert have is not None, f"{topic} {place}: missing: {want}"
+            assert have == want, f"{topic} {place}: {difference(want, have)}"
+
+
+def test_every_case_is_accounted_for() -> None:
+    known = set(cases())
+    for names in (DIFFERENCES, MORE, NOT_REPLAYED, PENDING):
+        assert set(names) <= known
+    assert not set(PENDING) & set(NOT_REPLAYED)
+
+
+def test_messages_are_compared_without_the_times_of_processing() -> None:
+    one = Written("t", None, '{"op":"c","ts_ms":1,"ts_us":2,"ts_ns":3}', (("__debezium.context.runId", "a"),))
+    two = Written("t", None, '{"op":"c","ts_ms":4,"ts_us":5,"ts_ns":6}', (("__debezium.context.runId", "b"),))
+    assert normalised(one) == normalised(two)
+    assert normalised(one) != normalised(Written("t", None, '{"op":"u","ts_ms":1,"ts_us":2,"ts_ns":3}', one.headers))
