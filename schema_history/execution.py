@@ -222,14 +222,14 @@ class Execution:
         if table is None:
             return
         altered = alter(table, actions, self.ctx)
-        promoted = False
+        reported = False
         if index is not None:
-            altered, promoted = altered_by_index(altered, index)
+            altered, reported = altered_by_index(altered, index)
         if temporary is not None:
             self._set_temporary(table_id, altered)
             return
         self.staged[table_id] = altered
-        if promoted:
+        if reported:
             text = self.statement.text
             if not self.ctx.mariadb:
                 text = text.split(None, 1)[1]  # Debezium leaves out the word CREATE here

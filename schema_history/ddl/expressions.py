@@ -4,22 +4,10 @@ It is the text of functional key parts in ``information_schema.statistics``, and
 this module does not know stays as it was written: the text of an expression decides nothing about a structure.
 """
 
-from typing import NamedTuple
-
 from rowtide.schema_history.ddl.cursor import Cursor
+from rowtide.schema_history.ddl.functions import Node, bare_function, function
 from rowtide.schema_history.ddl.lexer import BITS, HEX, NATIONAL, NUMBER, QUOTED, STRING, WORD, Dialect
 from rowtide.schema_history.errors import UnparsedDdl
-
-
-class Node(NamedTuple):
-    """A printed expression: whether it is a truth value, what NOT makes of it, its parts under AND or OR."""
-
-    text: str
-    truth: bool = False
-    negated: str = ""
-    operator: str = ""
-    parts: tuple[str, ...] = ()
-
 
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARISONS = {"=": "=", "<=>": "<=>", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
@@ -37,31 +25,6 @@ _BINARY = {
     "DIV": (5, "DIV"),
     "^": (6, "^"),
 }
-_SYNONYMS = {
-    "lcase": "lower",
-    "ucase": "upper",
-    "substring": "substr",
-    "mid": "substr",
-    "day": "dayofmonth",
-    "ceil": "ceiling",
-    "octet_length": "length",
-    "character_length": "char_length",
-    "power": "pow",
-    "sha1": "sha",
-    "atan2": "atan",
-    "current_date": "curdate",
-    "current_time": "curtime",
-    "current_timestamp": "now",
-    "localtime": "now",
-    "localtimestamp": "now",
-    "schema": "database",
-    "session_user": "user",
-    "system_user": "user",
-}
-_BARE = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_user"))
-_BARE_UTC = frozenset(("utc_date", "utc_time", "utc_timestamp"))
-_ADDED_ARGUMENTS = {("round", 1): "0", ("week", 1): "0", ("yearweek", 1): "0"}
-_NUMBER_BASES = {"bin": "2", "oct": "8"}
 
 
 def canonical(text: str, dialect: Dialect, charset: str = "utf8mb4") -> str:
@@ -88,6 +51,7 @@ class _Printer:
     # ------------------------------------------------------------ truth values
 
     def expression(self) -> Node:
+        """Everything, OR first."""
         node = self._xor()
         while self.c.accept_one("OR", "||"):
             node = self._joined(node, self._xor(), "or")
@@ -127,11 +91,11 @@ class _Printer:
         return self._predicate()
 
     def _predicate(self) -> Node:
-        node = self._bits(0)
+        node = self.operand()
         while True:
             if self.c.word in _COMPARISONS:
                 operator = _COMPARISONS[self.c.advance().word]
-                node = _compared(node.text, operator, self._bits(0).text)
+                node = _compared(node.text, operator, self.operand().text)
             elif self.c.accept("IS"):
                 node = self._is(node)
             else:
@@ -154,22 +118,22 @@ class _Printer:
     def _other_predicate(self, node: Node, negative: bool) -> Node | None:
         left = node.text
         if self.c.accept("LIKE"):
-            text = f"({left} like {self._bits(0).text}"
+            text = f"({left} like {self.operand().text}"
             if self.c.accept("ESCAPE"):
-                text += f" escape {self._bits(0).text}"
+                text += f" escape {self.operand().text}"
             text += ")"
             return Node(f"(not({text}))", True, text) if negative else Node(text, True, f"(not({text}))")
         if self.c.accept_one("REGEXP", "RLIKE"):
-            text = f"regexp_like({left},{self._bits(0).text})"
+            text = f"regexp_like({left},{self.operand().text})"
             return Node(f"(not({text}))", True, text) if negative else Node(text, True, f"(not({text}))")
         if self.c.accept("BETWEEN"):
-            low = self._bits(0).text
+            low = self.operand().text
             self.c.expect("AND")
-            high = self._bits(0).text
+            high = self.operand().text
             plain, denied = f"({left} between {low} and {high})", f"({left} not between {low} and {high})"
             return Node(denied, True, plain) if negative else Node(plain, True, denied)
         if self.c.accept("IN"):
-            values = self._arguments()
+            values = self.arguments()
             if len(values) == 1:
                 return _compared(left, "<>" if negative else "=", values[0])
             joined = ",".join(values)
@@ -177,10 +141,14 @@ class _Printer:
             return Node(denied, True, plain) if negative else Node(plain, True, denied)
         if self.c.accept("MEMBER"):
             self.c.accept("OF")
-            return Node(f"{left} member of ({self._arguments()[0]})")
+            return Node(f"{left} member of ({self.arguments()[0]})")
         return None
 
     # ------------------------------------------------------------ values
+
+    def operand(self) -> Node:
+        """A value: what stands on either side of a comparison."""
+        return self._bits(0)
 
     def _bits(self, level: int) -> Node:
         left = self._unary()
@@ -190,12 +158,13 @@ class _Printer:
                 return left
             operator = self.c.advance().word
             if operator in ("+", "-") and self.c.word == "INTERVAL":
-                left = Node(f"({left.text} {operator} {self._interval()})")
+                left = Node(f"({left.text} {operator} {self.interval()})")
                 continue
             right = self._bits(binary[0])
             left = Node(f"({left.text} {binary[1]} {right.text})")
 
-    def _interval(self) -> str:
+    def interval(self) -> str:
+        """INTERVAL with its value and unit."""
         self.c.expect("INTERVAL")
         value = self.expression().text
         return f"interval {value} {self.c.name('a unit').lower()}"
@@ -212,7 +181,7 @@ class _Printer:
         if self.c.accept("BINARY"):
             return Node(f"cast({self._unary().text} as char charset binary)")
         if self.c.word == "INTERVAL" and self.c.ahead() != "(":
-            interval = self._interval()
+            interval = self.interval()
             self.c.expect("+")
             return Node(f"({self._bits(4).text} + {interval})")
         node = self._primary()
@@ -220,13 +189,14 @@ class _Printer:
             if self.c.accept("COLLATE"):
                 node = Node(f"({node.text} collate {self.c.name_or_string().lower()})")
             elif self.c.accept("->>"):
-                node = Node(f"json_unquote(json_extract({node.text},{self._string()}))")
+                node = Node(f"json_unquote(json_extract({node.text},{self.string()}))")
             elif self.c.accept("->"):
-                node = Node(f"json_extract({node.text},{self._string()})")
+                node = Node(f"json_extract({node.text},{self.string()})")
             else:
                 return node
 
-    def _string(self, introducer: str | None = None) -> str:
+    def string(self, introducer: str | None = None) -> str:
+        """A string with its character set, ``charset`` if no other is told."""
         value = self.c.string().replace("\\", "\\\\").replace("\n", "\\n").replace("'", "\\'")
         return f"_{introducer or self.charset}'{value}'"
 
@@ -238,7 +208,7 @@ class _Printer:
             self.c.expect(")")
             return node
         if token.kind in (STRING, NATIONAL):
-            return Node(self._string())
+            return Node(self.string())
         if token.kind is NUMBER:
             self.c.at += 1
             return Node(_number(token.value))
@@ -264,15 +234,16 @@ class _Printer:
             return Node(f"{word}'{self.c.string()}'")
         if word.startswith("_") and following.kind in (STRING, HEX, BITS):
             self.c.at += 1
-            return self._primary() if following.kind is not STRING else Node(self._string(_introducer(word)))
+            return self._primary() if following.kind is not STRING else Node(self.string(_introducer(word)))
         if word == "CASE":
             return self._case()
         if following.word == "(":
-            return self._function(word.lower())
-        if word.lower() in _BARE | _BARE_UTC:
-            self.c.at += 1
-            return Node(f"{_SYNONYMS.get(word.lower(), word.lower())}()")
-        return self._column()
+            return function(self, word.lower())
+        name = bare_function(word.lower())
+        if name is None:
+            return self._column()
+        self.c.at += 1
+        return Node(f"{name}()")
 
     def _case(self) -> Node:
         self.c.expect("CASE")
@@ -288,7 +259,8 @@ class _Printer:
         self.c.expect("END")
         return Node(text + " end)")
 
-    def _arguments(self) -> list[str]:
+    def arguments(self) -> list[str]:
+        """Expressions in parentheses."""
         self.c.expect("(")
         values: list[str] = []
         while not self.c.accept(")"):
@@ -296,185 +268,6 @@ class _Printer:
             if not self.c.accept(",") and self.c.word != ")":
                 self.c.fail(", or )")
         return values
-
-    def _function(self, name: str) -> Node:
-        special = _SPECIAL.get(name)
-        self.c.at += 1
-        if special is not None:
-            return special(self, name)
-        values = self._arguments()
-        if name == "mod" and len(values) == 2:
-            return Node(f"({values[0]} % {values[1]})")
-        if name == "isnull":
-            return Node(f"({values[0]} is null)", True, f"({values[0]} is not null)")
-        if name == "datediff":
-            return Node(f"(to_days({values[0]}) - to_days({values[1]}))")
-        if name == "instr":
-            values = [values[1], values[0]]
-            name = "locate"
-        if name in _NUMBER_BASES:
-            return Node(f"conv({values[0]},10,{_NUMBER_BASES[name]})")
-        if name == "weekofyear":
-            return Node(f"week({values[0]},3)")
-        if name in ("date", "time") or (name == "timestamp" and len(values) == 1):
-            return Node(f"cast({values[0]} as {'datetime' if name == 'timestamp' else name})")
-        added = _ADDED_ARGUMENTS.get((name, len(values)))
-        if added is not None:
-            values.append(added)
-        return Node(f"{_SYNONYMS.get(name, name)}({','.join(values)})")
-
-    # ------------------------------------------------------------ functions with a grammar of their own
-
-    def cast(self, name: str) -> Node:
-        self.c.expect("(")
-        value = self.expression().text
-        if name == "convert" and self.c.accept("USING"):
-            charset = self.c.name_or_string().lower()
-            self.c.expect(")")
-            return Node(f"convert({value} using {charset})")
-        self.c.accept(",") or self.c.expect("AS")  # type: ignore[func-returns-value]
-        target = self._cast_type()
-        self.c.expect(")")
-        return Node(f"cast({value} as {target})")
-
-    def _cast_type(self, in_json: bool = False) -> str:
-        name = self.c.name("a type").lower()
-        arguments = []
-        if self.c.accept("("):
-            arguments.append(self.c.number())
-            while self.c.accept(","):
-                arguments.append(self.c.number())
-            self.c.expect(")")
-        charset = self._cast_charset(name)
-        array = self.c.accept("ARRAY")
-        if name in ("signed", "unsigned"):
-            self.c.accept_one("INTEGER", "INT")
-            array = self.c.accept("ARRAY") or array
-        if name == "real":
-            name = "double"
-        if name == "decimal":
-            arguments = (arguments + ["10", "0"][len(arguments) :])[:2]
-        text = "char" if name in ("nchar", "binary") else name
-        if arguments:
-            text += f"({(', ' if array else ',').join(arguments)})"
-        if name == "binary":
-            charset = "binary"
-        elif name == "nchar":
-            charset = "utf8mb3"
-        if text.startswith("char") and not array and not in_json:
-            text += f" charset {charset or self.charset}"
-        return text + (" array" if array else "")
-
-    def _cast_charset(self, name: str) -> str | None:
-        if name != "char":
-            return None
-        if self.c.accept("CHARACTER", "SET") or self.c.accept("CHARSET"):
-            return "binary" if self.c.accept("BINARY") else self.c.name_or_string().lower()
-        return None
-
-    def trim(self, name: str) -> Node:
-        self.c.expect("(")
-        side = self.c.accept_one("LEADING", "TRAILING", "BOTH").lower()
-        first = self.expression().text if self.c.word != "FROM" else ""
-        text = first
-        if self.c.accept("FROM"):
-            text = " ".join(part for part in (side, first, "from", self.expression().text) if part)
-        self.c.expect(")")
-        return Node(f"{name}({text})")
-
-    def substring(self, _name: str) -> Node:
-        self.c.expect("(")
-        values = [self.expression().text]
-        while self.c.accept_one(",", "FROM", "FOR"):
-            values.append(self.expression().text)
-        self.c.expect(")")
-        return Node(f"substr({','.join(values)})")
-
-    def position(self, _name: str) -> Node:
-        self.c.expect("(")
-        needle = self._bits(0).text
-        self.c.expect("IN")
-        text = f"locate({needle},{self.expression().text})"
-        self.c.expect(")")
-        return Node(text)
-
-    def extract(self, name: str) -> Node:
-        self.c.expect("(")
-        unit = self.c.name("a unit").lower()
-        self.c.expect("FROM")
-        text = f"{name}({unit} from {self.expression().text})"
-        self.c.expect(")")
-        return Node(text)
-
-    def date_arithmetic(self, name: str) -> Node:
-        operator = "+" if name in ("date_add", "adddate") else "-"
-        self.c.expect("(")
-        value = self.expression().text
-        self.c.expect(",")
-        amount = self._interval() if self.c.word == "INTERVAL" else f"interval {self.expression().text} day"
-        self.c.expect(")")
-        return Node(f"({value} {operator} {amount})")
-
-    def timestamp_difference(self, name: str) -> Node:
-        self.c.expect("(")
-        unit = self.c.name("a unit").upper().removeprefix("SQL_TSI_")
-        self.c.expect(",")
-        first = self.expression().text
-        self.c.expect(",")
-        second = self.expression().text
-        self.c.expect(")")
-        if name == "timestampadd":
-            return Node(f"({second} + interval {first} {unit.lower()})")
-        return Node(f"{name}({unit},{first},{second})")
-
-    def json_value(self, name: str) -> Node:
-        self.c.expect("(")
-        value = self.expression().text
-        self.c.expect(",")
-        text = f"{name}({value}, {self._string()}"
-        if self.c.accept("RETURNING"):
-            text += f" returning {self._cast_type(in_json=True)}"
-        self.c.expect(")")
-        return Node(text + ")")
-
-    def char(self, name: str) -> Node:
-        self.c.expect("(")
-        values = [self.expression().text]
-        while self.c.accept(","):
-            values.append(self.expression().text)
-        if self.c.accept("USING"):
-            self.c.name_or_string()
-        self.c.expect(")")
-        return Node(f"{name}({','.join(values)})")
-
-    def get_format(self, name: str) -> Node:
-        self.c.expect("(")
-        kind = self.c.name("a type").upper()
-        self.c.expect(",")
-        text = f"{name}({kind}, {self.expression().text})"
-        self.c.expect(")")
-        return Node(text)
-
-
-_SPECIAL = {
-    "cast": _Printer.cast,
-    "convert": _Printer.cast,
-    "trim": _Printer.trim,
-    "substring": _Printer.substring,
-    "substr": _Printer.substring,
-    "mid": _Printer.substring,
-    "position": _Printer.position,
-    "extract": _Printer.extract,
-    "date_add": _Printer.date_arithmetic,
-    "date_sub": _Printer.date_arithmetic,
-    "adddate": _Printer.date_arithmetic,
-    "subdate": _Printer.date_arithmetic,
-    "timestampdiff": _Printer.timestamp_difference,
-    "timestampadd": _Printer.timestamp_difference,
-    "json_value": _Printer.json_value,
-    "char": _Printer.char,
-    "get_format": _Printer.get_format,
-}
 
 
 def _truth(node: Node) -> str:

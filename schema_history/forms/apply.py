@@ -62,11 +62,11 @@ def _declare(editor: FormEditor, element: ColumnDef, ctx: Context) -> None:
         editor.primary_key = [form.name]
 
 
-def _add_index(editor: FormEditor, index: IndexDef) -> bool:
+def _add_index(editor: FormEditor, index: IndexDef) -> None:
     if index.kind == "primary":
         editor.set_primary_key([p.column for p in index.parts if p.expression is None])
-        return True
-    return index.kind == "unique" and editor.set_unique_key([_part(p) for p in index.parts])
+    elif index.kind == "unique":
+        editor.set_unique_key([_part(p) for p in index.parts])
 
 
 def _part(part: KeyPartDef) -> str | None:
@@ -79,10 +79,19 @@ def like_form(table: Table) -> Table:
 
 
 def altered_by_index(table: Table, statement: CreateIndex) -> tuple[Table, bool]:
-    """The table after CREATE INDEX, and whether the index became the key of its records."""
+    """The table after CREATE INDEX, and whether Debezium reports it.
+
+    It reports a unique index of plain columns on a table without a key, even if a column that can be NULL then keeps
+    the index from becoming the key of the records.
+    """
     editor = _editor(table)
-    promoted = statement.index.kind == "unique" and _add_index(editor, statement.index)
-    return (editor.onto(table) if promoted else table), promoted
+    names = [_part(part) for part in statement.index.parts]
+    if statement.index.kind != "unique" or editor.primary_key:
+        return table, False
+    if any(name is None or editor.get(name) is None for name in names):
+        return table, False
+    editor.set_unique_key(names)
+    return editor.onto(table), True
 
 
 def _editor(table: Table) -> FormEditor:

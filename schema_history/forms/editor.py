@@ -57,15 +57,11 @@ class FormEditor:
             key.append(form.name if form is not None else name)
         self.primary_key = key
 
-    def set_unique_key(self, names: Sequence[str | None]) -> bool:
+    def set_unique_key(self, names: Sequence[str | None]) -> None:
         """Promote a unique key, if there is no key yet and all its parts are columns that cannot be NULL."""
-        if self.primary_key:
-            return False
         forms = [self.get(name) if name else None for name in names]
-        if any(form is None or form.optional for form in forms):
-            return False
-        self.primary_key = [form.name for form in forms if form is not None]
-        return True
+        if not self.primary_key and all(form is not None and not form.optional for form in forms):
+            self.primary_key = [form.name for form in forms if form is not None]
 
     def table_form(self) -> TableForm:
         """The table's part of the form."""

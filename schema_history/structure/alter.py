@@ -1,81 +1,31 @@
 """ALTER TABLE: the actions of a statement on a table, all at once, in the order in which the server takes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import (
     Action,
-    AddColumn,
-    AddKey,
-    AlterDefault,
-    AlterVisibility,
-    ChangeColumn,
-    CheckDef,
-    ColumnDef,
     ConvertTo,
     Default,
-    DropColumn,
-    DropKey,
-    DropPeriod,
-    Element,
-    ForeignKeyDef,
-    IndexDef,
-    PeriodDef,
-    Place,
-    RenameColumn,
-    RenameKey,
     SetOptions,
     SystemVersioning,
     TableOptions,
 )
 from rowtide.schema_history.model import Column, Constraint, Database, DefaultKind, Index, Table
-from rowtide.schema_history.structure.columns import build_column, promote_first_timestamp, with_default
+from rowtide.schema_history.structure.actions import Missing, Work, collect
+from rowtide.schema_history.structure.columns import promote_first_timestamp, with_default
 from rowtide.schema_history.structure.context import Context
-from rowtide.schema_history.structure.keys import index_of, index_of_foreign_key, with_columns
+from rowtide.schema_history.structure.conversion import converted
+from rowtide.schema_history.structure.keys import with_columns
 from rowtide.schema_history.structure.tables import (
     SYSTEM_VERSIONED,
     charset_and_collation,
     constraints_of,
     finished,
-    indexes_of_column,
     inherited_charset,
     primary_names,
     row_columns,
 )
-from rowtide.schema_history.structure.types import (
-    BLOBS,
-    CHARACTER_TYPES,
-    TEXTS,
-    blob_capacity,
-    blob_for,
-    column_type,
-)
-
-
-class Missing(LookupError):
-    """A column or index that the statement names and the table does not have."""
-
-
-@dataclass(slots=True)
-class _Work:
-    """An ALTER TABLE in progress; names are compared in lower case."""
-
-    table: Table
-    ctx: Context
-    dropped: set[str] = field(default_factory=set)
-    changed: dict[str, tuple[Column, ColumnDef, Place | None]] = field(default_factory=dict)
-    added: list[tuple[Column, Place | None, str | None]] = field(default_factory=list)
-    defaults: dict[str, AlterDefault] = field(default_factory=dict)
-    visibility: dict[str, bool] = field(default_factory=dict)
-    renamed: dict[str, str] = field(default_factory=dict)
-    dropped_keys: set[str] = field(default_factory=set)
-    renamed_keys: dict[str, str] = field(default_factory=dict)
-    new_keys: list[Index] = field(default_factory=list)
-    elements: list[Element] = field(default_factory=list)
-
-    def has(self, name: str) -> bool:
-        return self.table.column(name) is not None
 
 
 def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Database | None = None) -> Table:
@@ -85,9 +35,9 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
         LookupError: an unknown collation, or a column or index that the table does not have.
     """
     (charset, collation), inherited, convert = _charset(table, actions, ctx, database)
-    work = _Work(table, ctx)
+    work = Work(table, ctx)
     for action in actions:
-        _collect(work, action, *inherited)
+        collect(work, action, *inherited)
     placed = _columns(work)
     columns = [column for column, _ in placed]
     # MariaDB looks only if the statement itself defines a TIMESTAMP.
@@ -160,100 +110,7 @@ def _charset(
     return own, own, None
 
 
-def _collect(work: _Work, action: Action, charset: str, collation: str) -> None:
-    ctx = work.ctx
-    if isinstance(action, AddColumn):
-        if action.if_not_exists and (work.has(action.column.name) or _is_added(work, action.column.name)):
-            return
-        column = build_column(action.column, ctx, charset, collation)
-        work.added.append((column, action.place, None))
-        work.new_keys.extend(indexes_of_column(action.column, ctx))
-        work.elements.append(action.column)
-    elif isinstance(action, ChangeColumn):
-        if not work.has(action.old):
-            if action.if_exists:
-                return
-            _change_added(work, action, charset, collation)
-            return
-        column = build_column(action.column, ctx, charset, collation)
-        work.changed[action.old.lower()] = (column, action.column, action.place)
-        work.added.append((column, action.place, action.old.lower()))
-        work.new_keys.extend(indexes_of_column(action.column, ctx))
-        work.elements.append(action.column)
-    elif isinstance(action, DropColumn):
-        if work.has(action.name):
-            work.dropped.add(action.name.lower())
-        elif not action.if_exists:
-            raise Missing(f"column {action.name} of table {work.table.id} is not known")
-    elif isinstance(action, AlterDefault):
-        if work.has(action.name):
-            work.defaults[action.name.lower()] = action
-        elif not action.if_exists:
-            raise Missing(f"column {action.name} of table {work.table.id} is not known")
-    elif isinstance(action, AlterVisibility):
-        work.visibility[action.name.lower()] = action.invisible
-    elif isinstance(action, RenameColumn):
-        if work.has(action.old):
-            work.renamed[action.old.lower()] = action.new
-        elif not action.if_exists:
-            raise Missing(f"column {action.old} of table {work.table.id} is not known")
-    else:
-        _collect_key(work, action)
-
-
-def _is_added(work: _Work, name: str) -> bool:
-    return any(column.name.lower() == name.lower() for column, _, _ in work.added)
-
-
-def _change_added(work: _Work, action: ChangeColumn, charset: str, collation: str) -> None:
-    """MariaDB lets a statement change a column that it adds."""
-    at = next(
-        (n for n, (c, _, old) in enumerate(work.added) if old is None and c.name.lower() == action.old.lower()), None
-    )
-    if at is None or not work.ctx.mariadb:
-        raise Missing(f"column {action.old} of table {work.table.id} is not known")
-    del work.added[at]
-    work.added.append((build_column(action.column, work.ctx, charset, collation), action.place, None))
-    work.new_keys.extend(indexes_of_column(action.column, work.ctx))
-
-
-def _collect_key(work: _Work, action: Action) -> None:
-    if isinstance(action, AddKey):
-        element = action.element
-        if isinstance(element, IndexDef):
-            if not (element.if_not_exists and _index_exists(work, element)):
-                work.new_keys.append(index_of(element, work.ctx))
-        elif isinstance(element, ForeignKeyDef):
-            if not (element.if_not_exists and _constraint_exists(work, element.name)):
-                work.new_keys.append(index_of_foreign_key(element))
-                work.elements.append(element)
-        elif isinstance(element, CheckDef):
-            if not (element.if_not_exists and _constraint_exists(work, element.name)):
-                work.elements.append(element)
-        elif isinstance(element, PeriodDef):
-            work.elements.append(element)
-    elif isinstance(action, DropKey):
-        name = "primary" if action.kind == "primary" else action.name.lower()
-        work.dropped_keys.add(f"{action.kind} {name}")
-    elif isinstance(action, DropPeriod):
-        work.dropped_keys.add(f"period {action.name.lower()}")
-    elif isinstance(action, RenameKey):
-        work.renamed_keys[action.old.lower()] = action.new
-
-
-def _index_exists(work: _Work, element: IndexDef) -> bool:
-    names = {i.name.lower() or i.parts[0].column.lower() for i in (*work.table.indexes, *work.new_keys)}
-    if element.kind == "primary":
-        return "primary" in names
-    name = element.name or (element.parts[0].column if element.parts else "")
-    return name.lower() in names
-
-
-def _constraint_exists(work: _Work, name: str | None) -> bool:
-    return name is not None and any(c.name.lower() == name.lower() for c in work.table.constraints)
-
-
-def _columns(work: _Work) -> list[tuple[Column, str]]:
+def _columns(work: Work) -> list[tuple[Column, str]]:
     """The columns in their new order, each with the name under which an index knows it, in lower case."""
     result: list[tuple[Column, str]] = []
     for column in work.table.columns:
@@ -278,14 +135,14 @@ def _columns(work: _Work) -> list[tuple[Column, str]]:
     return _with_row_id_first(work, result)
 
 
-def _after(work: _Work, columns: Sequence[Column], name: str) -> int:
+def _after(work: Work, columns: Sequence[Column], name: str) -> int:
     for at, column in enumerate(columns):
         if column.name.lower() == name.lower():
             return at
     raise Missing(f"column {name} of table {work.table.id} is not known")
 
 
-def _with_row_id_first(work: _Work, placed: list[tuple[Column, str]]) -> list[tuple[Column, str]]:
+def _with_row_id_first(work: Work, placed: list[tuple[Column, str]]) -> list[tuple[Column, str]]:
     """MySQL keeps a generated invisible primary key before all other columns."""
     first = work.table.columns[0] if work.table.columns else None
     if first is None or work.ctx.mariadb or first.name.lower() != "my_row_id":
@@ -295,7 +152,7 @@ def _with_row_id_first(work: _Work, placed: list[tuple[Column, str]]) -> list[tu
     return sorted(placed, key=lambda entry: entry[0] is not first)
 
 
-def _renamed(work: _Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str]:
+def _renamed(work: Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str]:
     """New names by old ones: the first column in the new order that answers to the old name."""
     names: dict[str, str] = {}
     for column, key in placed:
@@ -304,7 +161,7 @@ def _renamed(work: _Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str
     return {key: name for key, name in names.items() if key in known}
 
 
-def _kept(work: _Work, column: Column, key: str) -> Column:
+def _kept(work: Work, column: Column, key: str) -> Column:
     if key in work.renamed:
         column = replace(column, name=work.renamed[key])
     if key in work.defaults:
@@ -326,7 +183,7 @@ def _with_new_default(column: Column, default: Default | None, ctx: Context) -> 
     return changed
 
 
-def _indexes(work: _Work, columns: list[Column], renamed: dict[str, str]) -> list[Index]:
+def _indexes(work: Work, columns: list[Column], renamed: dict[str, str]) -> list[Index]:
     kept = []
     for index in work.table.indexes:
         name = index.name.lower()
@@ -339,7 +196,7 @@ def _indexes(work: _Work, columns: list[Column], renamed: dict[str, str]) -> lis
     return with_columns(kept, work.table.columns, renamed, columns) + work.new_keys
 
 
-def _is_constraint(work: _Work, name: str) -> bool:
+def _is_constraint(work: Work, name: str) -> bool:
     """Whether DROP CONSTRAINT of that name means a foreign key or check, not an index."""
     if f"index {name}" in work.dropped_keys or f"primary {name}" in work.dropped_keys:
         return False
@@ -350,7 +207,7 @@ def _drops(kind: str) -> tuple[str, ...]:
     return ("period",) if kind == "period" else (kind, "constraint")
 
 
-def _constraints(work: _Work, renamed: dict[str, str]) -> tuple[Constraint, ...]:
+def _constraints(work: Work, renamed: dict[str, str]) -> tuple[Constraint, ...]:
     kept = []
     for constraint in work.table.constraints:
         name = constraint.name.lower()
@@ -371,37 +228,3 @@ def _versioned(table: Table, add: bool) -> Table:
         return replace(table, kind=SYSTEM_VERSIONED, hidden=hidden)
     columns = tuple(replace(c, without_system_versioning=False) for c in table.columns if c.row is None)
     return replace(table, kind="BASE TABLE", hidden=(), columns=columns)
-
-
-def _reread(label: str, old: str, new: str, mariadb: bool) -> str:
-    """Labels are not converted: their bytes are read in the new character set."""
-    if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
-        return label
-    data = label.encode(charsets.codec(old), "surrogateescape")
-    text = data.decode(charsets.codec(new), "surrogateescape" if new.startswith("utf8") else "replace")
-    return text.replace("\ufffd", "?" if mariadb else "")
-
-
-def converted(column: Column, charset: str, collation: str, ctx: Context) -> Column:
-    """A column after CONVERT TO CHARACTER SET; longer characters can make a type larger."""
-    if column.data_type not in CHARACTER_TYPES or column.charset in (None, "binary"):
-        return column
-    assert column.charset is not None
-    name = column.data_type
-    new = replace(column, charset=charset, collation=collation)
-    if name in ("enum", "set"):
-        new = replace(
-            new, labels=tuple(_reread(label, column.charset, charset, ctx.mariadb) for label in column.labels)
-        )
-    if charset == "binary" and name not in ("enum", "set"):
-        binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
-        new = replace(new, data_type=binary, charset=None, collation=None)
-    elif name in TEXTS and charset != column.charset:
-        size = blob_capacity(name) // charsets.max_bytes(column.charset) * charsets.max_bytes(charset)
-        larger = blob_for(size, TEXTS)
-        if TEXTS.index(larger) > TEXTS.index(name):
-            new = replace(new, data_type=larger)
-    elif name == "varchar" and (column.length or 0) * charsets.max_bytes(charset) > 65535:
-        size = (column.length or 0) * charsets.max_bytes(charset)
-        new = replace(new, data_type=blob_for(size, TEXTS), length=None)
-    return replace(new, column_type=column_type(new, ctx.server))

@@ -1,0 +1,153 @@
+"""The actions of an ALTER TABLE, sorted by what they are about before any of them is done."""
+
+from dataclasses import dataclass, field
+
+from rowtide.schema_history.ddl.statements import (
+    Action,
+    AddColumn,
+    AddKey,
+    AlterDefault,
+    AlterVisibility,
+    ChangeColumn,
+    CheckDef,
+    ColumnDef,
+    DropColumn,
+    DropKey,
+    DropPeriod,
+    Element,
+    ForeignKeyDef,
+    IndexDef,
+    PeriodDef,
+    Place,
+    RenameColumn,
+    RenameKey,
+)
+from rowtide.schema_history.model import Column, Index, Table
+from rowtide.schema_history.structure.columns import build_column
+from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.keys import index_of, index_of_foreign_key
+from rowtide.schema_history.structure.tables import indexes_of_column
+
+
+class Missing(LookupError):
+    """A column or index that the statement names and the table does not have."""
+
+
+@dataclass(slots=True)
+class Work:
+    """An ALTER TABLE in progress; names are compared in lower case."""
+
+    table: Table
+    ctx: Context
+    dropped: set[str] = field(default_factory=set)
+    changed: dict[str, tuple[Column, ColumnDef, Place | None]] = field(default_factory=dict)
+    added: list[tuple[Column, Place | None, str | None]] = field(default_factory=list)
+    defaults: dict[str, AlterDefault] = field(default_factory=dict)
+    visibility: dict[str, bool] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+    dropped_keys: set[str] = field(default_factory=set)
+    renamed_keys: dict[str, str] = field(default_factory=dict)
+    new_keys: list[Index] = field(default_factory=list)
+    elements: list[Element] = field(default_factory=list)
+
+    def has(self, name: str) -> bool:
+        """Whether the table had the column before the statement."""
+        return self.table.column(name) is not None
+
+
+def collect(work: Work, action: Action, charset: str, collation: str) -> None:
+    """Take one action; ``charset`` and ``collation`` are those of new columns.
+
+    Raises:
+        LookupError: an unknown collation, or a column that the table does not have.
+    """
+    ctx = work.ctx
+    if isinstance(action, AddColumn):
+        if action.if_not_exists and (work.has(action.column.name) or _is_added(work, action.column.name)):
+            return
+        column = build_column(action.column, ctx, charset, collation)
+        work.added.append((column, action.place, None))
+        work.new_keys.extend(indexes_of_column(action.column, ctx))
+        work.elements.append(action.column)
+    elif isinstance(action, ChangeColumn):
+        if not work.has(action.old):
+            if action.if_exists:
+                return
+            _change_added(work, action, charset, collation)
+            return
+        column = build_column(action.column, ctx, charset, collation)
+        work.changed[action.old.lower()] = (column, action.column, action.place)
+        work.added.append((column, action.place, action.old.lower()))
+        work.new_keys.extend(indexes_of_column(action.column, ctx))
+        work.elements.append(action.column)
+    elif isinstance(action, DropColumn):
+        if work.has(action.name):
+            work.dropped.add(action.name.lower())
+        elif not action.if_exists:
+            raise Missing(f"column {action.name} of table {work.table.id} is not known")
+    elif isinstance(action, AlterDefault):
+        if work.has(action.name):
+            work.defaults[action.name.lower()] = action
+        elif not action.if_exists:
+            raise Missing(f"column {action.name} of table {work.table.id} is not known")
+    elif isinstance(action, AlterVisibility):
+        work.visibility[action.name.lower()] = action.invisible
+    elif isinstance(action, RenameColumn):
+        if work.has(action.old):
+            work.renamed[action.old.lower()] = action.new
+        elif not action.if_exists:
+            raise Missing(f"column {action.old} of table {work.table.id} is not known")
+    else:
+        _collect_key(work, action)
+
+
+def _is_added(work: Work, name: str) -> bool:
+    return any(column.name.lower() == name.lower() for column, _, _ in work.added)
+
+
+def _change_added(work: Work, action: ChangeColumn, charset: str, collation: str) -> None:
+    """MariaDB lets a statement change a column that it adds."""
+    at = next(
+        (n for n, (c, _, old) in enumerate(work.added) if old is None and c.name.lower() == action.old.lower()), None
+    )
+    if at is None or not work.ctx.mariadb:
+        raise Missing(f"column {action.old} of table {work.table.id} is not known")
+    del work.added[at]
+    work.added.append((build_column(action.column, work.ctx, charset, collation), action.place, None))
+    work.new_keys.extend(indexes_of_column(action.column, work.ctx))
+
+
+def _collect_key(work: Work, action: Action) -> None:
+    if isinstance(action, AddKey):
+        element = action.element
+        if isinstance(element, IndexDef):
+            if not (element.if_not_exists and _index_exists(work, element)):
+                work.new_keys.append(index_of(element, work.ctx))
+        elif isinstance(element, ForeignKeyDef):
+            if not (element.if_not_exists and _constraint_exists(work, element.name)):
+                work.new_keys.append(index_of_foreign_key(element))
+                work.elements.append(element)
+        elif isinstance(element, CheckDef):
+            if not (element.if_not_exists and _constraint_exists(work, element.name)):
+                work.elements.append(element)
+        elif isinstance(element, PeriodDef):
+            work.elements.append(element)
+    elif isinstance(action, DropKey):
+        name = "primary" if action.kind == "primary" else action.name.lower()
+        work.dropped_keys.add(f"{action.kind} {name}")
+    elif isinstance(action, DropPeriod):
+        work.dropped_keys.add(f"period {action.name.lower()}")
+    elif isinstance(action, RenameKey):
+        work.renamed_keys[action.old.lower()] = action.new
+
+
+def _index_exists(work: Work, element: IndexDef) -> bool:
+    names = {i.name.lower() or i.parts[0].column.lower() for i in (*work.table.indexes, *work.new_keys)}
+    if element.kind == "primary":
+        return "primary" in names
+    name = element.name or (element.parts[0].column if element.parts else "")
+    return name.lower() in names
+
+
+def _constraint_exists(work: Work, name: str | None) -> bool:
+    return name is not None and any(c.name.lower() == name.lower() for c in work.table.constraints)

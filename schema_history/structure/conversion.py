@@ -1,0 +1,49 @@
+"""CONVERT TO CHARACTER SET: what it makes of a column."""
+
+from dataclasses import replace
+
+from rowtide.schema_history import charsets
+from rowtide.schema_history.model import Column
+from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.types import (
+    BLOBS,
+    CHARACTER_TYPES,
+    TEXTS,
+    blob_capacity,
+    blob_for,
+    column_type,
+)
+
+
+def _reread(label: str, old: str, new: str, mariadb: bool) -> str:
+    """Labels are not converted: their bytes are read in the new character set."""
+    if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
+        return label
+    data = label.encode(charsets.codec(old), "surrogateescape")
+    text = data.decode(charsets.codec(new), "surrogateescape" if new.startswith("utf8") else "replace")
+    return text.replace("\ufffd", "?" if mariadb else "")
+
+
+def converted(column: Column, charset: str, collation: str, ctx: Context) -> Column:
+    """A column after CONVERT TO CHARACTER SET; longer characters can make a type larger."""
+    if column.data_type not in CHARACTER_TYPES or column.charset in (None, "binary"):
+        return column
+    assert column.charset is not None
+    name = column.data_type
+    new = replace(column, charset=charset, collation=collation)
+    if name in ("enum", "set"):
+        new = replace(
+            new, labels=tuple(_reread(label, column.charset, charset, ctx.mariadb) for label in column.labels)
+        )
+    if charset == "binary" and name not in ("enum", "set"):
+        binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
+        new = replace(new, data_type=binary, charset=None, collation=None)
+    elif name in TEXTS and charset != column.charset:
+        size = blob_capacity(name) // charsets.max_bytes(column.charset) * charsets.max_bytes(charset)
+        larger = blob_for(size, TEXTS)
+        if TEXTS.index(larger) > TEXTS.index(name):
+            new = replace(new, data_type=larger)
+    elif name == "varchar" and (column.length or 0) * charsets.max_bytes(charset) > 65535:
+        size = (column.length or 0) * charsets.max_bytes(charset)
+        new = replace(new, data_type=blob_for(size, TEXTS), length=None)
+    return replace(new, column_type=column_type(new, ctx.server))
