@@ -127,10 +127,13 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     for replica in facts.replicas or ():
         if replica.server_id == ours:
             where = f" from {replica.host}" if replica.host else ""
-            yield _error(
+            # Not an error: after a stop or a crash the server lists the connection that it has not missed yet, and
+            # ends it itself when the same replica (by its UUID, see ``stream``) connects again.
+            yield _warning(
                 "database.server.id",
-                f"a replica with the id {ours} is connected to the server{where}: the server would throw out one of "
-                "the two. Stop the other one (it may be a connector that still runs), or choose another id",
+                f"a replica with the id {ours} is connected to the server{where}. If it is an earlier run of this "
+                "connector, the server ends that connection now; if another replica or connector uses the id, the two "
+                "throw each other out: choose another id",
             )
 
 
