@@ -10,8 +10,8 @@ from rowtide.connector.protocol.table_structure import MappedColumn, TableStruct
 from rowtide.connector.rows import Column, Output
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.wire import KINDS, Meaning, wire
+from rowtide.envelope.column_type import Fallback
 from rowtide.envelope.table import RecordColumn, TableRecords, table_records
-from rowtide.envelope.types import Fallback
 from rowtide.schema_history import model
 from rowtide.schema_history.model import Table
 

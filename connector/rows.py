@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowtide.connector.wire import Meaning, Wire, fixed_source, struct_code, variable_source
+from rowtide.envelope.column_type import Bind, ColumnType, Fallback
 from rowtide.envelope.json_text import JsonForm, string_text, value_text
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.types import Bind, ColumnType, Fallback
 
 TextRows = Callable[[bytes, int, int], list[tuple[str, str]]]
 """Event bytes, start and end of the images to (JSON of the key, JSON of the row) for each image."""

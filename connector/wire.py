@@ -1,7 +1,8 @@
 """Column values as row events have them: for every binlog column type, Python source that reads one value.
 
 The binlog says a column's type and metadata (TABLE_MAP), the table's structure says what it means. Here stands how a
-value of a type is laid out in bytes, and how it becomes the canonical value of a kind (:mod:`rowtide.envelope.types`).
+value of a type is laid out in bytes, and how it becomes the canonical value of a kind
+(:mod:`rowtide.envelope.column_type`).
 Nothing here reads anything: it gives source lines to the compiler of :mod:`rowtide.connector.rows`.
 
 Layouts: MySQL's ``Field::pack`` and ``log_event_print_value``; source code documentation "Row Based Replication".
@@ -13,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
+from rowtide.envelope.column_type import Bind, Kind
 from rowtide.envelope.temporal import DAY, DAYS, OffCalendar
-from rowtide.envelope.types import Bind, Kind
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, OLD_TIMESTAMP, LONGLONG, INT24 = 1, 2, 3, 4, 5, 7, 8, 9
 DATE, OLD_TIME, OLD_DATETIME, YEAR, NEWDATE, VARCHAR, BIT = 10, 11, 12, 13, 14, 15, 16

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
+from rowtide.envelope.column_type import ColumnFacet, ColumnType, Kind
 from rowtide.envelope.temporal import DAY, DAYS, OffCalendar
-from rowtide.envelope.types import ColumnFacet, ColumnType, Kind
 from rowtide.schema_history.model import ColumnForm
 
 _INTRODUCER = re.compile(r"_[a-z0-9]+\s*'(.*)'", re.DOTALL | re.IGNORECASE)

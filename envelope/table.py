@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rowtide.envelope.column_type import ColumnType
 from rowtide.envelope.defaults import default_value
 from rowtide.envelope.json_text import JsonForm, value_text
 from rowtide.envelope.masking import column_change
 from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Field, Schema, struct
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.source import source_schema
-from rowtide.envelope.types import ColumnType, column_type
+from rowtide.envelope.types import column_type
 from rowtide.schema_history.model import Column, ColumnForm, Table
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector

@@ -1,8 +1,8 @@
 """Column values as the text protocol has them: for every kind, Python source that takes a server's text apart.
 
 A result set comes in UTF-8, binary columns as they are, temporal values in UTC. What is made of it are the canonical
-values of :mod:`rowtide.envelope.types`, the same that :mod:`rowtide.connector.wire` reads from the binlog: from there
-on a snapshot and the stream go one way. Nothing here reads anything: it gives source lines to the compiler of
+values of :mod:`rowtide.envelope.column_type`, the same that :mod:`rowtide.connector.wire` reads from the binlog: from
+there on a snapshot and the stream go one way. Nothing here reads anything: it gives source lines to the compiler of
 :mod:`rowtide.connector.snapshot.text_rows`.
 """
 
@@ -10,8 +10,9 @@ from decimal import Decimal
 
 from rowtide.connector.rows import Output, text_expression
 from rowtide.connector.wire import at_time, floats
+from rowtide.envelope.column_type import Bind, Kind
+from rowtide.envelope.number_types import single
 from rowtide.envelope.temporal import DAY, DAYS, OffCalendar
-from rowtide.envelope.types import Bind, Kind, single
 from rowtide.schema_history.model import Column
 
 BINARY_KINDS: frozenset[Kind] = frozenset({"bytes", "bit", "geometry", "vector"})

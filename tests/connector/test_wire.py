@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rowtide.connector import wire
 from rowtide.connector.rows import Column, Output, text_rows, value_rows
 from rowtide.connector.wire import Meaning
+from rowtide.envelope.column_type import ColumnType, Fallback, Kind
 from rowtide.envelope.json_text import DEFAULT_FORM
 from rowtide.envelope.schema import STRING
 from rowtide.envelope.temporal import DAY, OffCalendar
-from rowtide.envelope.types import ColumnType, Fallback, Kind
 
 
 def raw_type(kind: Kind) -> ColumnType:
