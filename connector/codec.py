@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rowtide.connector.batch import Headers, Message
+from rowtide.connector.partial_update import whole_images, with_json_parts
 from rowtide.connector.rows import Column, TextRows, text_rows
 from rowtide.envelope.headers import header_text
 from rowtide.envelope.json_reader import parse_value
@@ -58,6 +59,7 @@ class TableCodec:
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
         self._decoders: dict[tuple[bytes, ...], TextRows] = {}
+        self._partial_decoders: dict[tuple[bytes, ...], TextRows] = {}
         self._key_open, self._key_close = wrapping(records.key, key_settings)
         self._value_open, self._value_close = wrapping(records.envelope, value_settings)
         self._keyed = records.key is not None
@@ -81,7 +83,7 @@ class TableCodec:
         """
         rows = self._decoders.get(present)
         if rows is None:
-            rows = self._decoders[present] = self._compiled(present)
+            rows = self._decoders[present] = self._compiled(present, self._columns)
         try:
             return rows(buffer, start, end)
         except (struct.error, IndexError) as error:
@@ -90,15 +92,26 @@ class TableCodec:
                 "fit, or the event is damaged"
             ) from error
 
-    def _compiled(self, present: tuple[bytes, ...]) -> TextRows:
-        layouts = [
-            [bool(bitmap[index >> 3] >> (index & 7) & 1) for index in range(len(self._columns))] for bitmap in present
-        ]
+    def decode_partial(self, buffer: bytes, start: int, end: int, before: bytes, after: bytes) -> list[tuple[str, str]]:
+        """As :meth:`decode`, for pairs of images of which the second may hold differences of JSON documents."""
+        present = before, after
+        rows = self._partial_decoders.get(present)
+        if rows is None:
+            rows = self._partial_decoders[present] = self._compiled(present, with_json_parts(self._columns))
+        layout = [column.wire for column in self._columns]
+        whole = whole_images(buffer, start, end, layout, *(self._layout(bitmap) for bitmap in present))
+        return rows(whole, 0, len(whole))
+
+    def _layout(self, present: bytes) -> list[bool]:
+        return [bool(present[index >> 3] >> (index & 7) & 1) for index in range(len(self._columns))]
+
+    def _compiled(self, present: tuple[bytes, ...], columns: Sequence[Column]) -> TextRows:
+        layouts = [self._layout(bitmap) for bitmap in present]
         if len(layouts) == 2 and layouts[0] == layouts[1]:
             del layouts[1]  # pairs of one layout are a sequence of it
         for place, layout in enumerate(layouts):
             self._refuse_partial(layout, after=place == len(layouts) - 1)
-        return text_rows(self._columns, self.records.key_columns, *layouts)
+        return text_rows(columns, self.records.key_columns, *layouts)
 
     def _refuse_partial(self, layout: Sequence[bool], *, after: bool) -> None:
         """A row image may leave out BLOB and TEXT columns (NOBLOB), for which there is a placeholder, but no others."""

@@ -254,7 +254,9 @@ class Pipeline:
         if wanted is None:
             return
         table, codec, source = wanted
-        if event.kind is RowsKind.UPDATE:
+        if event.partial:
+            rows = codec.decode_partial(event.buffer, event.start, event.end, event.columns, event.columns_after)
+        elif event.kind is RowsKind.UPDATE:
             rows = codec.decode(event.buffer, event.start, event.end, event.columns, event.columns_after)
         else:
             rows = codec.decode(event.buffer, event.start, event.end, event.columns)

@@ -74,6 +74,11 @@ class Case:
         """The folder of the binlog files."""
         return self.folder / "golden" / "binlog"
 
+    @property
+    def prefix(self) -> str:
+        """``topic.prefix``."""
+        return str(self.description.get("config", {}).get("topic.prefix", self.name))
+
     def properties(self) -> dict[str, str]:
         """A whole configuration of the case, as it was recorded with."""
         server = self.description.get("server", "mysql")
