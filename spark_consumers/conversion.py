@@ -207,7 +207,7 @@ def _long_decimal_text(scale: int) -> str:
     limbs = _multiply_add(limbs, "1L", f"IF({negative}, 1L, 0L)")
     text = f"concat_ws('', transform(reverse({limbs}), x -> lpad(CAST(x AS string), 9, '0')))"
     text = f"concat(right(concat('{'0' * _LONG_LIMBS * 9}', {text}), {_LONG_LIMBS * 9}))"
-    return f"concat(IF({negative}, '-', ''), {_with_point(text, scale)})"
+    return f"IF({VALUE} IS NULL, NULL, concat(IF({negative}, '-', ''), {_with_point(text, scale)}))"
 
 
 def _multiply_add(limbs: str, factor: str, addend: str) -> str:

@@ -40,5 +40,5 @@ def test_every_table_equals_the_fold_of_its_records(spark, frame_of, rows_of, tm
     for outcome in outcomes:
         records = by_topic[outcome.name.topic]
         assert outcome.records == len(records)
-        expected = fold(records).all_rows()
+        expected = fold(records)
         same_rows(rows_of(str(tmp_path / outcome.name.path)), expected)

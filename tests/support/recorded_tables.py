@@ -8,9 +8,10 @@ import datetime as dt
 import decimal
 import gzip
 import json
+import struct
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,53 +37,68 @@ def recorded(case: str) -> list[Recorded]:
     return [Recorded(row["topic"], row["partition"], row["offset"], row["key"], row["value"]) for row in rows]
 
 
-@dataclass
-class Folded:
-    """The rows of a topic's table, each by its column names in lower case; a key's last row, or every row of a bag."""
-
-    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    bag: list[dict[str, Any]] = field(default_factory=list)
-
-    def all_rows(self) -> list[dict[str, Any]]:
-        """Rows in no order."""
-        return [*self.rows.values(), *self.bag]
+Row = dict[str, Any]
+"""A row by its column names in lower case."""
 
 
-def fold(records: list[Recorded]) -> Folded:
-    """Read records one after the other."""
-    table = Folded()
+def fold(records: list[Recorded]) -> list[Row]:
+    """The rows of a topic's table, in no order: read the records one after the other."""
+    rows: list[Row] = []
+    known: set[str] | None = None
     for record in records:
-        key = None if record.key is None else json.dumps(json.loads(record.key)["payload"])
+        key = _key(record)
         if record.value is None:
-            table.rows.pop(str(key), None)
+            rows = [row for row in rows if key is None or not _has(row, key)]
             continue
         content = json.loads(record.value)
+        fields = {f["field"].lower(): f for f in _fields(content, "after")}
+        if known is not None:
+            _alter(rows, [f for name, f in fields.items() if name not in known])
+        known = set(fields)
         before, after = (_row(content, image) for image in ("before", "after"))
-        match content["payload"]["op"], key:
-            case "t", _:
-                table.rows.clear()
-                table.bag.clear()
-            case "d", None:
-                table.bag.remove(before)
-            case "d", _:
-                table.rows.pop(str(key), None)
-            case "u", None:
-                table.bag.remove(before)
-                table.bag.append(after)
-            case _, None:
-                table.bag.append(after)
-            case _:
-                table.rows[str(key)] = after
-    return table
+        if content["payload"]["op"] == "t":
+            rows = []
+        elif key is not None:
+            rows = [row for row in rows if not _has(row, key)]
+        elif before:
+            rows.remove(before)
+        rows.extend([after] if after else [])
+    return rows
 
 
-def _row(content: Mapping[str, Any], image: str) -> dict[str, Any]:
+def _key(record: Recorded) -> Row | None:
+    if record.key is None:
+        return None
+    content = json.loads(record.key)
+    snapshot = record.value is not None and json.loads(record.value)["payload"]["op"] == "r"
+    payload = content["payload"]
+    return {f["field"].lower(): value(f, payload[f["field"]], snapshot=snapshot) for f in content["schema"]["fields"]}
+
+
+def _has(row: Row, key: Row) -> bool:
+    return all(row.get(name) == found for name, found in key.items())
+
+
+def _alter(rows: list[Row], added: list[Mapping[str, Any]]) -> None:
+    """What ALTER TABLE does to the rows that are there."""
+    for schema in added:
+        default = value(schema, schema.get("default"), snapshot=True)
+        if default is None and not schema["optional"]:
+            default = {"string": "", "bytes": b""}.get(schema["type"], 0)
+        for row in rows:
+            row[schema["field"].lower()] = default
+
+
+def _fields(content: Mapping[str, Any], image: str) -> list[Mapping[str, Any]]:
+    return next(f for f in content["schema"]["fields"] if f["field"] == image)["fields"]
+
+
+def _row(content: Mapping[str, Any], image: str) -> Row:
     row = content["payload"][image]
     if row is None:
         return {}
-    fields = next(f for f in content["schema"]["fields"] if f["field"] == image)["fields"]
     snapshot = content["payload"]["op"] == "r"
-    return {f["field"].lower(): value(f, row[f["field"]], snapshot=snapshot) for f in fields}
+    return {f["field"].lower(): value(f, row[f["field"]], snapshot=snapshot) for f in _fields(content, image)}
 
 
 def value(schema: Mapping[str, Any], found: Any, *, snapshot: bool = False) -> Any:
@@ -95,10 +111,13 @@ def value(schema: Mapping[str, Any], found: Any, *, snapshot: bool = False) -> A
     if schema["type"] == "bytes":
         return base64.b64decode(found)
     if schema["type"] == "float":
-        import struct
-
-        return struct.unpack("f", struct.pack("f", found))[0]
+        return _single(found)
     return float(found) if schema["type"] == "double" else found
+
+
+def _single(number: float) -> float:
+    """The nearest number of single precision."""
+    return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
 def _decimal(schema: Mapping[str, Any], found: str, _snapshot: bool) -> Any:
@@ -127,7 +146,7 @@ def _moment(per_second: int) -> Any:
 
 
 def _zoned(_schema: Any, found: str, _snapshot: bool) -> int:
-    moment = dt.fromisoformat(found.replace("Z", "+00:00"))
+    moment = dt.datetime.fromisoformat(found)
     return (moment - _EPOCH.replace(tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
 
 
@@ -153,6 +172,7 @@ _NAMED = {
     "io.debezium.data.Bits": lambda _s, found, _n: base64.b64decode(found)[::-1],
     "io.debezium.data.Enum": _labels,
     "io.debezium.data.EnumSet": _labels,
+    "io.debezium.data.FloatVector": lambda _s, found, _n: [_single(number) for number in found],
     "io.debezium.data.geometry.Geometry": _geometry,
     "io.debezium.data.geometry.Point": _geometry,
     "io.debezium.time.Date": _date,
@@ -163,11 +183,11 @@ _NAMED = {
     "io.debezium.time.ZonedTimestamp": _zoned,
     "io.debezium.time.IsoDate": lambda _s, found, _n: dt.date.fromisoformat(found.removesuffix("Z")),
     "io.debezium.time.IsoTime": _iso_time,
-    "io.debezium.time.IsoTimestamp": lambda _s, found, _n: dt.fromisoformat(found.removesuffix("Z")),
+    "io.debezium.time.IsoTimestamp": lambda _s, found, _n: dt.datetime.fromisoformat(found.removesuffix("Z")),
 }
 
 
-def same_rows(actual: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+def same_rows(actual: list[Row], expected: list[Row]) -> None:
     """Compare rows without regard to their order; a column that one side lacks is null."""
     names = sorted({name for row in [*actual, *expected] for name in row})
     shown = [
