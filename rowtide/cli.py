@@ -29,6 +29,9 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "check": Command("rowtide.connector.cli", "check", "connector", "Check that a connector could start."),
+    "schema": Command(
+        "rowtide.schema_cli", "schema", "connector", "Ask for tables' structures, and what changed them."
+    ),
     "properties": Command("rowtide.connector.cli", "properties", "connector", "Look up what can be configured."),
 }
 

@@ -176,12 +176,12 @@ class Execution:
         table_id = self._id(body.name)
         temporary = self._temporary(table_id)
         table = temporary or self._table(table_id)
-        new_id = table_id
+        if table is None:
+            return
+        new_id = table_id = table.id
         for action in body.actions:
             if isinstance(action, RenameTo):
                 new_id = self._id(action.name)
-        if table is None:
-            return
         self._exchange(body, table)
         altered = alter(table, body.actions, self.ctx, self.catalog.database(table_id.database))
         altered = replace(alter_form(table, altered, body, self.ctx), id=new_id)
@@ -299,7 +299,7 @@ class Execution:
         known = self.catalog.database(name)
         if known is None or not body.if_not_exists:
             if body.or_replace:
-                self.catalog.remove_database(name)
+                self._forget(name)
             default = (charsets.charset_of(self.ctx.server_collation), self.ctx.server_collation)
             options = body.options
             charset, collation = charset_and_collation(options, self.ctx, *default)
@@ -317,12 +317,14 @@ class Execution:
         form = self.catalog.form_of_options(body.options, known, self.ctx)
         self.catalog.put_database(Database(name, charset, collation, form))
 
-    def drop_database(self, body: DropDatabase) -> None:
-        """DROP DATABASE."""
-        name = self._database_name(body.name)
+    def _forget(self, name: str) -> None:
         for table in self.catalog.tables_of(name):
             self.staged[table.id] = None
         self.catalog.remove_database(name)
+
+    def drop_database(self, body: DropDatabase) -> None:
+        """DROP DATABASE."""
+        self._forget(self._database_name(body.name))
         self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.name)
 
     def set_variables(self, body: SetVariables) -> None:

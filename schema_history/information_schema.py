@@ -22,18 +22,35 @@ def table_json(table: Table, flavor: Flavor) -> dict[str, Any]:
         "primary_key": [_part(p) for p in primary.parts] if primary else [],
         "unique_keys": {i.name: [_part(p) for p in i.parts] for i in table.indexes if i.kind == "unique"},
         "type": table.kind,
-        "engine": table.engine,
+        "engine": engine_name(table.engine),
         "charset": table.charset,
         "collation": table.collation,
         "comment": _basic(table.comment),
     }
 
 
+_ENGINES = {
+    name.lower(): name
+    for name in (
+        "InnoDB", "MyISAM", "MEMORY", "CSV", "ARCHIVE", "BLACKHOLE", "MRG_MyISAM", "FEDERATED", "EXAMPLE", "Aria",
+        "ndbcluster",
+    )
+}  # fmt: skip
+_ENGINES |= {"heap": "MEMORY", "merge": "MRG_MyISAM", "ndb": "ndbcluster"}
+
+
+def engine_name(written: str) -> str:
+    """The engine as information_schema shows it; InnoDB if none is written."""
+    return _ENGINES.get(written.lower(), written) or "InnoDB"
+
+
 def _part(part: KeyPart) -> str:
-    if part.expression is None:
-        return str(part)
-    escaped = part.expression.replace("\\", "\\\\").replace("'", "\\'")
-    return f"({escaped})"
+    return str(part) if part.expression is None else f"({_escaped(part.expression)})"
+
+
+def _escaped(expression: str) -> str:
+    """An expression as MySQL's information_schema shows it."""
+    return expression.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def column_json(column: Column, position: int, flavor: Flavor) -> dict[str, Any]:
@@ -50,15 +67,19 @@ def column_json(column: Column, position: int, flavor: Flavor) -> dict[str, Any]
         "charset": column.charset if shows_charset else None,
         "collation": column.collation if shows_charset else None,
         "comment": _basic(column.comment),
-        "generation_expression": column.generation.expression if column.generation else _none(flavor),
+        "generation_expression": _generation(column, flavor),
     }
     if flavor is Flavor.MYSQL:
         fields["srs_id"] = column.srid
     return fields
 
 
-def _none(flavor: Flavor) -> str | None:
-    return "" if flavor is Flavor.MYSQL else None
+def _generation(column: Column, flavor: Flavor) -> str | None:
+    if column.row is not None:
+        return column.row.value.upper()
+    if flavor is Flavor.MARIADB:
+        return column.generation.expression if column.generation else None
+    return _escaped(column.generation.expression) if column.generation else ""
 
 
 def default_text(column: Column, flavor: Flavor) -> str | None:
@@ -88,7 +109,7 @@ def _mysql_default(column: Column) -> str | None:
     if column.default_kind in (DefaultKind.NONE, DefaultKind.NULL):
         return None
     if column.default_kind in (DefaultKind.EXPRESSION, DefaultKind.NOW):
-        return column.default
+        return None if column.default is None else _escaped(column.default)
     text = column.default or ""
     if column.data_type == "bit":
         return f"b'{text}'"

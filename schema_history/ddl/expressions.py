@@ -4,11 +4,14 @@ It is the text of functional key parts in ``information_schema.statistics``, and
 this module does not know stays as it was written: the text of an expression decides nothing about a structure.
 """
 
+from rowtide.schema_history.charsets import charset_name
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.functions import Node, bare_function, function
 from rowtide.schema_history.ddl.lexer import BITS, HEX, NATIONAL, NUMBER, QUOTED, STRING, WORD, Dialect
 from rowtide.schema_history.errors import UnparsedDdl
 
+_PIPES_AS_CONCAT = 2
+_HIGH_NOT_PRECEDENCE = 1 << 29
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARISONS = {"=": "=", "<=>": "<=>", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _BINARY = {
@@ -39,7 +42,7 @@ def canonical(text: str, dialect: Dialect, charset: str = "utf8mb4") -> str:
         printer = _Printer(Cursor(text, dialect), charset)
         node = printer.expression()
         return node.text if printer.c.at_end() else text
-    except (UnparsedDdl, LookupError, ValueError):
+    except (UnparsedDdl, LookupError, ValueError, RecursionError):
         return text
 
 
@@ -47,13 +50,15 @@ class _Printer:
     def __init__(self, cursor: Cursor, charset: str) -> None:
         self.c = cursor
         self.charset = charset
+        self.high_not = bool(cursor.dialect.sql_mode & _HIGH_NOT_PRECEDENCE)
+        self.concat = bool(cursor.dialect.sql_mode & _PIPES_AS_CONCAT)
 
     # ------------------------------------------------------------ truth values
 
     def expression(self) -> Node:
         """Everything, OR first."""
         node = self._xor()
-        while self.c.accept_one("OR", "||"):
+        while self.c.accept_one("OR", "||"):  # with PIPES_AS_CONCAT, || was read as an operator of values
             node = self._joined(node, self._xor(), "or")
         return node
 
@@ -85,7 +90,7 @@ class _Printer:
         return Node(f"({f' {operator} '.join(parts)})", True, f"({f' {other} '.join(negated)})", operator, tuple(parts))
 
     def _not(self) -> Node:
-        if self.c.accept("NOT"):
+        if not self.high_not and self.c.accept("NOT"):
             node = self._not()
             return Node(_not(node), True, _truth(node))
         return self._predicate()
@@ -151,7 +156,7 @@ class _Printer:
         return self._bits(0)
 
     def _bits(self, level: int) -> Node:
-        left = self._unary()
+        left = self._concatenated()
         while True:
             binary = _BINARY.get(self.c.word)
             if binary is None or binary[0] <= level:
@@ -163,6 +168,12 @@ class _Printer:
             right = self._bits(binary[0])
             left = Node(f"({left.text} {binary[1]} {right.text})")
 
+    def _concatenated(self) -> Node:
+        left = self._unary()
+        while self.concat and self.c.accept("||"):
+            left = Node(f"concat({left.text},{self._unary().text})")
+        return left
+
     def interval(self) -> str:
         """INTERVAL with its value and unit."""
         self.c.expect("INTERVAL")
@@ -173,7 +184,7 @@ class _Printer:
         sign = self.c.accept_one("-", "+", "~", "!")
         if sign == "+":
             return self._unary()
-        if sign == "!":
+        if sign == "!" or (self.high_not and self.c.accept("NOT")):
             node = self._unary()
             return Node(_not(node), True, _truth(node))
         if sign:
@@ -208,7 +219,7 @@ class _Printer:
             self.c.expect(")")
             return node
         if token.kind in (STRING, NATIONAL):
-            return Node(self.string())
+            return Node(self.string("utf8mb3" if token.kind is NATIONAL else None))
         if token.kind is NUMBER:
             self.c.at += 1
             return Node(_number(token.value))
@@ -234,7 +245,7 @@ class _Printer:
             return Node(f"{word}'{self.c.string()}'")
         if word.startswith("_") and following.kind in (STRING, HEX, BITS):
             self.c.at += 1
-            return self._primary() if following.kind is not STRING else Node(self.string(_introducer(word)))
+            return self._primary() if following.kind is not STRING else Node(self.string(charset_name(word[1:])))
         if word == "CASE":
             return self._case()
         if following.word == "(":
@@ -282,10 +293,6 @@ def _compared(left: str, operator: str, right: str) -> Node:
     text = f"({left} {operator} {right})"
     opposite = _NEGATED.get(operator)
     return Node(text, True, f"({left} {opposite} {right})" if opposite else f"(not({text}))")
-
-
-def _introducer(word: str) -> str | None:
-    return "binary" if word.lower() == "_binary" else None
 
 
 def _number(text: str) -> str:

@@ -143,7 +143,9 @@ def _cast_type(printer: Printer, in_json: bool = False) -> str:
         charset = "binary"
     elif name == "nchar":
         charset = "utf8mb3"
-    if text.startswith("char") and not array and not in_json:
+    if in_json and charset is not None:
+        text += f" character set {charset}"
+    elif text.startswith("char") and not array and not in_json:
         text += f" charset {charset or printer.charset}"
     return text + (" array" if array else "")
 
@@ -221,9 +223,15 @@ def _json_value(printer: Printer, name: str) -> Node:
     printer.c.expect("(")
     value = printer.expression().text
     printer.c.expect(",")
-    text = f"{name}({value}, {printer.string()}"
-    if printer.c.accept("RETURNING"):
-        text += f" returning {_cast_type(printer, in_json=True)}"
+    text = f"{name}({value}, {printer.operand().text}"
+    target = _cast_type(printer, in_json=True) if printer.c.accept("RETURNING") else "char(512)"
+    text += f" returning {target}"
+    while word := printer.c.accept_one("NULL", "ERROR", "DEFAULT"):
+        text += f" {word.lower()}"
+        if word == "DEFAULT":
+            text += f" {printer.operand().text}"
+        printer.c.expect("ON")
+        text += f" on {printer.c.name('EMPTY or ERROR').lower()}"
     printer.c.expect(")")
     return Node(text + ")")
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 CORPUS = Path(__file__).parents[1] / "schema_history" / "corpus"
-FIELDS = ("name", "column_type", "is_nullable", "charset", "collation", "extra", "comment")
+COLUMN_FIELDS = (
+    "name", "ordinal_position", "column_type", "data_type", "is_nullable", "charset", "collation", "extra", "comment",
+)  # fmt: skip
 TABLE_FIELDS = ("primary_key", "unique_keys", "charset", "collation", "comment", "type")
 _LITERAL = re.compile(r"-?[\d.]+(e-?\d+)?|b?'.*'|NULL", re.DOTALL)
 
@@ -39,13 +41,37 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+def events(path: Path) -> Iterator[str]:
+    """What ``rowtide schema apply`` reads for a recording: its header, then every Query event."""
+    recorded = lines(path)
+    yield json.dumps(next(recorded))
+    for record in recorded:
+        for entry in record["binlog"]:
+            yield json.dumps(entry)
+
+
+def fold(known: dict[str, Any], changed: dict[str, Any]) -> None:
+    """Take over changes; ``null`` stands for what is gone."""
+    for name, value in changed.items():
+        if value is None:
+            known.pop(name, None)
+        else:
+            known[name] = value
+
+
 def comparable(table: dict[str, Any], server: str) -> dict[str, Any]:
-    """What must be equal: of an expression as a default only that it is one."""
-    columns = [
-        {**{field: column[field] for field in FIELDS}, "default": _default(column, server)}
-        for column in table["columns"]
-    ]
-    return {"columns": columns, **{field: table[field] for field in TABLE_FIELDS}}
+    """What must be equal: of expressions only that they are there, in all other things everything."""
+    return {
+        "columns": [_column(column, server) for column in table["columns"]],
+        **{field: table[field] for field in TABLE_FIELDS},
+    }
+
+
+def _column(column: dict[str, Any], server: str) -> dict[str, Any]:
+    fields = {field: column[field] for field in COLUMN_FIELDS}
+    if server == "mysql":
+        fields["srs_id"] = column["srs_id"]
+    return {**fields, "default": _default(column, server), "generated": bool(column["generation_expression"])}
 
 
 def _default(column: dict[str, Any], server: str) -> str | None:
