@@ -7,10 +7,12 @@ from rowtide.connector.batch import Headers
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.transforming import LOSSLESS, Transforms
 from rowtide.envelope.json_text import JsonForm
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
 from rowtide.envelope.settings import JsonSettings, ValueSettings
 from rowtide.envelope.table import RecordRules
+from rowtide.envelope.transforms import transform_chain
 
 _CONTEXT = "__debezium.context."
 
@@ -42,14 +44,19 @@ def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
         config: the configuration.
         run: the id of this run, see :func:`run_id`.
     """
+    keys, values = _json(config.converters.key), _json(config.converters.value)
+    transforms = None
+    if config.transforms:
+        transforms = Transforms(transform_chain(config.transforms, config.predicates), keys, values)
+        keys = values = LOSSLESS
     return PipelineSettings(
         connector=config.flavor.value,
         topic_prefix=config.topics.prefix,
         naming=config.topics.naming,
         tables=config.capture.tables,
         rules=record_rules(config),
-        keys=_json(config.converters.key),
-        values=_json(config.converters.value),
+        keys=keys,
+        values=values,
         tombstones=config.values.tombstones,
         skipped_operations=config.capture.skipped_operations,
         skip_unchanged=config.capture.skip_messages_without_change,
@@ -62,6 +69,7 @@ def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
         inconsistent_schema=config.failure.inconsistent_schema.value,
         processing_failure=config.failure.event_processing.value,
         headers=context_headers(config, run),
+        transforms=transforms,
     )
 
 

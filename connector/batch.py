@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rowtide.connector.offset import SourceOffset
+from rowtide.envelope.schema import Schema
 
-Headers = Sequence[tuple[str, bytes]]
+Headers = Sequence[tuple[str, bytes | None]]
 """Kafka headers in their order; one object may be shared by many messages."""
 
 Message = tuple[bytes | None, bytes | None, Headers]
 """Key, value (``None``: no key, a tombstone) and headers, as the exact bytes that Kafka gets."""
+
+
+Schemas = tuple[Schema | None, Schema | None]
+"""Of keys (``None``: no keys) and of values."""
 
 
 class Batch(NamedTuple):
@@ -25,6 +30,8 @@ class Batch(NamedTuple):
         offset: the position to go on from once every message up to here is acknowledged.
         size: bytes of all keys and values, for the store's budget.
         ts_ms: when the source changed the rows (milliseconds since the epoch), for lag; 0 when not known.
+        schemas: of the messages' keys and values, for transforms.
+        timestamp: of the messages (milliseconds since the epoch); 0 for the time when they are sent.
     """
 
     topic: str
@@ -33,6 +40,8 @@ class Batch(NamedTuple):
     offset: SourceOffset
     size: int
     ts_ms: int
+    schemas: Schemas | None = None
+    timestamp: int = 0
 
 
 class HistoryEntry(NamedTuple):

@@ -63,6 +63,7 @@ class TableCodec:
         self._key_open, self._key_close = wrapping(records.key, key_settings)
         self._value_open, self._value_close = wrapping(records.envelope, value_settings)
         self._keyed = records.key is not None
+        self.schemas = records.key, records.envelope
 
     @property
     def topic(self) -> str:

@@ -8,6 +8,7 @@ from rowtide.connector.batch import Batch
 from rowtide.connector.codec import json_message
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.transforming import Transformer
 from rowtide.envelope.schema import INT64, STRING, struct
 
 log = logging.getLogger(__name__)
@@ -53,4 +54,6 @@ class Heartbeat:
         key = json_message(KEY_SCHEMA, {"serverName": settings.topic_prefix}, settings.keys)
         value = json_message(VALUE_SCHEMA, {"ts_ms": now}, settings.values)
         message = (key, value, ())
-        return Batch(settings.naming.heartbeat, 0, [message], offset, len(key) + len(value), now)
+        size, schemas = len(key) + len(value), (KEY_SCHEMA, VALUE_SCHEMA)
+        batch = Batch(settings.naming.heartbeat, 0, [message], offset, size, now, schemas)
+        return Transformer(settings.transforms, offset).batch(batch) if settings.transforms else batch

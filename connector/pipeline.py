@@ -12,7 +12,7 @@ that order. A pipeline that was cut anywhere and begun again from the last batch
 import logging
 from collections.abc import Callable, Sequence
 
-from rowtide.connector.batch import Batch, Message, Output
+from rowtide.connector.batch import Batch, Message, Output, Schemas
 from rowtide.connector.codec import EventContext, TableCodec, json_message
 from rowtide.connector.codecs import Codecs
 from rowtide.connector.errors import ConnectorError, ProtocolError, SchemaError, UnknownTable
@@ -25,6 +25,7 @@ from rowtide.connector.protocol.table_structure import TableStructure
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa
 from rowtide.connector.transactions import TransactionMonitor
+from rowtide.connector.transforming import Transformer
 from rowtide.envelope import transaction
 from rowtide.envelope.source import SourceBlock
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
@@ -59,6 +60,7 @@ class Pipeline:
         self._gtids = _gtid_set(settings.connector, start.gtids)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables)
+        self._transformer = Transformer(settings.transforms, start) if settings.transforms else None
         self._events_to_skip = start.event
         self._rows_to_skip = start.row
         self._skipping = False
@@ -101,6 +103,8 @@ class Pipeline:
         self._out = out
         event = self.decoder.decode(packet)
         self._handle(event)
+        if self._transformer is not None:
+            return list(self._transformer.outputs(out))
         return out
 
     def offset(self) -> SourceOffset:
@@ -183,9 +187,9 @@ class Pipeline:
     def _transaction_record(self, transaction_id: str, value: dict[str, object]) -> None:
         settings = self._settings
         key = json_message(transaction.KEY_SCHEMA, {"id": transaction_id}, settings.keys)
-        self._emit(
-            settings.naming.transaction, 0, [(key, json_message(transaction.VALUE_SCHEMA, value, settings.values), ())]
-        )
+        data = json_message(transaction.VALUE_SCHEMA, value, settings.values)
+        schemas = transaction.KEY_SCHEMA, transaction.VALUE_SCHEMA
+        self._emit(settings.naming.transaction, 0, [(key, data, ())], schemas)
 
     def _rows_query(self, event: events.RowsQuery) -> None:
         if self._settings.include_query:
@@ -284,7 +288,7 @@ class Pipeline:
             messages = codec.updated(rows[2 * skip :: 2], rows[2 * skip + 1 :: 2], skip, context)
         progress.rows(total - 1, total)
         if messages:
-            self._emit(codec.topic, -1, messages)
+            self._emit(codec.topic, -1, messages, codec.schemas)
 
     def _context(self, source: SourceBlock, table: Table, number: int) -> EventContext:
         progress = self.progress
@@ -331,9 +335,9 @@ class Pipeline:
         source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         return table, codec, source
 
-    def _emit(self, topic: str, partition: int, messages: Sequence[Message]) -> None:
+    def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum(len(key or b"") + len(value or b"") for key, value, _ in messages)
-        self._out.append(Batch(topic, partition, messages, self.offset(), size, self._micros() // 1000))
+        self._out.append(Batch(topic, partition, messages, self.offset(), size, self._micros() // 1000, schemas))
 
 
 def _gtid_set(connector: str, text: str | None) -> GtidSet | MariadbGtidPosition:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from rowtide.connector.batch import Batch
+from rowtide.connector.batch import Batch, Headers
 from rowtide.connector.delivery_errors import DeliveryError, DeliveryInterrupted
 from rowtide.connector.kafka_errors import call_failed, gravity, is_purged, message_failed
 from rowtide.connector.offset_store import OffsetRecord
@@ -92,15 +92,15 @@ class RecordProducer:
 
     def _send(self, batch: Batch) -> None:
         topic, partition, messages = batch.topic, batch.partition, batch.messages
-        produce, reported = self.client.produce, self._reported
-        shared: Sequence[tuple[str, bytes]] | None = None
-        headers: list[tuple[str, bytes]] = []
+        produce, reported, timestamp = self.client.produce, self._reported, batch.timestamp
+        shared: Headers | None = None
+        headers: list[tuple[str, bytes | None]] = []
         for key, value, given in messages:
             if given is not shared:  # mostly one object for all of them; librdkafka wants a list
                 shared, headers = given, list(given)
             while True:
                 try:
-                    produce(topic, value, key, partition, reported, None, 0, headers)
+                    produce(topic, value, key, partition, reported, None, timestamp, headers)
                     break
                 except BufferError:
                     self._wait_for_room()

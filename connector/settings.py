@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rowtide.connector.batch import Headers
+from rowtide.connector.transforming import Transforms
 from rowtide.envelope.settings import FailureMode, JsonSettings
 from rowtide.envelope.table import RecordRules
 from rowtide.topics.filters import TableFilter
@@ -34,6 +35,8 @@ class PipelineSettings:
         inconsistent_schema: ``inconsistent.schema.handling.mode``.
         processing_failure: ``event.processing.failure.handling.mode``.
         headers: context headers of every record (``extended.headers.enabled``).
+        transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
+            :data:`~rowtide.connector.transforming.LOSSLESS`.
     """
 
     connector: Literal["mysql", "mariadb"]
@@ -55,3 +58,4 @@ class PipelineSettings:
     inconsistent_schema: FailureMode = "fail"
     processing_failure: FailureMode = "fail"
     headers: Headers = ()
+    transforms: Transforms | None = None

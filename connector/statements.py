@@ -171,7 +171,9 @@ class Statements:
             settings.headers,
         )
         topic = settings.naming.schema_change
-        return Batch(topic, 0, [message], moment.offset(), len(message[0]) + len(message[1]), moment.micros // 1000)
+        size = len(message[0]) + len(message[1])
+        schemas = self._key_schema, self._value_schema
+        return Batch(topic, 0, [message], moment.offset(), size, moment.micros // 1000, schemas)
 
     def _source(self, change: SchemaChange, moment: Moment) -> dict[str, object]:
         progress = moment.progress
@@ -210,6 +212,6 @@ class Statements:
             "ts_ns": moment.now,
         }
         data = json_message(records.envelope, value, settings.values)
-        out.append(
-            Batch(topic, -1, [(None, data, settings.headers)], moment.offset(), len(data), moment.micros // 1000)
-        )
+        message = None, data, settings.headers
+        schemas = None, records.envelope
+        out.append(Batch(topic, -1, [message], moment.offset(), len(data), moment.micros // 1000, schemas))

@@ -25,6 +25,7 @@ from rowtide.connector.config.parts_topics import topics_config
 from rowtide.connector.config.property import Flavor, Property
 from rowtide.connector.config.reader import Reader
 from rowtide.connector.config.secret import Sanitizer
+from rowtide.envelope.transforms import TransformConfigurationError, transform_chain
 from rowtide.topics.java_regex import InvalidPatternError
 
 
@@ -69,6 +70,7 @@ def build(properties: Mapping[str, str], written: Mapping[str, str] | None = Non
     if reader.problems:
         raise ConfigurationError(reader.problems)
     return configuration
+    _transforms_are_right(reader, configuration)
 
 
 def _sanitizer(properties: Mapping[str, str]) -> Sanitizer:
@@ -115,11 +117,16 @@ def _distinct_topics(reader: Reader, configuration: Configuration) -> None:
 def _plugins(reader: Reader, names: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
     plugins: list[Plugin] = []
     for name in reader[names]:
+def _transforms_are_right(reader: Reader, configuration: Configuration) -> None:
+    try:
+        transform_chain(configuration.transforms, configuration.predicates)
+    except TransformConfigurationError as error:
+        for problem in error.problems:
+            reader.problem(problem.property, problem.message)
+
+
         options = reader.below(f"{names.name}.{name}.")
-        kind = options.pop("type", "").strip()
-        if not kind:
-            reader.problem(f"{names.name}.{name}.type", f"is required, since {names.name} names {name}")
-        plugins.append(Plugin(name, kind, options))
+        plugins.append(Plugin(name, options.pop("type", "").strip(), options))
     return tuple(plugins)
 
 

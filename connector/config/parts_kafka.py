@@ -4,7 +4,7 @@ import re
 
 from rowtide.connector.config import clients
 from rowtide.connector.config.catalogue import connect, history
-from rowtide.connector.config.choices import ExactlyOnce, ExactlyOnceSource, TransactionBoundary
+from rowtide.connector.config.choices import DecimalFormat, ExactlyOnce, ExactlyOnceSource, TransactionBoundary
 from rowtide.connector.config.clients import ClientKind, ClientSettings
 from rowtide.connector.config.model import (
     ConvertersConfig,
@@ -13,6 +13,7 @@ from rowtide.connector.config.model import (
     JsonConverterConfig,
     KafkaConfig,
 )
+from rowtide.connector.config.property import Property
 from rowtide.connector.config.reader import Reader
 from rowtide.connector.producer_settings import ProducerSettingsError, idempotent_settings, transactional_settings
 from rowtide.topics.settings import TopicSettings
@@ -56,10 +57,31 @@ def _check_servers(reader: Reader, name: str, servers: tuple[str, ...]) -> None:
 
 def converters_config(reader: Reader) -> ConvertersConfig:
     """How keys and values are written."""
+    keys = connect.KEY_SCHEMAS, connect.KEY_DECIMAL, connect.KEY_NULLS
+    values = connect.VALUE_SCHEMAS, connect.VALUE_DECIMAL, connect.VALUE_NULLS
     return ConvertersConfig(
-        JsonConverterConfig(reader[connect.KEY_SCHEMAS], reader[connect.KEY_DECIMAL], reader[connect.KEY_NULLS]),
-        JsonConverterConfig(reader[connect.VALUE_SCHEMAS], reader[connect.VALUE_DECIMAL], reader[connect.VALUE_NULLS]),
+        _converter(reader, connect.KEY_CONVERTER, *keys), _converter(reader, connect.VALUE_CONVERTER, *values)
     )
+
+
+def _converter(
+    reader: Reader,
+    converter: Property[str],
+    schemas: Property[bool],
+    decimals: Property[DecimalFormat],
+    nulls: Property[bool],
+) -> JsonConverterConfig:
+    """A converter; its settings count only beside its class, as in Kafka Connect, which takes the worker's else."""
+    if reader.given(converter):
+        return JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls])
+    standard = JsonConverterConfig(schemas.default, decimals.default, nulls.default)
+    if JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls]) != standard:
+        names = ", ".join(one.name for one in (schemas, decimals, nulls) if reader.properties.get(one.name))
+        reader.notes.append(
+            f"{names} has no effect without {converter.name}={converter.default}: Kafka Connect takes a converter's "
+            "settings only together with its class"
+        )
+    return standard
 
 
 def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:

@@ -16,6 +16,7 @@ from rowtide.connector.snapshot.plan import ListedTable, Statement
 from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
 from rowtide.connector.snapshot.session import Session
 from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.connector.transforming import Transformer
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.tables import Tables
 
@@ -143,6 +144,19 @@ class Snapshot:
         running = replace(completed, snapshot=INITIAL)
         log.info("the snapshot stands at %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
         self._offset = completed
+        outputs = self._written(session, running, completed, statements, chosen)
+        if self._settings.transforms is not None:
+            outputs = Transformer(self._settings.transforms, running).outputs(outputs)
+        yield from outputs
+
+    def _written(
+        self,
+        session: Session,
+        running: SourceOffset,
+        completed: SourceOffset,
+        statements: Sequence[Statement],
+        chosen: Sequence[ListedTable],
+    ) -> Iterator[Output]:
         writer = StructureWriter(self._settings, self.tables, running, self._clock)
         yield from writer.write(statements, None if self._decision.rows else completed)
         if self._decision.rows:

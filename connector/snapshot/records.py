@@ -7,7 +7,7 @@ rows that came last are held back.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rowtide.connector.batch import Batch, Message
+from rowtide.connector.batch import Batch, Message, Schemas
 from rowtide.connector.codec import NO_TRANSACTION, wrapping
 from rowtide.connector.codecs import absent_value, column_output, warn_unknown
 from rowtide.connector.offset import SourceOffset
@@ -40,6 +40,11 @@ class SnapshotTable:
     def topic(self) -> str:
         """The topic of the records."""
         return self._records.topic
+
+    @property
+    def schemas(self) -> Schemas:
+        """The schemas of the records."""
+        return self._records.key, self._records.envelope
 
     def reader(self, names: Sequence[str]) -> TextRows:
         """Compile the reader of a result set with columns of these names."""
@@ -139,4 +144,5 @@ class RecordStream:
 
 def _batch(held: _Held, messages: list[Message], offset: SourceOffset) -> Batch:
     size = sum(len(key or b"") + len(value or b"") for key, value, _ in messages)
-    return Batch(held.table.topic, -1, messages, offset, size, held.moment.micros // 1000)
+    table = held.table
+    return Batch(table.topic, -1, messages, offset, size, held.moment.micros // 1000, table.schemas)

@@ -129,4 +129,5 @@ class StructureWriter:
             settings.headers,
         )
         size = len(message[0]) + len(message[1])
-        return Batch(settings.naming.schema_change, 0, [message], completed or offset, size, micros // 1000)
+        topic, schemas = settings.naming.schema_change, (self._key_schema, self._value_schema)
+        return Batch(topic, 0, [message], completed or offset, size, micros // 1000, schemas)

@@ -133,10 +133,6 @@ NOT_REPLAYED: dict[str, str] = {
 PENDING: dict[str, str] = {
     "incremental-snapshot": "signals and incremental snapshots are not there yet",
     "snapshot-several-tables": "notifications are not there yet",
-    "transform-extract-new-record": "transforms are not connected to the pipeline yet",
-    "transform-extract-tombstone-mode": "transforms are not connected to the pipeline yet",
-    "transform-logical-table-router": "transforms are not connected to the pipeline yet",
-    "transform-outbox": "transforms are not connected to the pipeline yet",
     "session-row-format-changes": "stops at DML in statement format; Debezium loses it",
     "ddl-stream": "two statements on databases that exist, and text of columns whose character set Debezium lost",
     "filters-by-name": "the character set of a database that is not captured",

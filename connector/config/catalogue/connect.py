@@ -16,6 +16,7 @@ _WORKER = "rowtide is one worker with one connector; there is no cluster of work
 _TOPIC = r"[a-zA-Z0-9_.\-]{1,249}"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 _CONVERTERS = rf"(?:{JSON_CONVERTER.replace('.', '[.]')}|JsonConverter)"
+_CONVERTER = "How {} are written. A converter's settings count only if its class is given beside them."
 _ONLY_JSON = f"is not supported yet: only {JSON_CONVERTER} is"
 
 BOOTSTRAP_SERVERS = Property(
@@ -71,8 +72,10 @@ SHUTDOWN_TIMEOUT = Property(
     5000,
     "How long delivering what was read may take when rowtide is stopped, in milliseconds.",
 )
-KEY_CONVERTER = Property("key.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, "How keys are written.")
-VALUE_CONVERTER = Property("value.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, "How values are written.")
+KEY_CONVERTER = Property("key.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("keys"))
+VALUE_CONVERTER = Property(
+    "value.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("values")
+)
 HEADER_CONVERTER = Property(
     "header.converter",
     text(
@@ -152,32 +155,26 @@ TRANSFORMS = Property(
     names(),
     (),
     "Names of single message transforms, applied in this order.",
-    Status.NOT_YET,
-    "single message transforms are not there yet",
     default_text="",
 )
 TRANSFORM = Family(
     "transforms.<name>.*",
     r"transforms\.[^.]+\..+",
-    "`type` and options of a transform.",
-    Status.NOT_YET,
-    "see transforms",
+    "`type` and options of a transform. There are Debezium's ExtractNewRecordState, ByLogicalTableRouter, "
+    "outbox.EventRouter and TimezoneConverter, and Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField and "
+    "MaskField.",
 )
 PREDICATES = Property(
     "predicates",
     names(),
     (),
     "Names of predicates that tell which records a transform is for.",
-    Status.NOT_YET,
-    "single message transforms are not there yet",
     default_text="",
 )
 PREDICATE = Family(
     "predicates.<name>.*",
     r"predicates\.[^.]+\..+",
-    "`type` and options of a predicate.",
-    Status.NOT_YET,
-    "see predicates",
+    "`type` and options of a predicate: RecordIsTombstone, HasHeaderKey or TopicNameMatches.",
 )
 ERRORS_TOLERANCE = Property(
     "errors.tolerance",

@@ -70,6 +70,7 @@ CASES = [
         "io.confluent.connect.avro.AvroConverter",
         "only org.apache.kafka.connect.json.JsonConverter is",
     ),
+    ("transforms", "unwrap", "transforms.unwrap.type: is required"),
     ("bootstrap.servers", "localhost", "'localhost' is not of the form host:port"),
     ("topic.naming.strategy", "com.example.Mine", "must be one of io.debezium.schema.DefaultTopicNamingStrategy"),
     ("topic.regex", "a", "has no effect with DefaultTopicNamingStrategy"),

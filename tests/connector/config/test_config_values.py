@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rowtide.connector.config import Flavor, from_properties, load
+from rowtide.connector.config import ConfigurationError, Flavor, from_properties, load
 from rowtide.connector.config.choices import (
     BinaryHandling,
     DecimalFormat,
@@ -61,6 +61,7 @@ def test_values_are_taken_over(valid: dict[str, str]) -> None:
             "snapshot.select.statement.overrides.a.t": "SELECT * FROM a.t WHERE x",
             "snapshot.select.statement.overrides.`b.c`.d": "SELECT 1",
             "snapshot.include.collection.list": "a\\.t",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",
             "value.converter.decimal.format": "numeric",
             "connect.keep.alive": "false",
@@ -170,6 +171,32 @@ def test_what_has_no_effect_is_told(valid: dict[str, str]) -> None:
 def test_a_hash_without_salt_is_told(valid: dict[str, str]) -> None:
     config = from_properties(valid | {"column.mask.hash.v2.MD5.with.salt.": "a\\.b\\.c"})
     assert "are published as they are" in config.warnings[0]
+
+
+def test_a_converters_settings_need_its_class(valid: dict[str, str]) -> None:
+    config = from_properties(valid | {"value.converter.schemas.enable": "false"})
+    assert config.converters.value.schemas_enable
+    assert "value.converter.schemas.enable has no effect without value.converter=" in config.warnings[0]
+
+
+def test_transforms_are_checked(valid: dict[str, str]) -> None:
+    transforms = {
+        "transforms": "a,b",
+        "transforms.a.type": "io.debezium.transforms.ExtractNewRecordStates",
+        "transforms.b.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.b.regex": "(",
+        "transforms.b.replacment": "x",
+        "transforms.b.predicate": "p",
+    }
+    with pytest.raises(ConfigurationError) as error:
+        from_properties(valid | transforms)
+    assert sorted(problem.property for problem in error.value.problems) == [
+        "transforms.a.type",
+        "transforms.b.predicate",
+        "transforms.b.regex",
+        "transforms.b.replacement",
+        "transforms.b.replacment",
+    ]
 
 
 def test_statements_are_taken_apart_at_semicolons() -> None:
