@@ -63,7 +63,7 @@ class OffsetStore(Protocol):
 
 
 class InMemoryOffsetStore:
-    """Offsets in memory, for tests: nothing survives the process."""
+    """Offsets in memory, for tests and for a replay: nothing survives the process."""
 
     def __init__(self, offset: SourceOffset | None = None) -> None:
         self.offset = offset

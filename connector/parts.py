@@ -5,10 +5,11 @@ from pathlib import Path
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.choices import TransactionBoundary
-from rowtide.connector.delivery import CommitPolicy
+from rowtide.connector.delivery import CommitPolicy, Delivery
 from rowtide.connector.event_store import EventStore
 from rowtide.connector.kafka_offset_store import KafkaOffsetStore
 from rowtide.connector.kafka_sink import IdempotentSink, TransactionalSink
+from rowtide.connector.offset_store import InMemoryOffsetStore
 from rowtide.connector.producer_settings import idempotent_settings, transactional_id, transactional_settings
 from rowtide.connector.record_producer import RecordProducer
 from rowtide.connector.sink import Sink
@@ -65,6 +66,16 @@ def assemble(config: Configuration) -> Parts:
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
     sink, policy = _sink(config, store, offsets)
     return Parts(store, sink, offsets, _history(config), MissingTopics(admin, config.topics.creation), policy)
+
+
+def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
+    """Delivery of a replay: at least once, to the topics of the configuration, and no offset is stored anywhere."""
+    kafka = config.kafka
+    store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
+    producer = RecordProducer(idempotent_settings(kafka.producer), quiet=store.quiet)
+    topics = MissingTopics(TopicAdmin(kafka.admin), config.topics.creation)
+    policy = CommitPolicy(config.delivery.offset_flush_interval_ms / 1000, by_poll=False)
+    return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topic=topics)
 
 
 def _sink(config: Configuration, store: EventStore, offsets: KafkaOffsetStore) -> tuple[Sink, CommitPolicy]:

@@ -11,6 +11,7 @@ that order. A pipeline that was cut anywhere and begun again from the last batch
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rowtide.connector.batch import Batch, Message, Output, Schemas
 from rowtide.connector.codec import EventContext, TableCodec, json_message
@@ -23,11 +24,12 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, RowsKind
 from rowtide.connector.protocol.table_structure import TableStructure
 from rowtide.connector.settings import PipelineSettings
-from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa
+from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa, query_event
 from rowtide.connector.transactions import TransactionMonitor
 from rowtide.connector.transforming import Transformer
 from rowtide.envelope import transaction
 from rowtide.envelope.source import SourceBlock
+from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.tables import Tables
@@ -219,7 +221,11 @@ class Pipeline:
             self._end_transaction()
         elif is_xa(word):
             self._xa(word)
-        elif not self._skipping:
+        elif self._skipping:
+            # CREATE TABLE … SELECT: its rows may be wanted. From the history the table is known already.
+            with suppress(SchemaHistoryError):
+                self.tables.apply(query_event(event, self._place()))
+        else:
             # Debezium gives the time of a statement in milliseconds, that of rows in microseconds.
             moment = Moment(self.progress, self._micros() // 1000 * 1000, self._clock(), self.offset)
             self._out.extend(self._statements.handle(event, moment))

@@ -4,19 +4,20 @@ Events before the start offset only build structure; from there on records are m
 the form that a snapshot would have found there, because a stream that begins at an offset begins behind a snapshot.
 """
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from rowtide.connector.batch import Output
+from rowtide.connector.binlog_folder import BinlogFile, binlog_files
 from rowtide.connector.errors import OffsetError, UnparsedDdl
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.pipeline import Clock, Pipeline
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.header import HEADER, EventType
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.statements import is_begin, is_end, is_xa, query_event
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -25,20 +26,23 @@ from rowtide.schema_history.query import Flavor, Server
 from rowtide.schema_history.snapshot_form import as_snapshot
 from rowtide.schema_history.tables import Tables
 
-_FILE = re.compile(r"(?P<name>.+\.(?P<number>\d+))(\.gz)?")
-
-
-def binlog_files(folder: Path) -> list[tuple[str, Path]]:
-    """The binlog files of a folder in their order: name on the server, and path (plain or ``.gz``).
-
-    Raises:
-        OffsetError: there is none.
-    """
-    found = [(match, path) for path in folder.iterdir() if (match := _FILE.fullmatch(path.name))]
-    found.sort(key=lambda item: (int(item[0]["number"]), item[0]["name"]))
-    if not found:
-        raise OffsetError(f"no binlog files (such as binlog.000001 or mysql-bin.000042.gz) in {folder}")
-    return [(match["name"], path) for match, path in found]
+_FIRST_EVENT = 4
+_HEADS = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
+"""The events with which a transaction begins."""
+_BETWEEN = frozenset(
+    {
+        EventType.FORMAT_DESCRIPTION,
+        EventType.PREVIOUS_GTIDS,
+        EventType.ROTATE,
+        EventType.STOP,
+        EventType.HEARTBEAT,
+        EventType.HEARTBEAT_V2,
+        EventType.MARIADB_GTID_LIST,
+        EventType.MARIADB_BINLOG_CHECKPOINT,
+        EventType.MARIADB_START_ENCRYPTION,
+    }
+)
+"""The events that belong to no transaction."""
 
 
 def replay(
@@ -49,82 +53,84 @@ def replay(
     Args:
         folder: where they are; in the order of their numbers.
         settings: how records are made.
-        start: from where on records are wanted; ``None`` for all.
+        start: from where on records are wanted; ``None`` for all. Without a file (``""``) the transactions that are
+            not in its GTID set are wanted.
         clock: for the processing times.
 
     Raises:
         ConnectorError: an event cannot be handled.
-        OffsetError: the start is not in the files.
+        OffsetError: the start is not in the files, or files are missing.
     """
     files = binlog_files(folder)
-    return _Replay(files, settings, start or SourceOffset(files[0][0], 4), clock).run()
+    start = start or SourceOffset(files[0].name, _FIRST_EVENT)
+    return (_ByPosition if start.file else _ByGtids)(files, settings, start, clock).run()
 
 
 class _Replay:
-    def __init__(
-        self, files: list[tuple[str, Path]], settings: PipelineSettings, start: SourceOffset, clock: Clock
-    ) -> None:
-        names = [name for name, _ in files]
-        if start.file not in names:
-            raise OffsetError(f"the start is in {start.file}, and the files are {names[0]} to {names[-1]}")
+    """What is common to both kinds of starts."""
+
+    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
         self._files = files
         self._settings = settings
         self._start = start
         self._clock = clock
-        self._start_file = names.index(start.file)
         self._decoder = EventDecoder()
         self._tables: Tables | None = None
         self._gtids: GtidSet | MariadbGtidPosition | None = None
 
     def run(self) -> Iterator[Output]:
         pipeline: Pipeline | None = None
-        for index, (name, path) in enumerate(self._files):
-            with path.open("rb") as stream:
+        for file in self._files:
+            with file.path.open("rb") as stream:
+                self._decoder.file = file.name
                 if pipeline is not None:
-                    pipeline.enter_file(name)
-                for packet in binlog_packets(stream, name, active=index == len(self._files) - 1):
-                    if pipeline is None and self._reached(index, packet):
-                        pipeline = self._pipeline(name)
-                    if pipeline is not None:
-                        yield from pipeline.receive(packet)
+                    pipeline.enter_file(file.name)
+                position = _FIRST_EVENT
+                for packet in binlog_packets(stream, file.name, active=file is self._files[-1]):
+                    if not self._wanted(file, position, packet):
+                        self._prepare(packet, f"{file.name}:{position}")
                     else:
-                        self._prepare(name, packet)
+                        if pipeline is None:
+                            pipeline = self._pipeline(file.name, position)
+                        yield from pipeline.receive(packet)
+                    position += len(packet)
+                self._left(file, position)
 
-    def _reached(self, index: int, packet: bytes) -> bool:
-        """Whether the event is the first one behind the start."""
-        if index < self._start_file:
-            return False
-        position = int.from_bytes(packet[13:17], "little") - len(packet)
-        return index > self._start_file or position >= max(self._start.pos, 4 + 1) or self._start.pos <= 4
+    def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
+        """Whether an event is to make records."""
+        raise NotImplementedError
 
-    def _pipeline(self, name: str) -> Pipeline:
+    def _left(self, file: BinlogFile, position: int) -> None:
+        """A file was read up to a position."""
+
+    def _offset(self, file: str, position: int) -> SourceOffset:
+        """The offset at which the pipeline begins."""
+        raise NotImplementedError
+
+    def _pipeline(self, file: str, position: int) -> Pipeline:
         tables = self._tables or Tables(self._server())
         for database in list(tables.databases()):
             tables.put_database(replace(database, form_charset=database.charset))
         for table in list(tables):
             tables.put(as_snapshot(table, tables.server))
-        start = self._start
-        if start.gtids is None and self._gtids:
-            start = replace(start, gtids=str(self._gtids))
-        pipeline = Pipeline(self._settings, tables, start, self._clock)
-        pipeline.enter_file(name, self._decoder)
+        pipeline = Pipeline(self._settings, tables, self._offset(file, position), self._clock)
+        pipeline.enter_file(file, self._decoder)
         return pipeline
 
     def _server(self) -> Server:
         version = self._decoder.format.server_version if self._decoder.format else ""
         return Server(Flavor(self._settings.connector), version)
 
-    def _prepare(self, name: str, packet: bytes) -> None:
-        """An event before the start: only statements count."""
-        self._decoder.file = name
+    def _prepare(self, packet: bytes, place: str) -> None:
+        """An event that makes no records: only statements count."""
         event = self._decoder.decode(packet)
         if isinstance(event, events.TransactionPayload):
             for inner in self._decoder.unpack(event):
-                self._structure(name, inner)
+                self._structure(inner, place)
         else:
-            self._structure(name, event)
+            self._structure(event, place)
 
-    def _structure(self, name: str, event: events.Event) -> None:
+    def _structure(self, event: events.Event, place: str) -> None:
         if isinstance(event, events.FormatDescription) and self._tables is None:
             self._tables = Tables(self._server())
         elif isinstance(event, events.PreviousGtids):
@@ -136,11 +142,84 @@ class _Replay:
             if isinstance(self._gtids, MariadbGtidPosition):
                 self._gtids.add(event.gtid)
         elif isinstance(event, events.Query) and self._tables is not None:
-            word = event.statement[:24].lstrip().upper()
-            if is_begin(word) or is_end(word) or is_xa(word):
-                return
-            try:
-                self._tables.apply(query_event(event, f"{name}:{event.header.start}"))
-            except SchemaHistoryError as error:
-                if not self._settings.skip_unparseable_ddl:
-                    raise UnparsedDdl(str(error)) from error
+            self._statement(event, place)
+
+    def _statement(self, event: events.Query, place: str) -> None:
+        assert self._tables is not None
+        word = event.statement[:24].lstrip().upper()
+        if is_begin(word) or is_end(word) or is_xa(word):
+            return
+        try:
+            self._tables.apply(query_event(event, place))
+        except SchemaHistoryError as error:
+            if not self._settings.skip_unparseable_ddl:
+                raise UnparsedDdl(str(error)) from error
+
+
+class _ByPosition(_Replay):
+    """From a file and position on."""
+
+    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
+        super().__init__(files, settings, start, clock)
+        numbers = [file.number for file in files if file.name == start.file]
+        if not numbers:
+            raise OffsetError(f"the start is in {start.file}, and the files are {files[0].name} to {files[-1].name}")
+        self._number = numbers[0]
+        self._position = max(start.pos, _FIRST_EVENT)
+
+    def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
+        if file.number != self._number:
+            return file.number > self._number
+        if position < self._position < position + len(packet):
+            raise OffsetError(
+                f"the start {self._start.file}:{self._position} is inside an event, which begins at {position}"
+            )
+        # The head of a transaction has its GTID and its time; an offset names the position behind it.
+        is_head = position + len(packet) == self._position and HEADER.unpack_from(packet)[1] in _HEADS
+        return position >= self._position or is_head
+
+    def _left(self, file: BinlogFile, position: int) -> None:
+        if file.number == self._number and position < self._position:
+            raise OffsetError(f"the start {file.name}:{self._position} is behind the end of the file, {position}")
+
+    def _offset(self, file: str, position: int) -> SourceOffset:
+        if self._start.gtids is None and self._gtids:
+            return replace(self._start, gtids=str(self._gtids))
+        return self._start
+
+
+class _ByGtids(_Replay):
+    """The transactions that are not in a GTID set, wherever they are."""
+
+    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
+        super().__init__(files, settings, start, clock)
+        self._set: GtidSet | MariadbGtidPosition = (
+            MariadbGtidPosition.parse(start.gtids or "")
+            if settings.connector == "mariadb"
+            else GtidSet.parse(start.gtids or "")
+        )
+        self._within = False  # in a transaction that is wanted
+        self._begun = False
+
+    def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
+        kind = HEADER.unpack_from(packet)[1]
+        if kind in _HEADS:
+            event = self._decoder.decode(packet)
+            self._within = not self._contains(event)
+            self._begun = self._begun or self._within
+        elif kind in _BETWEEN:
+            return self._begun
+        return self._within
+
+    def _contains(self, event: events.Event) -> bool:
+        if isinstance(event, events.MariadbGtidEvent) and isinstance(self._set, MariadbGtidPosition):
+            return self._set.contains(event.gtid)
+        if isinstance(event, events.Gtid) and not event.anonymous and isinstance(self._set, GtidSet):
+            return self._set.contains(event.uuid, event.gno, event.tag)
+        raise OffsetError(
+            f"the start is a GTID set, and there is a transaction without GTID at {self._decoder.file}:"
+            f"{event.header.start}: give a file and a position"
+        )
+
+    def _offset(self, file: str, position: int) -> SourceOffset:
+        return replace(self._start, file=file, pos=position)

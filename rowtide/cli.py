@@ -28,6 +28,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "replay": Command("rowtide.connector.replay_cli", "replay", "connector", "Make records of binlog files on disk."),
     "check": Command("rowtide.connector.cli", "check", "connector", "Check that a connector could start."),
     "schema": Command(
         "rowtide.schema_cli", "schema", "connector", "Ask for tables' structures, and what changed them."

@@ -1,7 +1,7 @@
 """Makes the tree of values out of properties, and checks what single properties cannot tell; pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rowtide.connector.config.catalogue import connect, connection, history, running, topics
 from rowtide.connector.config.errors import ConfigurationError
@@ -29,18 +29,21 @@ from rowtide.envelope.transforms import TransformConfigurationError, transform_c
 from rowtide.topics.java_regex import InvalidPatternError
 
 
-def build(properties: Mapping[str, str], written: Mapping[str, str] | None = None) -> Configuration:
+def build(
+    properties: Mapping[str, str], written: Mapping[str, str] | None = None, unneeded: Collection[str] = ()
+) -> Configuration:
     """Check properties and make a configuration of them.
 
     Args:
         properties: Debezium's, Kafka Connect's and Kafka's properties, references resolved.
         written: the same with their references, for showing; by default ``properties``.
+        unneeded: names of required properties that may be left out.
 
     Raises:
         ConfigurationError: with every problem that was found.
     """
     sanitizer = _sanitizer(properties)
-    reader = Reader(properties, _flavor(properties), sanitizer)
+    reader = Reader(properties, _flavor(properties), sanitizer, unneeded)
     _flavors_agree(reader)
     kafka = kafka_config(reader)
     configuration = Configuration(
@@ -67,10 +70,10 @@ def build(properties: Mapping[str, str], written: Mapping[str, str] | None = Non
         properties=Properties(properties if written is None else written),
     )
     _distinct_topics(reader, configuration)
+    _transforms_are_right(reader, configuration)
     if reader.problems:
         raise ConfigurationError(reader.problems)
     return configuration
-    _transforms_are_right(reader, configuration)
 
 
 def _sanitizer(properties: Mapping[str, str]) -> Sanitizer:
@@ -114,9 +117,6 @@ def _distinct_topics(reader: Reader, configuration: Configuration) -> None:
             reader.problem(name, f"the topic {topic!r} is already the one of {used[topic]}; {purpose} need another")
 
 
-def _plugins(reader: Reader, names: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
-    plugins: list[Plugin] = []
-    for name in reader[names]:
 def _transforms_are_right(reader: Reader, configuration: Configuration) -> None:
     try:
         transform_chain(configuration.transforms, configuration.predicates)
@@ -125,6 +125,9 @@ def _transforms_are_right(reader: Reader, configuration: Configuration) -> None:
             reader.problem(problem.property, problem.message)
 
 
+def _plugins(reader: Reader, names: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
+    plugins: list[Plugin] = []
+    for name in reader[names]:
         options = reader.below(f"{names.name}.{name}.")
         plugins.append(Plugin(name, options.pop("type", "").strip(), options))
     return tuple(plugins)

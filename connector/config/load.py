@@ -1,7 +1,7 @@
 """From a file and the environment to a configuration."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from rowtide.connector.config.build import build
@@ -13,25 +13,31 @@ from rowtide.connector.config.model import Configuration
 from rowtide.connector.config.references import resolve
 
 
-def load(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) -> Configuration:
+def load(
+    path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ, unneeded: Collection[str] = ()
+) -> Configuration:
     """Read a configuration file, with overrides from the environment and references resolved.
 
     Args:
         path: ``.properties``, ``.json``, ``.yaml`` or ``.yml``.
         environ: for ``ROWTIDE_…`` overrides and ``${env:…}``.
+        unneeded: names of required properties that may be left out for once.
 
     Raises:
         ConfigurationError: with every problem that was found.
     """
-    return from_properties(read_file(Path(path)), environ)
+    return from_properties(read_file(Path(path)), environ, unneeded)
 
 
-def from_properties(properties: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Configuration:
+def from_properties(
+    properties: Mapping[str, str], environ: Mapping[str, str] | None = None, unneeded: Collection[str] = ()
+) -> Configuration:
     """Make a configuration of properties that are at hand.
 
     Args:
         properties: by name, values may have references.
         environ: for ``ROWTIDE_…`` overrides and ``${env:…}``; by default nothing.
+        unneeded: names of required properties that may be left out for once.
 
     Raises:
         ConfigurationError: with every problem that was found.
@@ -44,7 +50,7 @@ def from_properties(properties: Mapping[str, str], environ: Mapping[str, str] | 
         sources[name] = variable
     resolved, problems = resolve(written, providers(environ))
     try:
-        configuration = build(resolved, written)
+        configuration = build(resolved, written, unneeded)
     except ConfigurationError as error:
         problems += error.problems
     if problems:

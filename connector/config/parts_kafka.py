@@ -123,9 +123,9 @@ def history_config(reader: Reader) -> HistoryConfig:
     topic = reader[history.TOPIC] if kind == history.KAFKA_HISTORY else None
     file = reader[history.FILE_NAME] if kind == history.FILE_HISTORY else None
     if kind == history.KAFKA_HISTORY and not reader.given(history.TOPIC):
-        reader.problem(history.TOPIC.name, f"is required. {history.TOPIC.doc}")
+        reader.missing(history.TOPIC)
     if kind == history.FILE_HISTORY and file is None:
-        reader.problem(history.FILE_NAME.name, f"is required. {history.FILE_NAME.doc}")
+        reader.missing(history.FILE_NAME)
     brokers = reader[connect.BOOTSTRAP_SERVERS]
     servers = reader[history.SERVERS] or ",".join(brokers)
     if reader.given(history.SERVERS):

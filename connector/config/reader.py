@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES
@@ -40,12 +40,19 @@ class Reader:
     to ``problems`` once, and what is worth knowing to ``notes``.
     """
 
-    def __init__(self, properties: Mapping[str, str], flavor: Flavor, sanitizer: Sanitizer) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        flavor: Flavor,
+        sanitizer: Sanitizer,
+        unneeded: Collection[str] = (),
+    ) -> None:
         self.properties = properties
         self.flavor = flavor
         self.problems: list[Problem] = []
         self.notes: list[str] = []
         self.sanitizer = sanitizer
+        self._unneeded = unneeded
         self._values: dict[str, object] = {}
         for property_ in PROPERTIES.values():
             self._values[property_.name] = self._read(property_)
@@ -67,11 +74,16 @@ class Reader:
         """Remember something that must be put right."""
         self.problems.append(Problem(shown_name(name), message))
 
+    def missing(self, property_: Property[T]) -> None:
+        """Report that a property is needed and not there."""
+        if property_.name not in self._unneeded:
+            self.problem(property_.name, f"is required. {property_.doc}")
+
     def _read(self, property_: Property[T]) -> T:
         text = self.properties.get(property_.name)
         if text is None or (not text.strip() and not property_.required):
             if property_.required:
-                self.problem(property_.name, f"is required. {property_.doc}")
+                self.missing(property_)
             return property_.default
         if self.flavor not in property_.flavors:
             self.problem(property_.name, f"does not exist for {self.flavor}")

@@ -29,6 +29,9 @@ WORLD = {
 
 EDGES = {
     "rowtide.connector.assembly": "clock",
+    "rowtide.connector.attempt": "clock threads",
+    "rowtide.connector.binlog_end": "clock mysql threads",
+    "rowtide.connector.binlog_folder": "files",
     "rowtide.connector.check": "mysql",
     "rowtide.connector.check.broker": "kafka",
     "rowtide.connector.check.server": "mysql",
@@ -46,6 +49,7 @@ EDGES = {
     "rowtide.connector.reader": "clock threads",
     "rowtide.connector.record_producer": "clock kafka threads",
     "rowtide.connector.replay": "clock files",
+    "rowtide.connector.replay_cli": "clock files",
     "rowtide.connector.snapshot.availability": "mysql",
     "rowtide.connector.snapshot.listing": "mysql",
     "rowtide.connector.snapshot.result_set": "mysql",

@@ -1,0 +1,54 @@
+"""The binlog files in a folder, in the order in which the server wrote them."""
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from rowtide.connector.errors import OffsetError
+
+_FILE = re.compile(r"(?P<name>(?P<base>.+)\.(?P<number>\d+))(\.gz)?")
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogFile:
+    """A binlog file on disk.
+
+    Attributes:
+        name: its name on the server.
+        path: where it is, plain or ``.gz``.
+        number: its number, which the server counts up without a gap.
+    """
+
+    name: str
+    path: Path
+    number: int
+
+
+def binlog_files(folder: Path) -> list[BinlogFile]:
+    """The binlog files of a folder in their order; other files are passed over.
+
+    Raises:
+        OffsetError: there is none, one is there twice or missing between two others, or two servers' are mixed: what
+            lies between would be lost without a word.
+    """
+    files, bases = [], set()
+    for path in folder.iterdir():
+        match = _FILE.fullmatch(path.name)
+        if match is not None:
+            files.append(BinlogFile(match["name"], path, int(match["number"])))
+            bases.add(match["base"])
+    if not files:
+        raise OffsetError(f"no binlog files (such as binlog.000001 or mysql-bin.000042.gz) in {folder}")
+    if len(bases) > 1:
+        raise OffsetError(
+            f"{folder} has binlog files of different names ({', '.join(sorted(bases))}): keep each server's in a "
+            "folder of its own"
+        )
+    files.sort(key=lambda file: file.number)
+    for one, following in pairwise(files):
+        if one.number == following.number:
+            raise OffsetError(f"{one.path.name} and {following.path.name} in {folder} are the same binlog file")
+        if following.number != one.number + 1:
+            raise OffsetError(f"in {folder} a binlog file is missing between {one.name} and {following.name}")
+    return files

@@ -1,0 +1,98 @@
+"""``rowtide replay`` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+from golden import Case, Written, by_topic
+from topic_tools import Topics
+
+from rowtide.cli import main
+
+if TYPE_CHECKING:
+    from rowtide_stack import Kafka
+
+CASE = "keys"
+
+
+def configured(folder: Path, **more: str) -> str:
+    """A configuration with what a replay needs, and no more."""
+    config = Case(CASE).description["config"]
+    path = folder / "config.json"
+    path.write_text(
+        json.dumps(
+            {"connector.class": "io.debezium.connector.mysql.MySqlConnector", "topic.prefix": CASE, **config, **more}
+        )
+    )
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["replay", *arguments])
+
+
+def start() -> str:
+    offset = Case(CASE).start
+    assert offset is not None
+    return offset.to_json()
+
+
+def test_records_are_lines_of_json_with_the_exact_text_that_kafka_would_get(tmp_path: Path) -> None:
+    result = run(configured(tmp_path), "--binlog", str(Case(CASE).binlog), "--start", start())
+    assert result.exit_code == 0, result.output
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert all(list(line) == ["topic", "key", "value", "headers"] for line in lines)
+    found = [Written(d["topic"], d["key"], d["value"], tuple((k, v) for k, v in d["headers"])) for d in lines]
+    assert by_topic(found) == Case(CASE).streamed()
+    assert f"{len(lines)} records in " in result.stderr
+
+
+def test_all_problems_of_a_configuration_are_told(tmp_path: Path) -> None:
+    path = configured(tmp_path, **{"table.exclude.lst": "a.b", "decimal.handling.mode": "hex"})
+    result = run(path, "--binlog", str(Case(CASE).binlog), "--output", "kafka")
+    assert result.exit_code == 1
+    assert "bootstrap.servers: is required" in result.output
+    assert "table.exclude.lst: is not a known property; did you mean table.exclude.list" in result.output
+    assert "decimal.handling.mode: " in result.output
+
+
+@pytest.mark.parametrize("offset", ["{", "[]", '{"pos": 4}', '{"file": "binlog.000001", "pos": "x"}'])
+def test_an_offset_that_is_none_is_told_with_an_example(tmp_path: Path, offset: str) -> None:
+    result = run(configured(tmp_path), "--binlog", str(Case(CASE).binlog), "--start", offset)
+    assert result.exit_code == 2
+    assert 'is not an offset such as \'{"file":"binlog.000003","pos":157}\'' in result.output
+
+
+def test_a_damaged_file_ends_it_with_the_place_and_without_a_trace(tmp_path: Path) -> None:
+    import gzip
+
+    data = bytearray(gzip.decompress((Case(CASE).binlog / "binlog.000001.gz").read_bytes()))
+    data[len(data) // 2] ^= 1
+    folder = tmp_path / "binlog"
+    folder.mkdir()
+    (folder / "binlog.000001").write_bytes(data)
+    result = run(configured(tmp_path), "--binlog", str(folder))
+    assert result.exit_code == 1
+    assert "(at binlog.000001:" in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.servers
+def test_records_go_to_kafka_in_their_order(tmp_path: Path, kafka: Kafka) -> None:
+    prefix = f"p{uuid.uuid4().hex[:8]}"
+    path = configured(tmp_path, **{"topic.prefix": prefix, "bootstrap.servers": kafka.bootstrap})
+    printed = run(path, "--binlog", str(Case(CASE).binlog))
+    sent = run(path, "--binlog", str(Case(CASE).binlog), "--output", "kafka")
+    assert sent.exit_code == 0, sent.output
+    wanted: dict[str, list[tuple[str | None, bool]]] = {}
+    for line in map(json.loads, printed.stdout.splitlines()):
+        wanted.setdefault(line["topic"], []).append((line["key"], line["value"] is None))
+    topics = Topics(kafka.bootstrap)
+    for topic, messages in wanted.items():
+        found = [(seen.key.decode() if seen.key else None, seen.value is None) for seen in topics.read(topic)]
+        assert found == messages, topic
