@@ -50,7 +50,7 @@ class Supervisor:
             case "kill":
                 self.end(signal.SIGKILL, 0)
             case "pause":
-                self.signal(signal.SIGSTOP)
+                self.pause()
             case "resume":
                 self.signal(signal.SIGCONT)
         return self.state()
@@ -82,6 +82,12 @@ class Supervisor:
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
+
+    def pause(self) -> None:
+        """Stop the program; only when its last thread has stopped is it sure not to answer any more."""
+        self.signal(signal.SIGSTOP)
+        if self.process is not None and self.process.returncode is None:
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def end(self, number: int, patience: float) -> None:
         """End the program with a signal; after ``patience`` seconds with SIGKILL."""

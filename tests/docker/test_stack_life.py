@@ -22,7 +22,7 @@ while True:
     server.accept()[0].close()
 """
 DEAF = "import time; print('I hear nothing', flush=True); time.sleep(600)"
-BROKEN = "print('\\n'.join(f'line {n}' for n in range(100))); raise SystemExit('no licence')"
+BROKEN = "print('\\n'.join(f'line {n}' for n in range(100)), flush=True); raise SystemExit('no licence')"
 
 
 class Listener(Server):
