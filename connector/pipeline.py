@@ -91,6 +91,8 @@ class Pipeline:
         """
         if decoder is not None:
             self.decoder = decoder
+            if decoder.format is not None:
+                self.progress.timestamp = decoder.format.header.timestamp
         self.decoder.file = name
         self.progress.file = name
 
@@ -159,18 +161,24 @@ class Pipeline:
             before = str(self._gtids)
             self._gtids.add(event.gtid)
             self.progress.gtid_started(event.text, before, str(self._gtids), None)
-        if not event.standalone:
+        if event.standalone:
+            self._announce()  # Debezium takes the GTID of a statement for a transaction, which then has no end
+        else:
             self._begin(None)
 
     def _begin(self, thread: int | None) -> None:
-        progress = self.progress
-        progress.began(thread)
-        if self._monitor is not None:
-            transaction_id = progress.gtid or f"file={progress.file},pos={progress.pos}"
-            if self._monitor.begin(transaction_id):
-                value = transaction.begin_value(transaction_id, self._micros() // 1000)
-                self._transaction_record(transaction_id, value)
+        self.progress.began(thread)
+        self._announce()
         self._skipping = self._events_to_skip > 0
+
+    def _announce(self) -> None:
+        """The record of a transaction's beginning, if they are wanted."""
+        progress, monitor = self.progress, self._monitor
+        if monitor is None:
+            return
+        transaction_id = progress.gtid or f"file={progress.file},pos={progress.pos}"
+        if monitor.begin(transaction_id):
+            self._transaction_record(transaction_id, transaction.begin_value(transaction_id, self._boundary_ms()))
 
     def _commit(self, event: Event) -> None:
         self._end_transaction()
@@ -179,7 +187,7 @@ class Pipeline:
         progress = self.progress
         if self._monitor is not None and self._monitor.id is not None:
             transaction_id = self._monitor.id
-            value = transaction.end_value(transaction_id, self._monitor.counts, self._micros() // 1000)
+            value = transaction.end_value(transaction_id, self._monitor.counts, self._boundary_ms())
             self._transaction_record(transaction_id, value)
             self._monitor.end()
         progress.committed(self._event_end)
@@ -240,6 +248,12 @@ class Pipeline:
         self._end_transaction()
         # The offset of its last row counts events of a transaction that Debezium does not know: leave it behind.
         self._emit("", -1, ())
+
+    def _boundary_ms(self) -> int:
+        """The time of a transaction's beginning or end: without one in the GTID event, that of the event before."""
+        if self.progress.micros is not None:
+            return self.progress.micros // 1000
+        return (self.progress.timestamp_before or 0) * 1000
 
     def _micros(self) -> int:
         if self.progress.micros is not None:

@@ -24,7 +24,8 @@ from rowtide.schema_history.tables import Tables
 log = logging.getLogger(__name__)
 
 _DML = frozenset({"insert", "update", "delete", "replace", "load data"})
-_DATABASE = frozenset({"create database", "alter database", "drop database"})
+_DATABASE = frozenset({"create database", "drop database", "set", "use"})
+"""Classes that Debezium reports as an event without a table; other statements without one count as not understood."""
 _FILTERED = re.compile(
     r"xa|savepoint|release|grant|revoke|(?:analyze|optimize|repair)\b.*|flush relay logs|begin|commit|rollback"
     r"|(?:create|alter|drop|rename) (?:or replace )?(?:user|role|view|function|procedure|trigger).*"

@@ -149,7 +149,8 @@ class Execution:
     def _built(self, body: CreateTable, table_id: TableId) -> Table:
         database = self.catalog.database(table_id.database)
         table = build_table(body, table_id, database, self.ctx)
-        return create_form(table, body, self.catalog.form_charset(table_id.database), self.ctx)
+        charset = self.catalog.form_charset(table_id.database) or charsets.charset_of(self.ctx.server_collation)
+        return create_form(table, body, charset, self.ctx)
 
     def create_like(self, body: CreateTableLike) -> None:
         """CREATE TABLE ... LIKE."""

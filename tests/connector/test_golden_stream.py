@@ -42,8 +42,8 @@ def take_lost(case: Case, found: dict[str, list[Written]]) -> None:
         message = found[f"{case.prefix}.{lost.topic}"].pop(lost.place)
         assert message.value is not None
         payload = json.loads(message.value)["payload"]
-        assert (payload["before"], payload["after"]) == (json.loads(lost.before), json.loads(lost.after))
-        assert payload["op"] == ("c" if lost.before == "null" else "d" if lost.after == "null" else "u")
+        assert (payload["before"], payload["after"]) == (lost.before, lost.after)
+        assert payload["op"] == ("c" if lost.before is None else "d" if lost.after is None else "u")
 
 
 @pytest.mark.parametrize("name", CASES)
