@@ -1,4 +1,4 @@
-"""Commands about the connector: ``rowtide check`` and ``rowtide properties``."""
+"""Commands about the connector: ``rowtide check``, ``rowtide properties`` and ``rowtide run``."""
 
 import difflib
 
@@ -8,6 +8,7 @@ from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES, SECTIONS, entries
 from rowtide.connector.config.reader import family_of
 from rowtide.connector.config.reference import default_of, describe, markdown, name_of
+from rowtide.connector.logs import LEVELS
 
 _CONFIG = click.Path(exists=True, dir_okay=False)
 
@@ -57,6 +58,40 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
     if errors:
         raise click.ClickException(f"the connector {configuration.name} cannot start: {len(errors)} to put right")
     click.echo(f"the connector {configuration.name} can start")
+
+
+@click.command()
+@click.argument("config", type=_CONFIG)
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What is logged.")
+@click.option("--log-file", type=click.Path(dir_okay=False), help="Append the log to a file instead of the terminal.")
+@click.option("--web-port", type=click.IntRange(1, 65535), help="Port of /health and /metrics.  [default: 6066]")
+@click.option("--web-bind", help="Address of /health and /metrics; 0.0.0.0 for all.  [default: 127.0.0.1]")
+@click.option("--no-web", is_flag=True, help="Do not serve /health and /metrics.")
+@click.option("--no-progress", is_flag=True, help="No progress bar, also on a terminal.")
+def run(
+    config: str,
+    *,
+    log_level: str,
+    log_file: str | None,
+    web_port: int | None,
+    web_bind: str | None,
+    no_web: bool,
+    no_progress: bool,
+) -> None:
+    """Run a connector until it is told to stop.
+
+    Reads the configuration file CONFIG, checks the database and Kafka, takes a snapshot if there is no stored position
+    yet, and then writes every change to Kafka. SIGTERM and Ctrl-C stop it in order: what was read is delivered and the
+    position stored, so that the next start goes on exactly there.
+
+    While it runs, /health tells how it is doing as JSON (answering 503 if it does not work), and /metrics gives numbers
+    for Prometheus. The exit code is 0 after an order to stop, 1 after a failure.
+    """
+    configuration = loaded(config)
+    from rowtide.connector import worker  # noqa: PLC0415 - takes long, and a wrong configuration is told without it
+
+    app = worker.create_app(configuration, web_bind=web_bind, web_port=web_port)
+    worker.run(app, log_level=log_level, log_file=log_file, web=not no_web, progress=not no_progress)
 
 
 @click.command()

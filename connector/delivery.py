@@ -135,9 +135,12 @@ class Delivery:
         """Deliver in the calling thread; ``start`` does it in one of its own. Errors end up in ``failure``."""
         try:
             while not self._done():
+                self._totals.step(self._clock())
                 self._step()
         except DeliveryInterrupted as failure:
             log.warning("delivery was stopped before its end: %s", failure)
+            self._give_up(failure)
+        except DeliveryError as failure:
             self._give_up(failure)
         except BaseException as failure:
             log.exception("delivery has failed")

@@ -1,8 +1,8 @@
 """What delivery has done, as numbers for metrics and log lines. Pure: the clock is given in."""
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from rowtide.connector.batch import Batch
 from rowtide.connector.offset import SourceOffset
@@ -18,6 +18,7 @@ class DeliveryCounters:
     Attributes:
         messages: messages handed to the sink; those sent again after a rollback count again.
         bytes: bytes of their keys and values.
+        topics: the same two numbers for each topic.
         batches: batches handed to the sink.
         commits: how often an offset was stored (with exactly-once: transactions).
         rollbacks: how many transactions had to be sent again.
@@ -27,10 +28,12 @@ class DeliveryCounters:
         committed_ts_ms: the same for the last rows that a stored offset covers.
         offset: the last stored offset, ``None`` if none was stored since the start.
         commit_s: seconds spent on storing offsets, waiting for acknowledgements included.
+        step_s: seconds that the step in hand has taken so far: many, and Kafka does not answer.
     """
 
     messages: int = 0
     bytes: int = 0
+    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     batches: int = 0
     commits: int = 0
     rollbacks: int = 0
@@ -40,6 +43,7 @@ class DeliveryCounters:
     committed_ts_ms: int = 0
     offset: SourceOffset | None = None
     commit_s: float = 0.0
+    step_s: float = 0.0
 
 
 class Rate:
@@ -72,12 +76,23 @@ class Totals:
     def __init__(self, now: float) -> None:
         self._rate = Rate(now)
         self._state = DeliveryCounters()
+        self._topics: dict[str, tuple[int, int]] = {}
+        self._step_at = now
+
+    def step(self, now: float) -> None:
+        """The next step begins."""
+        self._step_at = now
 
     def sent(self, batches: Sequence[Batch], now: float) -> None:
         """Count batches that were handed to the sink."""
         old = self._state
-        messages = old.messages + sum(len(batch.messages) for batch in batches)
-        size = old.bytes + sum(batch.size for batch in batches)
+        messages, size, topics = old.messages, old.bytes, self._topics
+        for batch in batches:
+            number = len(batch.messages)
+            messages += number
+            size += batch.size
+            before = topics.get(batch.topic, (0, 0))
+            topics[batch.topic] = (before[0] + number, before[1] + batch.size)
         self._rate.add(now, messages, size)
         self._state = replace(
             old,
@@ -102,4 +117,10 @@ class Totals:
         """The numbers at this moment."""
         state = self._state
         messages, size = self._rate.per_second(now, state.messages, state.bytes)
-        return replace(state, messages_per_second=messages, bytes_per_second=size)
+        return replace(
+            state,
+            topics=self._topics.copy(),
+            messages_per_second=messages,
+            bytes_per_second=size,
+            step_s=now - self._step_at,
+        )

@@ -61,6 +61,7 @@ class StoreUse:
         bytes: bytes of keys and values held.
         max_bytes: capacity in bytes.
         unread: batches that delivery has not taken yet.
+        oldest_ts_ms: when the source changed the oldest rows held (milliseconds since the epoch); 0 if nothing is.
         put_blocked_s: seconds in which the reader had to wait for room, in all.
         get_blocked_s: seconds in which delivery had nothing to do, in all.
     """
@@ -71,6 +72,7 @@ class StoreUse:
     bytes: int
     max_bytes: int
     unread: int
+    oldest_ts_ms: int
     put_blocked_s: float
     get_blocked_s: float
 
@@ -228,6 +230,7 @@ class EventStore:
                 bytes=ring.held_bytes,
                 max_bytes=ring.max_bytes,
                 unread=ring.unread,
+                oldest_ts_ms=ring.oldest_ts_ms,
                 put_blocked_s=self._put_blocked_s,
                 get_blocked_s=self._get_blocked_s,
             )

@@ -17,9 +17,11 @@ class Progress:
     Attributes:
         file: binlog file.
         pos: start of the event in hand.
+        end: where the last event ends that has a place in ``file``.
         row: row number of the last record, kept until the next one as Debezium does.
         server_id: of the event in hand.
         timestamp: of the event in hand, seconds since the epoch.
+        timestamp_before: of the event before it.
         gtid: of the transaction in hand, ``None`` without GTIDs.
         micros: commit time of the transaction on its first server in µs, ``None`` if the event has none.
         thread: of the transaction in hand, ``None`` outside of one.
@@ -30,9 +32,11 @@ class Progress:
     def __init__(self, start: SourceOffset) -> None:
         self.file = start.file
         self.pos = start.pos
+        self.end = start.pos
         self.row = 0
         self.server_id = start.server_id
         self.timestamp = start.ts_sec
+        self.timestamp_before = start.ts_sec
         self.gtid: str | None = None
         self.micros: int | None = None
         self.thread: int | None = None
@@ -44,14 +48,16 @@ class Progress:
         self._current_gtids = start.gtids
         self._events_done = 0
         self._rows_done = 0
+        self._transactions = 0
 
     def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
         """The next event; ``end`` 0 means that it has no position of its own (inside a compressed transaction)."""
         self.server_id = server_id
+        self.timestamp_before = self.timestamp
         self.timestamp = timestamp
         if not end:
             return
-        self.pos = start
+        self.pos, self.end = start, end
         if not self.in_transaction:
             self._restart_file = self.file
             self._restart_pos = end
@@ -59,7 +65,7 @@ class Progress:
 
     def rotated(self, file: str, pos: int) -> None:
         """The log goes on in another file."""
-        self.file, self.pos = file, pos
+        self.file, self.pos, self.end = file, pos, pos
         if not self.in_transaction:
             self._restart_file, self._restart_pos = file, pos
             self._events_done = self._rows_done = 0
@@ -86,6 +92,7 @@ class Progress:
 
     def committed(self, end: int) -> None:
         """The end of the transaction; ``end`` is the position behind its last event, 0 if that has none."""
+        self._transactions += 1
         self._restart_gtids = self._current_gtids
         self._restart_file = self.file
         if end:
@@ -94,6 +101,11 @@ class Progress:
         self.in_transaction = False
         self.thread = None
         self.query = None
+
+    def taken_transactions(self) -> int:
+        """How many transactions have ended since this was asked last."""
+        ended, self._transactions = self._transactions, 0
+        return ended
 
     def completed(self) -> None:
         """The event in hand is done."""

@@ -4,6 +4,7 @@ It goes on over lost connections from the safe offset, writes history entries be
 heartbeats, and moves the stored offset on when only tables that nobody wants are changing.
 """
 
+import contextlib
 import logging
 import threading
 import time
@@ -39,20 +40,30 @@ class ReaderStatus:
     Attributes:
         connected: whether a stream is open.
         offset: the restart point behind the last event.
+        file: binlog file of the last event.
+        pos: where the last event ends in it.
+        gtid: of the transaction in hand or the last one.
+        transactions: transactions that ended.
         event_ts_ms: when the last event was made on the server, 0 before the first.
         events: events read.
         received_bytes: bytes of all streams.
         reconnects: how often a stream was opened again.
         idle: whether the last thing heard was that there is nothing new.
+        error: why there is no stream, while there is none.
     """
 
     connected: bool = False
     offset: SourceOffset | None = None
+    file: str = ""
+    pos: int = 0
+    gtid: str | None = None
+    transactions: int = 0
     event_ts_ms: int = 0
     events: int = 0
     received_bytes: int = 0
     reconnects: int = 0
     idle: bool = False
+    error: str | None = None
 
 
 class Reader:
@@ -82,7 +93,7 @@ class Reader:
         beat: Beat = lambda _offset: None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.status = ReaderStatus(offset=start)
+        self.status = ReaderStatus(offset=start, file=start.file, pos=start.pos)
         self._config = config
         self._settings = settings
         self._tables = tables
@@ -93,7 +104,6 @@ class Reader:
         self._beat = beat
         self._clock = clock
         self._stop = threading.Event()
-        self._stream: BinlogStream | None = None
         self._put_at = time.monotonic()
         self._put_offset = start
 
@@ -119,11 +129,8 @@ class Reader:
                 self.status.connected = False
 
     def stop(self) -> None:
-        """End soon; may be called from any thread."""
+        """End soon, within a tick of the stream; may be called from any thread."""
         self._stop.set()
-        stream = self._stream
-        if stream is not None:
-            stream.close()
 
     def _retry(self, error: StreamBroken, failures: int) -> None:
         limit = self._config.failure.max_retries
@@ -133,35 +140,37 @@ class Reader:
         wait = min(longest, _FIRST_WAIT_S * 2 ** min(failures - 1, 10))
         log.warning("%s; going on from %s in %.1f s", error, place(self._start), wait)
         self.status.reconnects += 1
+        self.status.error = str(error)
         self._stop.wait(wait)
 
     def _read(self, pipeline: Pipeline) -> None:
-        stream = self._stream = self._streams(self._start)
-        status = self.status
-        received = 0
-        for packets in stream.events():
-            if not status.connected:
-                status.connected = True
-                log.info("reading the binlog from %s", place(self._start))
-            outputs: list[Output] = []
-            size = 0
-            try:
-                for packet in packets:
-                    made = pipeline.receive(packet)
-                    if made:
-                        outputs += made
-                        size += sum(output.size for output in made if isinstance(output, Batch))
-                        if size >= _PUT_BYTES:
-                            self._write(outputs)
-                            outputs, size = [], 0
-            finally:
-                self._write(outputs)
-            status.events += len(packets)
-            status.received_bytes += stream.received_bytes - received
-            received = stream.received_bytes
-            self._tick(pipeline, idle=not packets)
-            if self._stop.is_set():
-                return
+        stream = self._streams(self._start)
+        with contextlib.closing(stream.events()) as pieces:
+            for packets in pieces:
+                if not self.status.connected:
+                    self.status.connected, self.status.error = True, None
+                    log.info("reading the binlog from %s", place(self._start))
+                self._handle(packets, pipeline)
+                self._tick(pipeline, stream, idle=not packets)
+                if self._stop.is_set():
+                    self._leave(pipeline)
+                    return
+
+    def _handle(self, packets: list[bytes], pipeline: Pipeline) -> None:
+        outputs: list[Output] = []
+        size = 0
+        try:
+            for packet in packets:
+                made = pipeline.receive(packet)
+                if made:
+                    outputs += made
+                    size += sum(output.size for output in made if isinstance(output, Batch))
+                    if size >= _PUT_BYTES:
+                        self._write(outputs)
+                        outputs, size = [], 0
+        finally:
+            self._write(outputs)
+        self.status.events += len(packets)
 
     def _write(self, outputs: Iterable[Output]) -> None:
         batches = []
@@ -178,17 +187,26 @@ class Reader:
         self._put_at = time.monotonic()
         self._put_offset = batches[-1].offset
 
-    def _tick(self, pipeline: Pipeline, *, idle: bool) -> None:
-        status = self.status
+    def _tick(self, pipeline: Pipeline, stream: BinlogStream, *, idle: bool) -> None:
+        status, progress = self.status, pipeline.progress
+        status.received_bytes += stream.taken_bytes()
         offset = status.offset = pipeline.offset()
+        status.file, status.pos, status.gtid = progress.file, progress.end, progress.gtid
+        status.transactions += progress.taken_transactions()
         status.idle = idle
-        if pipeline.progress.timestamp:
-            status.event_ts_ms = pipeline.progress.timestamp * 1000
+        if progress.timestamp:
+            status.event_ts_ms = progress.timestamp * 1000
         heartbeat = self._beat(offset)
         if heartbeat is not None:
             self._put([heartbeat])
         elif time.monotonic() - self._put_at > _IDLE_OFFSET_S and offset != self._put_offset:
             self._put([Batch("", -1, (), offset, 0, status.event_ts_ms)])
+
+    def _leave(self, pipeline: Pipeline) -> None:
+        """Have the place stored up to which everything is done: the next start has nothing to read twice."""
+        offset = pipeline.offset()
+        if offset != self._put_offset:
+            self._put([Batch("", -1, (), offset, 0, self.status.event_ts_ms)])
 
 
 def place(offset: SourceOffset) -> str:

@@ -67,6 +67,11 @@ class BatchRing:
         return self.put_sequence - self.get_sequence
 
     @property
+    def oldest_ts_ms(self) -> int:
+        """``ts_ms`` of the oldest batch that is not acknowledged; 0 if there is none, or it has no time."""
+        return self._at(self.ack_sequence + 1).ts_ms if self.held else 0
+
+    @property
     def given_share(self) -> float:
         """How much of the limits is given out and not acknowledged: 0 nothing, 1 all of it, or more."""
         return max(

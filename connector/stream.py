@@ -9,7 +9,7 @@ import logging
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pymysql
@@ -61,9 +61,9 @@ class BinlogStream:
         self._closed = False
         # Debezium asks for a heartbeat at 0.8 of the keep-alive interval; twice the interval of silence is a dead peer.
         self._heartbeat_s = (config.keep_alive_interval_ms or 60_000) * 0.8 / 1000
-        self.received_bytes = 0
+        self._received_bytes = 0
 
-    def events(self) -> Iterator[list[bytes]]:
+    def events(self) -> Generator[list[bytes], None, None]:
         """Lists of events as the bytes of each, as they come, empty ones while there is nothing new.
 
         Ends only by an exception or after :meth:`close`.
@@ -89,7 +89,7 @@ class BinlogStream:
                     return
                 if not chunk:
                     raise StreamBroken(f"{self._place()} closed the replication connection")
-                self.received_bytes += len(chunk)
+                self._received_bytes += len(chunk)
                 if payloads := buffer.feed(chunk):
                     yield [self._event(payload) for payload in payloads]
         except OSError as error:
@@ -98,6 +98,11 @@ class BinlogStream:
             raise StreamBroken(f"the replication connection to {self._place()} broke: {error}") from error
         finally:
             self.close()
+
+    def taken_bytes(self) -> int:
+        """How many bytes came in since this was asked last."""
+        taken, self._received_bytes = self._received_bytes, 0
+        return taken
 
     def _check_silence(self, heard: float) -> None:
         limit = 2 * self._heartbeat_s / 0.8

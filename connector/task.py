@@ -1,37 +1,29 @@
-"""A connector's life: check, recover, take a snapshot if one is due, stream until told to stop.
+"""A connector's life: attempts to run it, one after the other, until it is told to stop or nothing more can be done.
 
-It knows nothing of Faust: the worker, tests and the demo run it alike. Two threads do the work, the reader here and
-delivery; what ends one of them ends the other, and is kept in :attr:`ConnectorTask.failure`.
+It knows nothing of Faust: the worker, tests and the demo run it alike. Lost connections are repaired inside an attempt;
+a new one, from the stored offset, follows what only a fresh start can repair, such as a producer that has given up.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from rowtide.connector.assembly import pipeline_settings, run_id
-from rowtide.connector.batch import HistoryEntry
-from rowtide.connector.check import require
-from rowtide.connector.config import Configuration, Flavor
-from rowtide.connector.database import connect
-from rowtide.connector.delivery import Delivery
-from rowtide.connector.event_store import StoreClosed
-from rowtide.connector.heartbeat import Heartbeat
-from rowtide.connector.offset import SourceOffset
-from rowtide.connector.parts import Parts, assemble
-from rowtide.connector.reader import Reader, place
-from rowtide.connector.snapshot import Decision, PositionCheck, Snapshot, SnapshotProgress, decide
-from rowtide.connector.snapshot.availability import check_position
-from rowtide.connector.snapshot.listing import server as server_of
-from rowtide.connector.snapshot.session import Session
-from rowtide.connector.stream import BinlogStream
-from rowtide.schema_history.position import BinlogPosition
-from rowtide.schema_history.record import parse_record
-from rowtide.schema_history.recovery import recover
-from rowtide.schema_history.tables import Tables
+from rowtide.connector.attempt import Attempt
+from rowtide.connector.config import Configuration
+from rowtide.connector.database import DatabaseUnreachableError
+from rowtide.connector.delivery_errors import DeliveryError
+from rowtide.connector.snapshot.status import SnapshotStatus
+from rowtide.schema_history.store import HistoryStoreError, TrimmedHistory
+from rowtide.topics.errors import KafkaUnreachable
 
 log = logging.getLogger(__name__)
+
+_PASSING = (DatabaseUnreachableError, HistoryStoreError, KafkaUnreachable)
+_FIRST_WAIT_S = 1.0
+_GOOD_S = 60.0
+"""An attempt that ran so long has not failed at once: the waits begin anew."""
 
 
 class ConnectorTask:
@@ -39,29 +31,47 @@ class ConnectorTask:
 
     Args:
         config: what to do.
-        progress: is told how a snapshot goes on.
-        on_end: called once in the reader's thread when the task has ended, with the failure if there was one.
+        progress: shows how a snapshot goes on.
+        on_end: called once in the task's thread when the task has ended, with the failure if there was one.
+
+    Attributes:
+        attempt: the one under way, or the last.
+        failure: what ended the task, if it was not told to stop.
+        error: the last failure of an attempt, for people.
+        restarts: attempts after the first.
+        snapshot: how a snapshot goes on.
     """
 
     def __init__(
         self,
         config: Configuration,
         *,
-        progress: SnapshotProgress | None = None,
+        progress: "Callable[[SnapshotStatus], None] | None" = None,
         on_end: Callable[[BaseException | None], None] = lambda _failure: None,
     ) -> None:
         self.config = config
         self.run = run_id()
+        self.started_at = time.time()
         self.failure: BaseException | None = None
-        self.state = "STARTING"
-        self.reader: Reader | None = None
-        self.delivery: Delivery | None = None
-        self.parts: Parts | None = None
+        self.error: str | None = None
+        self.restarts = 0
+        self.snapshot = SnapshotStatus(progress)
         self._settings = pipeline_settings(config, self.run)
-        self._progress = progress
+        self._ended: str | None = None
         self._on_end = on_end
         self._stop = threading.Event()
+        self._waiting = False
+        self.attempt = self._attempt(check=True)
         self._thread = threading.Thread(target=self._run, name="rowtide-reader", daemon=True)
+
+    @property
+    def state(self) -> str:
+        """An attempt's state, or ``RESTARTING``, ``STOPPING``, ``STOPPED``, ``FAILED``."""
+        if self._ended is not None:
+            return self._ended
+        if self._stop.is_set():
+            return "STOPPING"
+        return "RESTARTING" if self._waiting else self.attempt.state
 
     def start(self) -> None:
         """Begin, in a thread."""
@@ -71,15 +81,16 @@ class ConnectorTask:
         """End: no more events are read, what was read is delivered, the last offset is stored.
 
         Args:
-            timeout: seconds until what is left is dropped; ``None`` for as long as it takes.
+            timeout: seconds to wait for the end; ``None`` for as long as it takes, which
+                ``task.shutdown.graceful.timeout.ms`` limits.
 
         Returns:
             Whether everything was delivered.
         """
         self._stop.set()
-        if self.reader is not None:
-            self.reader.stop()
-        self._thread.join(timeout)
+        self.attempt.stop()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
         return self.failure is None and not self._thread.is_alive()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -87,127 +98,40 @@ class ConnectorTask:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    def _attempt(self, *, check: bool) -> Attempt:
+        return Attempt(self.config, self._settings, self._stop, self.snapshot, check=check)
+
     def _run(self) -> None:
-        try:
-            self._work()
-        except StoreClosed as error:
-            self.failure = (self.delivery.failure if self.delivery else None) or error
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the worker must hear of it
-            self.failure = error
-        finally:
-            self._finish()
-            self.state = "FAILED" if self.failure else "STOPPED"
-            self._on_end(self.failure)
+        failure: BaseException | None = None
+        wait = _FIRST_WAIT_S
+        while True:
+            begin = time.monotonic()
+            failure = self.attempt.run()
+            if failure is None or not self._passes(failure):
+                break
+            self.error = str(failure)
+            wait = _FIRST_WAIT_S if time.monotonic() - begin > _GOOD_S else wait
+            log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)
+            self._waiting = True
+            self._stop.wait(wait)
+            if self._stop.is_set():
+                break
+            wait = min(wait * 2, max(_FIRST_WAIT_S, self.config.failure.retry_wait_ms / 1000))
+            self.restarts += 1
+            self.attempt = self._attempt(check=False)
+            self._waiting = False
+        self.failure = failure
+        self.error = self.error if failure is None else str(failure)
+        self._ended = "STOPPED" if failure is None else "FAILED"
+        self._on_end(failure)
 
-    def _finish(self) -> None:
-        delivery = self.delivery
-        if delivery is not None and not delivery.stop(self.config.delivery.shutdown_timeout_ms / 1000):
-            self.failure = self.failure or delivery.failure
-        if self.parts is not None:
-            self.parts.history.close()
-        if self.failure is not None:
-            log.error("the connector %s has failed: %s", self.config.name, self.failure)
-
-    def _work(self) -> None:
-        for finding in require(self.config):
-            log.warning("%s", finding)
-        parts = self.parts = assemble(self.config)
-        parts.sink.open()  # fences an older instance; only now is the stored offset sure to be the last one
-        offset = parts.offsets.load()
-        decision = self._decide(parts, offset)
-        self.delivery = Delivery(parts.store, parts.sink, parts.policy, ensure_topic=parts.topics)
-        self.delivery.start()
-        if decision.snapshot:
-            tables, start = self._snapshot(parts, decision)
-        else:
-            tables, start = self._recovered(parts, decision)
-        if decision.stream and not self._stop.is_set():
-            self._streaming(parts, tables, start)
-
-    def _decide(self, parts: Parts, offset: SourceOffset | None) -> Decision:
-        position: PositionCheck | None = None
-        if offset is not None and self.config.streaming.check_position:
-            with self._session() as session:
-                position = check_position(session, offset, self.config.capture.gtid_sources)
-        snapshot = self.config.snapshot
-        decision = decide(
-            snapshot.mode, offset, history_exists=parts.history.exists(), position=position, flags=snapshot.flags
-        )
-        for note in decision.notes:
-            log.info("%s", note)
-        return decision
-
-    def _session(self) -> Session:
-        return Session(self.config.database, mariadb=self.config.flavor is Flavor.MARIADB)
-
-    def _snapshot(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
-        self.state = "SNAPSHOT"
-        self._stop.wait(self.config.snapshot.delay_ms / 1000)
-        snapshot = Snapshot(
-            self.config.database, self._settings, self.config.snapshot, decision, time.time_ns, self._progress
-        )
-        with parts.history.buffered():
-            for output in snapshot.outputs():
-                if isinstance(output, HistoryEntry):
-                    parts.history.append(output.text)
-                else:
-                    parts.store.put([output])
-                if self._stop.is_set():
-                    break
-        log.info("the snapshot is complete; its position is %s", place(snapshot.offset))
-        return snapshot.tables, decision.position or snapshot.offset
-
-    def _recovered(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
-        offset = decision.position
-        assert offset is not None
-        self.state = "RECOVERING"
-        with self._session() as session:
-            server = server_of(session)
-        begin = time.monotonic()
-        records = parts.history.replay_as(parse_record)
-        position = BinlogPosition.from_map(offset.to_map())
-        tables = recover(records, server, position, prefer_ddl=self.config.history.prefer_ddl)
-        log.info("recovered %d tables from the schema history in %.1f s", len(tables), time.monotonic() - begin)
-        return tables, offset
-
-    def _streaming(self, parts: Parts, tables: Tables, start: SourceOffset) -> None:
-        self.state = "RUNNING"
-        self._stop.wait(self.config.streaming.delay_ms / 1000)
-        config = self.config
-        action = self._heartbeat_action() if config.heartbeat.action_query else None
-        self.reader = Reader(
-            config,
-            self._settings,
-            tables,
-            replace(start, snapshot=None),
-            parts.store,
-            parts.history,
-            self._stream,
-            Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
-        )
-        if not self._stop.is_set():
-            self.reader.run()
-
-    def _stream(self, start: SourceOffset) -> BinlogStream:
-        if self.config.capture.gtid_ignore_on_recovery:
-            start = replace(start, gtids=None)
-        return BinlogStream(
-            self.config.database,
-            start,
-            mariadb=self.config.flavor is Flavor.MARIADB,
-            send_annotations=self.config.values.include_query,
-        )
-
-    def _heartbeat_action(self) -> Callable[[], None]:
-        """Runs ``heartbeat.action.query`` on a connection of its own; a failure is logged, not fatal."""
-        query = self.config.heartbeat.action_query
-        assert query is not None
-
-        def run() -> None:
-            try:
-                with connect(self.config.database) as connection, connection.cursor() as cursor:
-                    cursor.execute(query)
-            except Exception as error:  # noqa: BLE001 - the next heartbeat tries again
-                log.warning("heartbeat.action.query failed: %s", error)
-
-        return run
+    def _passes(self, failure: BaseException) -> bool:
+        """Whether a new attempt may succeed; what keeps the first one from starting is told at once instead."""
+        limit = self.config.failure.max_retries
+        if self._stop.is_set() or (self.attempt.state == "STARTING" and not self.restarts):
+            return False
+        if 0 <= limit <= self.restarts:
+            return False
+        if isinstance(failure, DeliveryError):
+            return failure.restartable
+        return isinstance(failure, _PASSING) and not isinstance(failure, TrimmedHistory)

@@ -1,7 +1,7 @@
 """A snapshot from its beginning to its end: structure, rows, and the offset behind them."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -89,7 +89,7 @@ class Snapshot:
             raise RuntimeError("the snapshot has not read the position yet")
         return self._offset
 
-    def outputs(self) -> Iterator[Output]:
+    def outputs(self) -> Generator[Output, None, None]:
         """Take the snapshot: what must be written, in order. Closing the iterator ends it and frees the server.
 
         Raises:

@@ -58,6 +58,7 @@ EDGES = {
     "rowtide.connector.stream": "clock mysql network",
     "rowtide.connector.task": "clock threads",
     "rowtide.connector.tls": "files network",
+    "rowtide.connector.worker": "clock files processes threads worker",
     "rowtide.schema_history.file": "files",
     "rowtide.schema_history.kafka": "kafka",
     "rowtide.schema_history.topic_reader": "clock kafka",

@@ -80,8 +80,6 @@ METRIC_TAGS = Property(
     names(),
     (),
     "Labels `name=value,…` added to every metric.",
-    Status.NOT_YET,
-    "metrics have their fixed labels",
     default_text="",
 )
 SANITIZE_PATTERN = Property(

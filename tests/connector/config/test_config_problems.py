@@ -87,7 +87,7 @@ CASES = [
     ("producer.override.enable.idempotence", "false", "must be true"),
     ("database.protocol", "x", "does not exist for mariadb"),
     ("connector.class", "io.debezium.connector.postgresql.PostgresConnector", "must be one of io.debezium.connector"),
-    ("custom.metric.tags", "team=data", "does not support yet"),
+    ("custom.metric.tags", "team", "is not of the form name=value"),
     ("gtid.source.includes", "a", "does not support yet"),
     ("source.struct.version", "v1", "not supported yet"),
     ("unavailable.value.placeholder", "hex:0g", "hexadecimal"),

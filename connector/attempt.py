@@ -1,0 +1,229 @@
+"""One attempt to run a connector: check, recover, take a snapshot if one is due, stream until told to stop.
+
+An edge: it opens the connections and waits. Two threads do the work, the caller's, which reads, and delivery; what
+ends one of them ends the other.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from rowtide.connector.batch import HistoryEntry
+from rowtide.connector.check import require
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.database import connect
+from rowtide.connector.delivery import Delivery
+from rowtide.connector.event_store import StoreClosed
+from rowtide.connector.heartbeat import Heartbeat
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.parts import Parts, assemble
+from rowtide.connector.reader import Reader, place
+from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.snapshot import Decision, PositionCheck, Snapshot, SnapshotProgress, decide
+from rowtide.connector.snapshot.availability import check_position
+from rowtide.connector.snapshot.listing import server as server_of
+from rowtide.connector.snapshot.session import Session
+from rowtide.connector.stream import BinlogStream
+from rowtide.schema_history.position import BinlogPosition
+from rowtide.schema_history.record import parse_record
+from rowtide.schema_history.recovery import recover
+from rowtide.schema_history.tables import Tables
+
+log = logging.getLogger(__name__)
+
+_STOP_READING_S = 2.0
+"""How long reading may take to notice that it is to stop before delivery begins to drain without it."""
+
+
+class Attempt:
+    """Runs a connector from the stored offset, once.
+
+    Args:
+        config: what to do.
+        settings: of the pipeline.
+        stop: is set when it is to end; :meth:`stop` makes it quick.
+        progress: is told how a snapshot goes on.
+        check: look at the server and Kafka first, and refuse to start if something is wrong.
+
+    Attributes:
+        state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
+        reader: once it streams.
+        delivery: once it delivers.
+        parts: once Kafka was reached.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        settings: PipelineSettings,
+        stop: threading.Event,
+        progress: SnapshotProgress | None,
+        *,
+        check: bool,
+    ) -> None:
+        self.state = "STARTING"
+        self.reader: Reader | None = None
+        self.delivery: Delivery | None = None
+        self.parts: Parts | None = None
+        self._config = config
+        self._settings = settings
+        self._progress = progress
+        self._check = check
+        self._stop = stop
+        self._done = threading.Event()
+
+    def run(self) -> BaseException | None:
+        """Work until :meth:`stop` is called or something cannot be repaired here; gives what that was."""
+        failure: BaseException | None = None
+        try:
+            self._work()
+        except StoreClosed as error:
+            failure = None if self._stop.is_set() else error
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the worker must hear of it
+            failure = error
+        finally:
+            failure = self._finish(failure)
+            self._done.set()
+        return failure
+
+    def stop(self) -> None:
+        """Let it end: no more events are read, what was read is delivered, the last offset is stored."""
+        self._stop.set()
+        if self.reader is not None:
+            self.reader.stop()
+        if not self._done.wait(_STOP_READING_S) and self.parts is not None:
+            # Reading waits for room in the store, or for a server: what it has not put will be read again.
+            self.parts.store.close()
+
+    def _finish(self, failure: BaseException | None) -> BaseException | None:
+        delivery, parts = self.delivery, self.parts
+        if delivery is not None and not delivery.stop(self._config.delivery.shutdown_timeout_ms / 1000):
+            failure = delivery.failure or failure  # if delivery failed, reading ended for that
+        elif delivery is None and parts is not None:
+            parts.sink.close()
+        if parts is not None:
+            try:
+                parts.history.close()
+            except Exception as error:  # noqa: BLE001 - as above
+                failure = failure or error
+        return failure
+
+    def _work(self) -> None:
+        if self._check:
+            for finding in require(self._config):
+                log.warning("%s", finding)
+        if self._stop.is_set():
+            return
+        parts = self.parts = assemble(self._config)
+        parts.sink.open()  # fences an older instance; only now is the stored offset sure to be the last one
+        offset = parts.offsets.load()
+        decision = self._decide(parts, offset)
+        self.delivery = Delivery(
+            parts.store, parts.sink, parts.policy, ensure_topic=parts.topics, on_failure=self._delivery_failed
+        )
+        self.delivery.start()
+        if decision.snapshot:
+            tables, start = self._snapshot(parts, decision)
+        else:
+            tables, start = self._recovered(parts, decision)
+        if decision.stream and not self._stop.is_set():
+            self._streaming(parts, tables, start)
+
+    def _delivery_failed(self, _failure: BaseException) -> None:
+        """Nothing is read for nothing; a reader that has nothing to put would not notice that the store is closed."""
+        if self.reader is not None:
+            self.reader.stop()
+
+    def _decide(self, parts: Parts, offset: SourceOffset | None) -> Decision:
+        log.info("the stored position is %s", "none" if offset is None else place(offset))
+        position: PositionCheck | None = None
+        if offset is not None and self._config.streaming.check_position:
+            with self._session() as session:
+                position = check_position(session, offset, self._config.capture.gtid_sources)
+        snapshot = self._config.snapshot
+        decision = decide(
+            snapshot.mode, offset, history_exists=parts.history.exists(), position=position, flags=snapshot.flags
+        )
+        for note in decision.notes:
+            log.info("%s", note)
+        return decision
+
+    def _session(self) -> Session:
+        return Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
+
+    def _snapshot(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
+        self.state = "SNAPSHOT"
+        self._stop.wait(self._config.snapshot.delay_ms / 1000)
+        snapshot = Snapshot(
+            self._config.database, self._settings, self._config.snapshot, decision, time.time_ns, self._progress
+        )
+        with contextlib.closing(snapshot.outputs()) as outputs, parts.history.buffered():
+            for output in outputs:
+                if isinstance(output, HistoryEntry):
+                    parts.history.append(output.text)
+                else:
+                    parts.store.put([output])
+                if self._stop.is_set():
+                    log.info("the snapshot is broken off; the next start takes it again from its beginning")
+                    break
+            else:
+                log.info("the snapshot is complete; its position is %s", place(snapshot.offset))
+        return snapshot.tables, decision.position or snapshot.offset
+
+    def _recovered(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
+        offset = decision.position
+        assert offset is not None
+        self.state = "RECOVERING"
+        with self._session() as session:
+            server = server_of(session)
+        begin = time.monotonic()
+        records = parts.history.replay_as(parse_record)
+        position = BinlogPosition.from_map(offset.to_map())
+        tables = recover(records, server, position, prefer_ddl=self._config.history.prefer_ddl)
+        log.info("recovered %d tables from the schema history in %.1f s", len(tables), time.monotonic() - begin)
+        return tables, offset
+
+    def _streaming(self, parts: Parts, tables: Tables, start: SourceOffset) -> None:
+        self.state = "RUNNING"
+        self._stop.wait(self._config.streaming.delay_ms / 1000)
+        config = self._config
+        action = self._heartbeat_action() if config.heartbeat.action_query else None
+        self.reader = Reader(
+            config,
+            self._settings,
+            tables,
+            replace(start, snapshot=None),
+            parts.store,
+            parts.history,
+            self._stream,
+            Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
+        )
+        if not self._stop.is_set() and not parts.store.closed:
+            self.reader.run()
+
+    def _stream(self, start: SourceOffset) -> BinlogStream:
+        if self._config.capture.gtid_ignore_on_recovery:
+            start = replace(start, gtids=None)
+        return BinlogStream(
+            self._config.database,
+            start,
+            mariadb=self._config.flavor is Flavor.MARIADB,
+            send_annotations=self._config.values.include_query,
+        )
+
+    def _heartbeat_action(self) -> Callable[[], None]:
+        """Runs ``heartbeat.action.query`` on a connection of its own; a failure is logged, not fatal."""
+        query = self._config.heartbeat.action_query
+        assert query is not None
+
+        def run() -> None:
+            try:
+                with connect(self._config.database) as connection, connection.cursor() as cursor:
+                    cursor.execute(query)
+            except Exception as error:  # noqa: BLE001 - the next heartbeat tries again
+                log.warning("heartbeat.action.query failed: %s", error)
+
+        return run
