@@ -12,6 +12,7 @@ that order. A pipeline that was cut anywhere and begun again from the last batch
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from rowtide.connector.batch import Batch, Message, Output, Schemas
 from rowtide.connector.codec import EventContext, TableCodec, json_message
@@ -60,6 +61,7 @@ class Pipeline:
         self._table_ids: dict[int, TableStructure] = {}
         self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceBlock] | None] = {}
         self._gtids = _gtid_set(settings.connector, start.gtids)
+        self._start_place = False, (start.file, start.pos, str(self._gtids) if start.gtids is not None else None)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables)
         self._transformer = Transformer(settings.transforms, start) if settings.transforms else None
@@ -184,15 +186,15 @@ class Pipeline:
         self._end_transaction()
 
     def _end_transaction(self) -> None:
-        progress = self.progress
-        if self._monitor is not None and self._monitor.id is not None:
-            transaction_id = self._monitor.id
-            value = transaction.end_value(transaction_id, self._monitor.counts, self._boundary_ms())
-            self._transaction_record(transaction_id, value)
-            self._monitor.end()
-        progress.committed(self._event_end)
+        monitor, end = self._monitor, None
+        if monitor is not None and monitor.id is not None:
+            end = monitor.id, transaction.end_value(monitor.id, monitor.counts, self._boundary_ms())
+            monitor.end()
+        self.progress.committed(self._event_end)
         self._table_ids.clear()
         self._skipping, self._events_to_skip, self._rows_to_skip = False, 0, 0
+        if end is not None:  # with the offset behind the transaction: a restart from there must not give it again
+            self._transaction_record(*end)
 
     def _transaction_record(self, transaction_id: str, value: dict[str, object]) -> None:
         settings = self._settings
@@ -234,9 +236,26 @@ class Pipeline:
             with suppress(SchemaHistoryError):
                 self.tables.apply(query_event(event, self._place()))
         else:
+            self._statement(event)
+
+    def _statement(self, event: events.Query) -> None:
+        """A statement that is no frame of a transaction.
+
+        Debezium's offset of a statement's records is the place behind it, but with the GTIDs before it: the server
+        sends the statement again, and it is known by its place. The offset that is stored here has its GTID too.
+        """
+        progress = self.progress
+        if self._start_place != (progress.in_transaction, progress.restart_place):
             # Debezium gives the time of a statement in milliseconds, that of rows in microseconds.
-            moment = Moment(self.progress, self._micros() // 1000 * 1000, self._clock(), self.offset)
-            self._out.extend(self._statements.handle(event, moment))
+            moment = Moment(progress, self._micros() // 1000 * 1000, self._clock(), self.offset)
+            made = self._statements.handle(event, moment)
+            progress.executed()
+            offset = self.offset()
+            if progress.in_transaction:
+                offset = replace(offset, event=offset.event + 1, row=0)
+            self._out.extend(output._replace(offset=offset) if isinstance(output, Batch) else output for output in made)
+        else:
+            progress.executed()
 
     def _xa(self, statement: bytes) -> None:
         """The frame of an XA transaction: Debezium gives its rows neither metadata nor a thread."""

@@ -102,6 +102,16 @@ class Progress:
         self.thread = None
         self.query = None
 
+    def executed(self) -> None:
+        """The statement in hand is done: outside of a transaction a restart goes on behind it."""
+        if not self.in_transaction:
+            self._restart_gtids = self._current_gtids
+
+    @property
+    def restart_place(self) -> tuple[str, int, str | None]:
+        """Where a restart would go on: file, position, GTIDs."""
+        return self._restart_file, self._restart_pos, self._restart_gtids
+
     def taken_transactions(self) -> int:
         """How many transactions have ended since this was asked last."""
         ended, self._transactions = self._transactions, 0

@@ -124,7 +124,7 @@ class Statements:
                 self._truncated(change, moment, out)
             else:
                 self._changed(change, moment, out)
-        return out
+        return _together(out)
 
     def _refuse_dml(self, event: events.Query, place: str) -> None:
         """Rows that were logged as a statement cannot be known: binlog_format of the session was not ROW."""
@@ -216,3 +216,18 @@ class Statements:
         message = None, data, settings.headers
         schemas = None, records.envelope
         out.append(Batch(topic, -1, [message], moment.offset(), len(data), moment.micros // 1000, schemas))
+
+
+def _together(outputs: list[Output]) -> list[Output]:
+    """All history entries, then the messages of each topic as one batch: a restart sees all of a statement, or none."""
+    batches: dict[str, Batch] = {}
+    for output in outputs:
+        if isinstance(output, Batch):
+            known = batches.get(output.topic)
+            if known is not None:
+                messages, size = [*known.messages, *output.messages], known.size + output.size
+                batches[output.topic] = output._replace(messages=messages, size=size)
+            else:
+                batches[output.topic] = output
+    entries = [output for output in outputs if isinstance(output, HistoryEntry)]
+    return [*entries, *batches.values()]

@@ -37,10 +37,23 @@ def recover(
         SchemaHistoryError: with ``prefer_ddl``, a statement is not understood.
     """
     tables = Tables(server)
+    done: set[int] = set()
     for record in records:
         if position is None or is_at_or_before(BinlogPosition.from_map(record.position), position):
-            _apply(tables, record, prefer_ddl=prefer_ddl)
+            identity = _identity(record)
+            if identity not in done:
+                done.add(identity)
+                _apply(tables, record, prefer_ddl=prefer_ddl)
     return tables
+
+
+def _identity(record: HistoryRecord) -> int:
+    """Equal for records that tell the same statement of the same place.
+
+    After a crash between writing a record and storing an offset the statement is read, and recorded, a second time.
+    """
+    changed = tuple((table.kind, table.id, table.previous_id) for table in record.tables)
+    return hash((tuple(sorted(map(repr, record.position.items()))), record.database, record.ddl, changed))
 
 
 def _apply(tables: Tables, record: HistoryRecord, *, prefer_ddl: bool) -> None:
