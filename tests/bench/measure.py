@@ -1,0 +1,141 @@
+"""What a run cost and how fast it was, seen from outside: from the process table and from the topics."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+__all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "peak_bytes", "servers_below"]
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What came out of a run.
+
+    Attributes:
+        name: of the connector and its mode.
+        messages: records written.
+        seconds: from the first to the last record, by the times that the producers gave them.
+        cpu_s: processor time of the connector from its start until the last record was there.
+        servers_cpu_s: the same of database and broker together.
+        peak_bytes: most memory that the connector's process had resident.
+    """
+
+    name: str
+    messages: int
+    seconds: float
+    cpu_s: float
+    servers_cpu_s: float
+    peak_bytes: int
+
+    @property
+    def rate(self) -> float:
+        """Messages per second."""
+        return self.messages / self.seconds if self.seconds else 0.0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used, that of its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process ever had resident."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def servers_below(pid: int) -> tuple[int, ...]:
+    """The processes of the local stack's servers: children of the supervisors that this process has started."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):  # a process may end meanwhile
+                parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+    supervisors = {
+        child
+        for child, parent in parents.items()
+        if parent == pid and b"supervisor.py" in Path(f"/proc/{child}/cmdline").read_bytes()
+    }
+    return tuple(sorted(child for child, parent in parents.items() if parent in supervisors))
+
+
+class Usage:
+    """Processor time of some processes since this was made; a process that has ended counts no further."""
+
+    def __init__(self, *pids: int) -> None:
+        self._start = {pid: cpu_seconds(pid) for pid in pids}
+
+    @property
+    def seconds(self) -> float:
+        """Processor time since this was made."""
+        return sum(cpu_seconds(pid) - start for pid, start in self._start.items())
+
+
+class TopicWatch:
+    """Counts and times the records of topics with one partition each."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._consumer = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, "log_level": 0}
+        )
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        self._consumer.close()
+
+    def counts(self, topics: Mapping[str, int]) -> dict[str, int]:
+        """How many records each topic has; a topic that is not there has none."""
+        known = self._consumer.list_topics(timeout=10).topics
+        return {topic: self._marks(topic)[1] if topic in known else 0 for topic in topics}
+
+    def _marks(self, topic: str) -> tuple[int, int]:
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        return low, high
+
+    def wait(self, topics: Mapping[str, int], alive: Callable[[], bool], patience: float = 600.0) -> None:
+        """Wait until every topic has as many records as are told.
+
+        Raises:
+            RuntimeError: the connector has ended, wrote too many, or the time is over.
+        """
+        end = time.monotonic() + patience
+        while True:
+            counts = self.counts(topics)
+            if counts == dict(topics):
+                return
+            if any(counts[topic] > number for topic, number in topics.items()):
+                raise RuntimeError(f"more records than changes: {counts} instead of {dict(topics)}")
+            if not alive() or time.monotonic() > end:
+                raise RuntimeError(f"the connector stopped at {counts} of {dict(topics)}")
+            time.sleep(0.25)
+
+    def seconds(self, topics: Mapping[str, int]) -> float:
+        """Between the first and the last record of all topics, by their own times."""
+        times = []
+        for topic in topics:
+            low, high = self._marks(topic)
+            times += [self._time(topic, low), self._time(topic, high - 1)]
+        return (max(times) - min(times)) / 1000
+
+    def _time(self, topic: str, offset: int) -> int:
+        while offset >= 0:  # a transaction's control record has no message: step back to the one before
+            self._consumer.assign([TopicPartition(topic, 0, offset)])
+            for _ in range(10):
+                message: Any = self._consumer.poll(1)
+                if message is not None and message.error() is None:
+                    return int(message.timestamp()[1])
+            offset -= 1
+        raise RuntimeError(f"topic {topic} gives no record")

@@ -1,0 +1,89 @@
+"""The two runs: a backlog of the stream, and a snapshot."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pymysql
+
+from tests.bench.connectors import Connector, Debezium
+from tests.bench.load import Load
+from tests.bench.measure import Figures, TopicWatch, Usage, cpu_seconds, peak_bytes
+
+if TYPE_CHECKING:
+    from rowtide_stack import MySQL
+
+__all__ = ["prepare", "snapshot_run", "stream_run", "topics_of"]
+
+_PATIENCE_S = 60.0
+
+
+def topics_of(connector: Connector, schema: str, numbers: dict[str, int]) -> dict[str, int]:
+    """Numbers by table as numbers by topic."""
+    return {f"{connector.name}.{schema}.{table}": number for table, number in numbers.items()}
+
+
+def prepare(connector: Connector, database: MySQL, folder: Path) -> None:
+    """Let a connector find out the structure and store an offset, and stop it: what comes next is its backlog."""
+    connector.start(folder)
+    end = time.monotonic() + _PATIENCE_S
+    while not _reads_binlog(database):
+        if not connector.alive() or time.monotonic() > end:
+            raise RuntimeError(f"{connector.kind} does not stream; see {folder}")
+        time.sleep(0.3)
+    if isinstance(connector, Debezium):
+        connector.pause()
+    else:
+        connector.stop()
+    for (thread,) in database.query(_DUMPS):  # the server does not notice by itself that a connector has gone
+        with contextlib.suppress(pymysql.err.OperationalError):  # it may be gone meanwhile
+            database.execute(f"KILL {thread}")
+
+
+_DUMPS = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
+
+
+def _reads_binlog(database: MySQL) -> bool:
+    return bool(database.query(_DUMPS))
+
+
+def stream_run(
+    connector: Connector, schema: str, load: Load, watch: TopicWatch, servers: tuple[int, ...], folder: Path
+) -> Figures:
+    """Let a connector that was prepared read its backlog."""
+    return _timed(connector, topics_of(connector, schema, load.messages), watch, servers, folder, "stream")
+
+
+def snapshot_run(
+    connector: Connector, schema: str, load: Load, watch: TopicWatch, servers: tuple[int, ...], folder: Path
+) -> Figures:
+    """Let a new connector read all tables."""
+    return _timed(connector, topics_of(connector, schema, load.snapshot_rows), watch, servers, folder, "snapshot")
+
+
+def _timed(
+    connector: Connector,
+    topics: dict[str, int],
+    watch: TopicWatch,
+    servers: tuple[int, ...],
+    folder: Path,
+    mode: str,
+) -> Figures:
+    usage = Usage(*servers)
+    own = Usage(connector.pid) if connector.alive() else None
+    connector.start(folder)
+    watch.wait(topics, connector.alive)
+    cpu = own.seconds if own else cpu_seconds(connector.pid)
+    figures = Figures(
+        f"{connector.kind} {mode}",
+        sum(topics.values()),
+        watch.seconds(topics),
+        cpu,
+        usage.seconds,
+        peak_bytes(connector.pid),
+    )
+    connector.stop()
+    return figures

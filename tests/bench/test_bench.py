@@ -1,0 +1,55 @@
+"""The benchmark's load and counting, with few rows: every change becomes the messages that the benchmark waits for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.bench.connectors import TUNED, Rowtide
+from tests.bench.load import Load
+from tests.bench.measure import Figures, TopicWatch, servers_below
+from tests.bench.runs import prepare, snapshot_run, stream_run
+
+if TYPE_CHECKING:
+    from rowtide_stack import Kafka, MySQL
+
+
+def test_messages_and_rows_of_a_load() -> None:
+    load = Load()
+    assert load.messages == {"sbtest": 300_000, "orders": 300_000}
+    assert load.snapshot_rows == {"sbtest": 150_000, "orders": 200_000}
+
+
+def test_a_rate_is_messages_by_seconds() -> None:
+    assert Figures("rowtide stream", 600, 2.0, 1.0, 1.0, 1).rate == 300
+    assert Figures("rowtide stream", 600, 0.0, 1.0, 1.0, 1).rate == 0
+
+
+@pytest.mark.servers
+def test_both_runs_with_few_rows(mysql: MySQL, kafka: Kafka, tmp_path: Path) -> None:
+    load = Load(few=4, many=10)
+    watch = TopicWatch(kafka.bootstrap)
+    with mysql.database("bench") as database:
+        database.execute(*load.setup())
+        streaming = Rowtide(f"stream-{database.name}", mysql, database.name, kafka, {**TUNED, **_MODE})
+        copying = Rowtide(f"copy-{database.name}", mysql, database.name, kafka, TUNED)
+        try:
+            prepare(streaming, mysql, tmp_path)
+            database.execute(*load.changes())
+            servers = servers_below(os.getpid())
+            streamed = stream_run(streaming, database.name, load, watch, servers, tmp_path)
+            copied = snapshot_run(copying, database.name, load, watch, servers, tmp_path)
+        finally:
+            streaming.stop()
+            copying.stop()
+            watch.close()
+    assert (streamed.name, streamed.messages) == ("rowtide stream", 120)
+    assert (copied.name, copied.messages) == ("rowtide snapshot", 70)
+    assert streamed.cpu_s > 0
+    assert streamed.peak_bytes > 0
+
+
+_MODE = {"snapshot.mode": "no_data"}
