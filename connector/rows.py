@@ -8,7 +8,7 @@ no call per column, no dict per row.
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rowtide.connector.wire import Meaning, Wire, fixed_source, struct_code, variable_source
@@ -78,9 +78,10 @@ def text_rows(columns: Sequence[Column], key: Sequence[int], *present: Sequence[
         present: for each column whether the images hold it (the columns-present bitmap); two of them if images come
             in pairs that do not hold the same columns.
     """
-    source = _Source(columns, values=False)
+    unchanged = frozenset(i for i in key if (c := columns[i]).output and c.output.change)
+    source = _Source(columns, unchanged)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
-    key_fields = [(c.output.field, f"k{i}" if c.output.change else f"t{i}") for i in key if (c := columns[i]).output]
+    key_fields = [(c.output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key if (c := columns[i]).output]
     result = f"({template(key_fields)}, {row})"
     return source.function(result, present)
 
@@ -105,10 +106,19 @@ def _literal(text: str) -> str:
 
 
 class _Source:
-    """The source of one function while it is put together."""
+    """The source of one function while it is put together.
 
-    def __init__(self, columns: Sequence[Column], *, values: bool) -> None:
+    Args:
+        columns: all columns of the table.
+        unchanged: indexes of masked columns of the key: the variable ``k…`` has the text without the mask.
+        values: whether variables hold Connect values instead of texts.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], unchanged: frozenset[int] = frozenset(), *, values: bool = False
+    ) -> None:
         self._columns = columns
+        self._unchanged = unchanged
         self._values = values
         self._names: dict[str, object] = {}
         self._lines: list[str] = []
@@ -159,7 +169,7 @@ class _Source:
         if column.output:
             value = self._bind(column.absent_value) if self._values else repr(column.absent_text)
             self._add(f"t{index} = {value}")
-            if column.output.change is not None:
+            if index in self._unchanged:
                 self._add(f"k{index} = t{index}")
 
     def _flush(self, run: list[int]) -> None:
@@ -187,11 +197,10 @@ class _Source:
         if column.nullable:
             indent = "    "
             if column.output:
-                null = self._bind(column.output.fallback_value) if self._values else repr(column.output.fallback.text)
-                nulls = f"t{index} = {null}"
-                if column.output.change is not None:
-                    nulls = self._changed_null(column.output, f"t{index}", f"k{index}")
-                self._add(f"if n & {1 << bit}:", f"    {nulls}", "else:")
+                self._add(f"if n & {1 << bit}:", f"    t{index} = {self._null(column.output)}")
+                if index in self._unchanged:
+                    self._add(f"    k{index} = {column.output.fallback.text!r}")
+                self._add("else:")
             else:
                 self._add(f"if not n & {1 << bit}:")
         read = self._fixed_read if column.wire.fixed else self._variable_read
@@ -199,14 +208,10 @@ class _Source:
         if column.output:
             self._output(index, column, indent)
 
-    def _changed_null(self, output: Output, value: str, key: str) -> str:
-        """Null of a masked column: a mask hides null too, but not in the key."""
-        assert output.change is not None
-        changed = output.change(output.fallback_value)
-        if self._values:
-            return f"{value} = {self._bind(changed)}"
-        text = value_text(output.schema.with_optional(True), changed, output.form)
-        return f"{value} = {text!r}; {key} = {output.fallback.text!r}"
+    def _null(self, output: Output) -> str:
+        if not self._values:
+            return repr(null_text(output))
+        return self._bind(output.change(output.fallback_value) if output.change else output.fallback_value)
 
     def _fixed_read(self, column: Column, v: str) -> list[str]:
         size = column.wire.size
@@ -235,6 +240,8 @@ class _Source:
     def _output(self, index: int, column: Column, indent: str) -> None:
         output, v = column.output, f"t{index}"
         assert output is not None
+        if index in self._unchanged:
+            self._add(f"{indent}k{index} = {key_expression(output, v, self._bind)}")
         if self._values:
             expression = f"{self._bind(_converter(output))}({v})"
         else:
@@ -248,6 +255,18 @@ def text_expression(output: Output, v: str, bind: Bind) -> str:
     if output.change is not None or (output.schema.is_decimal and output.form.decimal_format == "NUMERIC"):
         return f"{bind(_changed_text(output))}({v})"
     return output.type.expression(v, bind, output.fallback)
+
+
+def key_expression(output: Output, v: str, bind: Bind) -> str:
+    """The same for the key, which masks do not concern."""
+    return text_expression(replace(output, change=None), v, bind)
+
+
+def null_text(output: Output) -> str:
+    """JSON text of null in the record's value: a mask hides null too."""
+    if output.change is None:
+        return output.fallback.text
+    return value_text(output.schema.with_optional(True), output.change(output.fallback_value), output.form)
 
 
 def _converter(output: Output) -> Callable[[Any], Any]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Protocol
 
 from rowtide.connector.batch import Output
-from rowtide.connector.config.choices import RowCountOrder
 from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.settings import PipelineSettings
@@ -98,16 +97,18 @@ class Snapshot:
         """
         with self._session() as session:
             listed = listing.tables(session, list(listing.databases(session)))
-            chosen = self._row_tables(session, listed)
+            chosen = self._row_tables(listed)
             locking, timeout = self._config.locking, self._config.lock_timeout_ms
             frozen = view.freeze(session, locking, timeout, [table.id for table in chosen])
             if frozen.single_tables:
                 with self._session() as other:
                     statements = self._statements(other, listed)
+                    chosen = self._ordered(other, chosen)
             else:
                 statements = self._statements(session, listed)
-            if frozen.locked and not frozen.until_end:
-                view.unlock(session)
+                if frozen.locked and not frozen.until_end:
+                    view.unlock(session)
+                chosen = self._ordered(session, chosen)
             yield from self._outputs(session, frozen.position, statements, chosen)
             if frozen.until_end:
                 view.unlock(session)
@@ -115,13 +116,17 @@ class Snapshot:
     def _session(self) -> Session:
         return Session(self._database, mariadb=self._settings.connector == "mariadb")
 
-    def _row_tables(self, session: Session, listed: Sequence[ListedTable]) -> list[ListedTable]:
-        """The tables to read, each with the server's estimate of its rows."""
-        if not self._decision.rows:
-            return []
-        wanted = plan.row_tables(listed, self._settings, replace(self._config, order=RowCountOrder.DISABLED))
-        counted = [replace(table, rows=listing.row_estimate(session, table.id)) for table in wanted]
-        return plan.row_tables(counted, self._settings, self._config)
+    def _row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
+        """The tables to read."""
+        return plan.row_tables(listed, self._settings, self._config) if self._decision.rows else []
+
+    def _ordered(self, session: Session, chosen: Sequence[ListedTable]) -> list[ListedTable]:
+        """The tables in the order of reading, each with the server's estimate of its rows.
+
+        As in Debezium the server is asked behind the lock, which has made it forget what it did not yet write down.
+        """
+        counted = [replace(table, rows=listing.row_estimate(session, table.id)) for table in chosen]
+        return plan.by_row_count(counted, self._config)
 
     def _statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
         self._tables = Tables(listing.server(session))

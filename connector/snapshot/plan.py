@@ -72,11 +72,7 @@ def _keeps_structure(table: TableId, settings: PipelineSettings) -> bool:
 def row_tables(
     listed: Iterable[ListedTable], settings: PipelineSettings, snapshot: SnapshotConfig
 ) -> list[ListedTable]:
-    """The captured tables whose rows are read, in the order of reading: that of ``table.include.list``, then by name.
-
-    With ``snapshot.tables.order.by.row.count`` the estimated number of rows decides; a table with a query of its own
-    counts as empty, as it does in Debezium.
-    """
+    """The captured tables whose rows are read, in the order of ``table.include.list``, then by name."""
     include = settings.tables.tables.include
     chosen = [
         table
@@ -86,10 +82,18 @@ def row_tables(
         and snapshot.reads_rows_of(table.id.database, table.id.table)
     ]
     chosen.sort(key=lambda table: (include.place(str(table.id)) if include else 0, _name_order(table.id)))
-    if snapshot.order is not RowCountOrder.DISABLED:
-        descending = snapshot.order is RowCountOrder.DESCENDING
-        chosen.sort(key=lambda table: _counted(table, snapshot), reverse=descending)
     return chosen
+
+
+def by_row_count(tables: Sequence[ListedTable], snapshot: SnapshotConfig) -> list[ListedTable]:
+    """The tables in the order of ``snapshot.tables.order.by.row.count``.
+
+    The estimated number of rows decides; a table with a query of its own counts as empty, as it does in Debezium.
+    """
+    if snapshot.order is RowCountOrder.DISABLED:
+        return list(tables)
+    descending = snapshot.order is RowCountOrder.DESCENDING
+    return sorted(tables, key=lambda table: _counted(table, snapshot), reverse=descending)
 
 
 def _counted(table: ListedTable, snapshot: SnapshotConfig) -> int:

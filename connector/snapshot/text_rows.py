@@ -7,7 +7,7 @@ of a row holds the columns one after the other, each as a length and the server'
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rowtide.connector.rows import Output, template
+from rowtide.connector.rows import Output, null_text, template
 from rowtide.connector.snapshot.text_values import ASCII_KINDS, value_source
 from rowtide.schema_history.model import Column
 
@@ -55,18 +55,25 @@ def text_rows(columns: Sequence[ResultColumn], key: Sequence[int], names: Sequen
         key: places of the key's columns among them, in the key's order.
         names: the result set's columns; those that the record does not have are passed over.
     """
-    source = _Source(columns)
+    unchanged = frozenset(i for i in key if columns[i].output.change)
+    source = _Source(columns, unchanged)
     source.read(names)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output.in_value])
-    key_object = template([(columns[i].output.field, f"t{i}") for i in key])
+    key_object = template([(columns[i].output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key])
     return source.compiled(f"({key_object}, {row})")
 
 
 class _Source:
-    """The source of the two functions while it is put together."""
+    """The source of the two functions while it is put together.
 
-    def __init__(self, columns: Sequence[ResultColumn]) -> None:
+    Args:
+        columns: the record's columns.
+        unchanged: places of masked columns of the key: the variable ``k…`` has the text without the mask.
+    """
+
+    def __init__(self, columns: Sequence[ResultColumn], unchanged: frozenset[int]) -> None:
         self._columns = columns
+        self._unchanged = unchanged
         self._names: dict[str, object] = {"longer": longer, "overrun": _overrun}
         self._lines: list[str] = []
 
@@ -85,6 +92,8 @@ class _Source:
                 self._column(place)
         for place in places.values():
             self._lines.insert(0, f"t{place} = {self._columns[place].absent_text!r}")
+            if place in self._unchanged:
+                self._lines.insert(1, f"k{place} = t{place}")
 
     def _skip(self) -> None:
         self._lines += [
@@ -104,13 +113,16 @@ class _Source:
             "n = b[p]",
             "p += 1",
             f"if n == {_NULL}:",
-            f"    {v} = {column.output.fallback.text!r}",
-            "else:",
+            f"    {v} = {null_text(column.output)!r}",
         ]
+        if place in self._unchanged:
+            self._lines.append(f"    k{place} = {column.output.fallback.text!r}")
+        self._lines.append("else:")
         if not short:
             self._lines += [f"    if n > {_NULL}:", "        n, p = longer(b, p, n)"]
         self._lines += ["    q = p + n", f"    {v} = {'s' if short else 'b'}[p:q]", "    p = q"]
-        self._lines += (f"    {line}" for line in value_source(column.column, column.output, v, self._bind))
+        key = f"k{place}" if place in self._unchanged else None
+        self._lines += (f"    {line}" for line in value_source(column.column, column.output, v, self._bind, key))
 
     def compiled(self, result: str) -> TextRows:
         body = "".join(f"        {line}\n" for line in self._lines)

@@ -8,7 +8,7 @@ there on a snapshot and the stream go one way. Nothing here reads anything: it g
 
 from decimal import Decimal
 
-from rowtide.connector.rows import Output, text_expression
+from rowtide.connector.rows import Output, key_expression, text_expression
 from rowtide.connector.wire import at_time, floats
 from rowtide.envelope.column_type import Bind, Kind
 from rowtide.envelope.number_types import single
@@ -24,13 +24,18 @@ ASCII_KINDS: frozenset[Kind] = frozenset(
 """Kinds whose values are short texts of ASCII, which are cut out of the buffer's text without decoding each."""
 
 
-def value_source(column: Column, output: Output, v: str, bind: Bind) -> list[str]:
-    """Source lines that turn ``v``, bytes or for `ASCII_KINDS` text, into the JSON text of the column's value."""
+def value_source(column: Column, output: Output, v: str, bind: Bind, key: str | None = None) -> list[str]:
+    """Source lines that turn ``v``, bytes or for `ASCII_KINDS` text, into the JSON text of the column's value.
+
+    ``key`` is a variable that gets the text without a mask.
+    """
     kind = output.type.kind
     expression = text_expression(output, v, bind)
     if kind == "int" and expression == v and not column.zerofill:
         return []  # the server's text of an integer is JSON as it stands
     lines = _canonical_source(column, kind, v, bind)
+    if key is not None:
+        lines.append(f"{key} = {key_expression(output, v, bind)}")
     if expression != v:
         lines.append(f"{v} = {expression}")
     elif kind in {"int", "year"}:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import ColumnDef, DataType, Default, Literal, Now
@@ -95,7 +96,8 @@ def column_form(
         )
     serial = form.type_name == "BIGINT UNSIGNED" and definition.type.words[0] == "SERIAL"
     optional: bool | None = False if serial else None
-    for attribute in definition.attributes:
+    for previous, attribute in pairwise((None, *definition.attributes)):
+        assert attribute is not None
         kind = attribute.kind
         if kind in ("NULL", "NOT NULL"):
             optional = kind == "NULL"
@@ -110,7 +112,9 @@ def column_form(
             form = _collated(form, attribute.raw, ctx)
         elif kind == "COMMENT":
             form = replace(form, comment=strip_quotes(as_single_quoted(attribute.raw, ctx)))
-        elif kind == "AUTO_INCREMENT" or (kind == "ON UPDATE" and not ctx.mariadb) or kind == "ON UPDATE":
+        elif kind == "ON UPDATE" and ctx.mariadb and previous is not None and isinstance(previous.value, Now):
+            continue  # Debezium's grammar of MariaDB takes DEFAULT NOW ON UPDATE NOW for one default
+        elif kind in ("AUTO_INCREMENT", "ON UPDATE"):
             form = replace(form, auto_incremented=True, generated=True)
         elif kind == "SERIAL DEFAULT VALUE":
             optional = False if optional is None else optional

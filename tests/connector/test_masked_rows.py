@@ -1,0 +1,25 @@
+"""Masked columns in rows of the binlog: hidden in the record, as they are in the key."""
+
+from rowtide.connector import wire
+from rowtide.connector.rows import Column, Output, text_rows
+from rowtide.connector.wire import Meaning
+from rowtide.envelope.column_type import ColumnType, Fallback
+from rowtide.envelope.json_text import DEFAULT_FORM, string_text
+from rowtide.envelope.schema import STRING
+
+
+def no_failure(value: object, error: Exception) -> None:
+    raise error
+
+
+def masked(*, nullable: bool) -> Column:
+    text = ColumnType(STRING, "text", lambda value: value, lambda v, bind, fallback: f"{bind(string_text)}({v})")
+    output = Output("c", text, Fallback("null", no_failure), None, STRING, DEFAULT_FORM, change=lambda value: "***")
+    return Column(wire.wire(wire.VARCHAR, 20), Meaning("text"), nullable, output)
+
+
+def test_a_mask_hides_values_and_null_but_nothing_in_the_key() -> None:
+    for nullable in (False, True):
+        rows = text_rows([masked(nullable=nullable)], [0], [True])
+        assert rows(b"\x00\x03abc", 0, 5) == [('{"c":"abc"}', '{"c":"***"}')]
+    assert rows(b"\x01", 0, 1) == [('{"c":null}', '{"c":"***"}')]

@@ -1,0 +1,76 @@
+"""Where the snapshots of rowtide are not Debezium's: as in :mod:`differences`, which is about the stream."""
+
+from differences import Difference
+
+__all__ = ["DIFFERENCES", "MORE", "NOT_TAKEN", "SEQUENCES"]
+
+_YEAR = "YEAR 0 is 0; Debezium makes it 2000"
+_SHIFTED = "Debezium shifts a TIMESTAMP by the difference of the connection's time zone to the server's"
+_BITS = "a BIT of more than one byte in a key: Debezium turns its bytes around twice, unlike in the stream"
+
+DIFFERENCES: dict[str, list[Difference]] = {
+    "defaults-in-schemas": [Difference('"y0":2000', '"y0":0', _YEAR)],
+    "filters-by-name": [
+        Difference(
+            '"payload":{"id":0}}',
+            '"payload":{"id":1}}',
+            "a key column that is left out of the records: Debezium does not select it, and makes every key 0",
+        ),
+    ],
+    "keys": [
+        Difference('"bt":"AAE="', '"bt":"AQA="', _BITS),
+        Difference('"bt":"Af8="', '"bt":"/wE="', _BITS),
+    ],
+    "mariadb-time-zone-and-transactions": [
+        Difference('"ts":"2023-12-31T20:30:00.123456Z"', '"ts":"2023-12-31T18:30:00.123456Z"', _SHIFTED),
+    ],
+    "masking": [
+        Difference(
+            '"b":"\\uD83D\\uDE00\\uD83D"',
+            '"b":"\\uD83D\\uDE00"',
+            "a text cut after three UTF-16 units ends before a character of two, not in it",
+        ),
+    ],
+    "temporal-microseconds-in-another-zone": [
+        Difference('"s":"2023-12-31T15:00:00.123456Z"', '"s":"2024-01-01T00:00:00.123456Z"', _SHIFTED),
+        Difference('"s0":"2024-06-30T14:59:59Z"', '"s0":"2024-06-30T23:59:59Z"', _SHIFTED),
+        Difference('"s":"2038-01-18T18:14:07.999999Z"', '"s":"2038-01-19T03:14:07.999999Z"', _SHIFTED),
+        Difference('"s0":"1969-12-31T15:00:01Z"', '"s0":"1970-01-01T00:00:01Z"', _SHIFTED),
+    ],
+    "temporal-types": [
+        Difference('"id":3,"d":null,"y":2000', '"id":3,"d":null,"y":0', _YEAR),
+        Difference('"yn":2000', '"yn":0', _YEAR),
+        Difference(
+            '"dt2":1002675723000',
+            '"dt2":null',
+            "Debezium makes '0000-10-10 01:02:03' a day of 2001; in the stream it is null",
+        ),
+    ],
+}
+
+SEQUENCES: dict[str, tuple[str, ...]] = {
+    "mariadb-ddl": ("md.sq",),
+    "mariadb-fails-sequence": ("sq.s1",),
+}
+"""MariaDB's sequences, whose structure rowtide keeps beside the tables' (class ``stops``): Debezium does not, and stops
+when the binlog brings their rows."""
+
+MORE: dict[str, tuple[str, ...]] = {
+    "fails-decimal-zerofill-snapshot": (
+        "Debezium's snapshot fails at a DECIMAL ZEROFILL that fills all digits",
+        '"after":{"id":3,"d":"BfXg/w=="}',
+    ),
+    "mariadb-fails-inet6": (
+        "Debezium's snapshot fails at INET6 in SHOW CREATE TABLE",
+        '"after":{"id":3,"i6":"::ffff:10.0.0.1","v":3}',
+    ),
+    "mariadb-fails-year-zero": ("Debezium's snapshot fails at YEAR 0", '"after":{"id":2,"y":0}'),
+}
+"""Cases in which Debezium's snapshot failed (class ``stops``): rowtide's begins with what was recorded and goes on.
+Behind each reason stands what its records hold."""
+
+NOT_TAKEN: dict[str, str] = {
+    "fails-binlog-row-image-minimal": "refused at the start; see the tests of the check",
+    "fails-statement-format": "refused at the start; see the tests of the check",
+}
+"""Cases without a snapshot."""
