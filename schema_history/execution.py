@@ -258,6 +258,8 @@ class Execution:
             temporary = self._temporary(old_id)
             if temporary is not None:
                 self._set_temporary(old_id, None)
+            if "SEQUENCE" in body.prefix.upper().split():
+                continue
                 self._set_temporary(new_id, temporary.renamed(new_id))
                 continue
             table = self._table(old_id)
@@ -280,8 +282,7 @@ class Execution:
         if body.temporary or (body.if_not_exists and self._table(table_id) is not None):
             return
         table = build_sequence(table_id, body, self.catalog.database(table_id.database), self.ctx)
-        self.staged[table_id] = table
-        self._report(ChangeKind.CREATE, self.statement.text, table_id)
+        self.staged[table_id] = table  # not reported: Debezium knows no sequences
 
     def alter_sequence(self, body: AlterSequence) -> None:
         """ALTER SEQUENCE."""

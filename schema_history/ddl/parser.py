@@ -67,7 +67,13 @@ def parse(sql: str, dialect: Dialect) -> Statement:
     c = Cursor(sql, dialect)
     if c.at_end():
         return Statement(NoStructure("empty"), sql.strip())
-    first = c.at
+    if c.accept("SET", "STATEMENT"):
+        c.skip_until("FOR")
+        c.expect("FOR")
+        found = _harmless(sql[c.token.start :], dialect)
+        if found:
+            return Statement(NoStructure(found), sql.strip())
+    first = c.at  # the variables of SET STATEMENT are no part of what is reported
     body = _statement(c)
     text = c.text_from(first)
     if not c.at_end():
@@ -219,14 +225,6 @@ def _truncate(c: Cursor) -> TruncateTable:
 
 
 def _set(c: Cursor) -> Body:
-    if c.accept("STATEMENT"):
-        c.skip_until("FOR")
-        c.expect("FOR")
-        found = _harmless(c.sql[c.token.start :], c.dialect)
-        if found:
-            c.at = len(c.tokens) - 1
-            return NoStructure(found)
-        return _statement(c)
     variables = []
     while True:
         first = c.at

@@ -4,11 +4,13 @@ import itertools
 import json
 
 import pytest
-from differences import DIFFERENCES, LOST, MORE, NOT_REPLAYED, PENDING
+from differences import DIFFERENCES, LOST, MORE, NOT_REPLAYED, PENDING, STOPS
 from golden import Case, Written, by_topic, cases, difference, normalised, written
 
 from rowtide.connector.assembly import pipeline_settings
+from rowtide.connector.batch import Output
 from rowtide.connector.config import from_properties
+from rowtide.connector.errors import ProtocolError
 from rowtide.connector.replay import replay
 
 CASES = [
@@ -49,7 +51,8 @@ def take_lost(case: Case, found: dict[str, list[Written]]) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_replayed_stream_is_what_was_recorded(name: str) -> None:
     case = Case(name)
-    settings = pipeline_settings(from_properties(case.properties()), "run")
+    _, more = STOPS.get(name, ("", {}))
+    settings = pipeline_settings(from_properties(case.properties() | more), "run")
     found = by_topic(written(replay(case.binlog, settings, case.start)))
     take_lost(case, found)
     wanted = expected(case)
@@ -62,9 +65,23 @@ def test_the_replayed_stream_is_what_was_recorded(name: str) -> None:
             assert have == want, f"{topic} {place}: {difference(want, have)}"
 
 
+@pytest.mark.parametrize("name", sorted(STOPS))
+def test_a_stream_stops_where_rows_would_be_lost(name: str) -> None:
+    case = Case(name)
+    message, _ = STOPS[name]
+    outputs = replay(case.binlog, pipeline_settings(from_properties(case.properties()), "run"), case.start)
+    found: list[Output] = []
+    with pytest.raises(ProtocolError, match=message):
+        found.extend(outputs)
+    wanted = expected(case)
+    for topic, messages in by_topic(written(found)).items():
+        assert messages == wanted[topic][: len(messages)]
+        assert len(messages) < len(wanted[topic])
+
+
 def test_every_case_is_accounted_for() -> None:
     known = set(cases())
-    for names in (DIFFERENCES, LOST, MORE, NOT_REPLAYED, PENDING):
+    for names in (DIFFERENCES, LOST, MORE, STOPS, NOT_REPLAYED, PENDING):
         assert set(names) <= known
     assert not set(PENDING) & set(NOT_REPLAYED)
 
