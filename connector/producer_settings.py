@@ -12,6 +12,10 @@ DEFAULTS: Mapping[str, Any] = {
     "message.max.bytes": 1048576,  # Java's max.request.size; librdkafka's own is a little less
     "queue.buffering.max.kbytes": 65536,  # librdkafka's own is 1 GiB
     "queue.buffering.max.messages": 100000,
+    # While a request is on its way, librdkafka asks again and again, without a pause, whether it may send those records
+    # that have waited as long as this: at 5 ms, Java's, that costs more processor time than everything else it does.
+    # And a busy broker gets few large requests. Nobody waits longer than for Debezium, which looks every 500 ms.
+    "linger.ms": 50,
     "message.timeout.ms": 0,  # never give up on a message, as Kafka Connect does; back-pressure bounds what waits
 }
 """Where rowtide's defaults are not librdkafka's."""

@@ -21,6 +21,13 @@ def test_at_least_once_never_loses_reorders_or_gives_up() -> None:
     assert settings["partitioner"] == "murmur2_random"
 
 
+@pytest.mark.parametrize("name", ["linger.ms", "queue.buffering.max.ms"])
+def test_how_long_records_wait_for_others_can_be_set_in_both_spellings(name: str) -> None:
+    assert idempotent_settings(SERVERS)["linger.ms"] == 50
+    settings = idempotent_settings({**SERVERS, name: "5"})
+    assert {key: settings[key] for key in ("linger.ms", "queue.buffering.max.ms") if key in settings} == {name: "5"}
+
+
 def test_a_user_overrides_what_is_only_a_default() -> None:
     settings = idempotent_settings({**SERVERS, "queue.buffering.max.kbytes": "1024", "delivery.timeout.ms": "5000"})
     assert settings["queue.buffering.max.kbytes"] == "1024"
