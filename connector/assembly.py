@@ -5,14 +5,17 @@ import time
 
 from rowtide.connector.batch import Headers
 from rowtide.connector.config import Configuration
+from rowtide.connector.config.choices import SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.transforming import LOSSLESS, Transforms
 from rowtide.envelope.json_text import JsonForm
+from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
 from rowtide.envelope.settings import JsonSettings, ValueSettings
 from rowtide.envelope.table import RecordRules
-from rowtide.envelope.transforms import transform_chain
+from rowtide.envelope.transforms import TransformChain, transform_chain
+from rowtide.envelope.transforms.chain import Step
 
 _CONTEXT = "__debezium.context."
 
@@ -46,8 +49,9 @@ def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
     """
     keys, values = _json(config.converters.key), _json(config.converters.value)
     transforms = None
-    if config.transforms:
-        transforms = Transforms(transform_chain(config.transforms, config.predicates), keys, values)
+    chain = _chain(config)
+    if chain.steps:
+        transforms = Transforms(chain, keys, values)
         keys = values = LOSSLESS
     return PipelineSettings(
         connector=config.flavor.value,
@@ -71,6 +75,14 @@ def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
         headers=context_headers(config, run),
         transforms=transforms,
     )
+
+
+def _chain(config: Configuration) -> TransformChain:
+    """The transforms; the old envelope is one before all others."""
+    chain = transform_chain(config.transforms, config.predicates)
+    if config.values.source_struct_version is SourceStructVersion.V1:
+        return TransformChain((Step("source.struct.version", LegacyEnvelope()), *chain.steps))
+    return chain
 
 
 def record_rules(config: Configuration) -> RecordRules:

@@ -157,8 +157,7 @@ SOURCE_STRUCT_VERSION = Property(
     "source.struct.version",
     choice(SourceStructVersion),
     SourceStructVersion.V2,
-    "Form of the `source` block: today's (v2), or that of the first releases for old consumers (v1).",
-    refused={"v1": "v1, the source block of Debezium's first releases, is not supported yet"},
+    "Form of the envelope and its `source` block: today's (v2), or that of the first releases for old consumers (v1).",
 )
 TRANSACTION_METADATA = Property(
     "provide.transaction.metadata",

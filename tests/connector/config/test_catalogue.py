@@ -140,7 +140,6 @@ def test_a_property_that_is_not_supported_yet_is_an_error_unless_it_asks_for_not
 
 WAITING = {  # properties of these are not supported yet, or have no effect: the catalogue says so
     "gtid_filter_dml",
-    "source_struct_version",
     "max_batch_size",
     "poll_interval_ms",
     "recovery_poll_interval_ms",

@@ -89,7 +89,7 @@ CASES = [
     ("connector.class", "io.debezium.connector.postgresql.PostgresConnector", "must be one of io.debezium.connector"),
     ("custom.metric.tags", "team", "is not of the form name=value"),
     ("gtid.source.includes", "a", "does not support yet"),
-    ("source.struct.version", "v1", "not supported yet"),
+    ("source.struct.version", "v3", "must be one of v2, v1"),
     ("unavailable.value.placeholder", "hex:0g", "hexadecimal"),
     ("database.password", "${file:/does/not/exist:key}", "cannot be resolved: /does/not/exist cannot be read"),
 ]
