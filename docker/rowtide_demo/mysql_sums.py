@@ -1,0 +1,55 @@
+"""The sums of MySQL's side."""
+
+from typing import TYPE_CHECKING
+
+from rowtide_demo.canonical import Column, digest_in_mysql, mysql_name
+from rowtide_demo.proof import ColumnSum, TableSum
+
+if TYPE_CHECKING:
+    from pymysql import Connection
+    from pymysql.cursors import Cursor
+
+__all__ = ["columns_of", "sums_of"]
+
+Structure = dict[str, list[Column]]
+"""The columns of each table."""
+
+
+def columns_of(connection: "Connection[Cursor]", database: str) -> Structure:
+    """All tables of a database with their columns, in order."""
+    found: Structure = {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name, data_type, numeric_precision, column_key FROM information_schema.columns "
+            "WHERE table_schema = %s ORDER BY table_name, ordinal_position",
+            (database,),
+        )
+        for table, name, data_type, precision, key in cursor.fetchall():
+            size = int(precision) if data_type == "bit" else 0
+            found.setdefault(table, []).append(Column(name, data_type, size, key == "PRI"))
+    return found
+
+
+def sums_of(connection: "Connection[Cursor]", database: str, structure: Structure) -> dict[str, TableSum]:
+    """The sums of each table, computed by the server. The session's time zone must be UTC."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table, columns in structure.items():
+            cursor.execute(statement(database, table, columns))
+            row = cursor.fetchone()
+            assert row is not None
+            count, *values = (int(value) for value in row)
+            pairs = zip(values[::2], values[1::2], strict=True)
+            sums = {column.name: ColumnSum(*pair) for column, pair in zip(columns, pairs, strict=True)}
+            found[table] = TableSum(count, sums)
+    return found
+
+
+def statement(database: str, table: str, columns: list[Column]) -> str:
+    """The query for one table: its rows; nulls and digests of each column."""
+    key = [column for column in columns if column.key] or columns
+    parts = ["COUNT(*)"]
+    for column in columns:
+        parts.append(f"COALESCE(SUM({mysql_name(column.name)} IS NULL), 0)")
+        parts.append(f"COALESCE(SUM({digest_in_mysql(key, column)}), 0)")
+    return f"SELECT {', '.join(parts)} FROM {mysql_name(database)}.{mysql_name(table)}"

@@ -1,0 +1,56 @@
+"""The connector's configuration, and the account in MySQL that it uses."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rowtide_demo.shop import DATABASE
+
+if TYPE_CHECKING:
+    from rowtide_stack import Kafka, MySQL
+
+__all__ = ["PREFIX", "create_account", "properties"]
+
+PREFIX = "shop"
+"""The first part of every topic's name."""
+
+_USER, _PASSWORD = "rowtide", "rowtide"
+_PRIVILEGES = Path(__file__).parents[1] / "config/mysql-privileges.sql"
+
+_PROPERTIES = """\
+# The demo's connector. The names are Debezium's and Kafka Connect's: see "rowtide properties NAME".
+name = shop
+topic.prefix = {prefix}
+
+database.hostname = {mysql.host}
+database.port = {mysql.port}
+database.user = {user}
+database.password = {password}
+database.server.id = 184054
+database.include.list = {database}
+# More than a signed 64-bit number holds, as it is
+bigint.unsigned.handling.mode = precise
+
+bootstrap.servers = {kafka.bootstrap}
+offset.storage.topic = rowtide-offsets
+schema.history.internal.kafka.bootstrap.servers = {kafka.bootstrap}
+schema.history.internal.kafka.topic = rowtide-schema-history
+topic.creation.default.partitions = 1
+topic.creation.default.replication.factor = 1
+topic.creation.default.compression.type = lz4
+producer.override.compression.type = lz4
+exactly.once.source.support = enabled
+"""
+
+
+def properties(mysql: "MySQL", kafka: "Kafka") -> str:
+    """The configuration file's text."""
+    return _PROPERTIES.format(
+        prefix=PREFIX, mysql=mysql, kafka=kafka, user=_USER, password=_PASSWORD, database=DATABASE
+    )
+
+
+def create_account(mysql: "MySQL") -> None:
+    """Make the account, with the privileges that the compose file gives it: no more than rowtide needs."""
+    lines = [line for line in _PRIVILEGES.read_text().splitlines() if not line.startswith("--")]
+    grants = [statement.strip() for statement in " ".join(lines).split(";")]
+    mysql.execute(f"CREATE USER {_USER} IDENTIFIED BY '{_PASSWORD}'", *filter(None, grants))

@@ -1,0 +1,104 @@
+"""The demo from beginning to end."""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from contextlib import ExitStack
+from pathlib import Path
+
+from rich.console import Console
+from rowtide_stack import StackError
+from rowtide_stack.ports import free_port
+
+from rowtide_demo import handout
+from rowtide_demo.errors import DemoError
+from rowtide_demo.facts import Facts
+from rowtide_demo.interrupt import Interrupted, Interruption
+from rowtide_demo.screen import Screen
+from rowtide_demo.setting_up import check, fetch_programs, fill_shop, start_servers
+from rowtide_demo.settings import PREFIX
+from rowtide_demo.shop import Sizes
+from rowtide_demo.spark_side import make_tables, prove
+from rowtide_demo.stage import Stage
+from rowtide_demo.streaming import change, snapshot
+from rowtide_demo.watching import Watch
+
+__all__ = ["run"]
+
+_STEPS = 8
+_ROOT = Path(__file__).parents[2]
+
+
+def run(rows: int, *, keep: bool, interruption: Interruption) -> int:
+    """Run the demo and end all that it has started; gives the exit code."""
+    screen = Screen(Console(), _STEPS)
+    folder = Path(tempfile.mkdtemp(prefix="rowtide-demo-"))
+    code = 1
+    try:
+        code = _guarded(screen, interruption, folder, rows, keep=keep)
+    finally:
+        interruption.hold()
+        if code in (0, interruption.exit_code):
+            shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def _guarded(screen: Screen, interruption: Interruption, folder: Path, rows: int, *, keep: bool) -> int:
+    try:
+        with ExitStack() as stack:
+            stack.callback(interruption.hold)  # is called last ...
+            sizes = Sizes.of(rows)
+            rowtide = Path(sys.executable).with_name("rowtide")
+            stage = Stage(screen, interruption, stack, folder, sizes, Facts(sizes), rowtide, free_port())
+            try:
+                _tell(stage, keep=keep)
+            finally:
+                interruption.hold()
+                screen.say("Stopping everything ...", style="dim")
+    except Interrupted:
+        screen.say("Stopped; nothing is left behind.")
+        return interruption.exit_code
+    except (DemoError, StackError) as error:
+        return _failed(screen, folder, str(error))
+    except Exception as error:  # noqa: BLE001 - a client's error, or a mistake of ours: the logs stay either way
+        (folder / "demo.log").write_text(traceback.format_exc())
+        return _failed(screen, folder, f"{type(error).__name__}: {error}")
+    return 0
+
+
+def _failed(screen: Screen, folder: Path, what: str) -> int:
+    screen.say(f"The demo has failed: {what}", style="red")
+    screen.say(f"The logs of all programs are in {folder}")
+    return 1
+
+
+def _tell(stage: Stage, *, keep: bool) -> None:
+    began = time.monotonic()
+    screen = stage.screen
+    screen.say(
+        "rowtide's demo: a shop in MySQL, its changes in Kafka, its tables in Spark, proved equal.", style="bold"
+    )
+    fetch_programs(stage)
+    mysql, kafka = start_servers(stage)
+    fill_shop(stage, mysql)
+    check(stage, mysql, kafka)
+    with Watch(kafka.bootstrap, PREFIX) as watch:
+        worker = snapshot(stage, watch)
+        change(stage, mysql, worker, watch)
+    make_tables(stage)
+    prove(stage, mysql)
+    screen.say()
+    stage.facts.show(screen)
+    screen.say()
+    if keep:
+        screen.say(handout.advice(stage, mysql, kafka, os.getpid()))
+        while True:
+            stage.interruption.check()
+            worker.require_running()
+            time.sleep(0.2)
+    worker.stop()
+    screen.say(f"All of it took {time.monotonic() - began:.0f} s.\n")
+    screen.say(handout.next_steps(_ROOT))
