@@ -112,7 +112,7 @@ class TableCodec:
             del layouts[1]  # pairs of one layout are a sequence of it
         for place, layout in enumerate(layouts):
             self._refuse_partial(layout, after=place == len(layouts) - 1)
-        return text_rows(columns, self.records.key_columns, *layouts)
+        return text_rows(columns, self.records.key_columns, *layouts, key_constants=self.records.key_constants)
 
     def _refuse_partial(self, layout: Sequence[bool], *, after: bool) -> None:
         """A row image may leave out BLOB and TEXT columns (NOBLOB), for which there is a placeholder, but no others."""

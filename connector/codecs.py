@@ -51,8 +51,9 @@ class Codecs:
                 "changed where the binlog does not show it (SET sql_log_bin=0?), or the schema history is incomplete. "
                 "Restart with snapshot.mode=recovery, or set binlog_row_metadata=FULL on the server"
             )
-        topic = settings.naming.data_change(table.id.database, table.id.table)
-        records = table_records(table, topic, settings.rules, "stream", warn_unknown)
+        database, name = table.id.database, table.id.table
+        topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
+        records = table_records(table, topic, settings.rules, "stream", warn_unknown, augment)
         columns = self._columns(structure, table, records)
         return TableCodec(
             records,

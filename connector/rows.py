@@ -69,7 +69,12 @@ class Column:
     absent_value: Any = None
 
 
-def text_rows(columns: Sequence[Column], key: Sequence[int], *present: Sequence[bool]) -> TextRows:
+def text_rows(
+    columns: Sequence[Column],
+    key: Sequence[int],
+    *present: Sequence[bool],
+    key_constants: Sequence[tuple[str, str]] = (),
+) -> TextRows:
     """Compile the function that gives JSON text.
 
     Args:
@@ -77,11 +82,13 @@ def text_rows(columns: Sequence[Column], key: Sequence[int], *present: Sequence[
         key: indexes of the columns of the record's key, in the key's order.
         present: for each column whether the images hold it (the columns-present bitmap); two of them if images come
             in pairs that do not hold the same columns.
+        key_constants: further fields of the key, the same for all rows, with their JSON text.
     """
     unchanged = frozenset(i for i in key if (c := columns[i]).output and c.output.change)
     source = _Source(columns, unchanged)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
     key_fields = [(c.output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key if (c := columns[i]).output]
+    key_fields += [(name, source.bind(text)) for name, text in key_constants]
     result = f"({template(key_fields)}, {row})"
     return source.function(result, present)
 
@@ -123,7 +130,8 @@ class _Source:
         self._names: dict[str, object] = {}
         self._lines: list[str] = []
 
-    def _bind(self, value: object) -> str:
+    def bind(self, value: object) -> str:
+        """A variable of the function that has this value."""
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
@@ -167,7 +175,7 @@ class _Source:
 
     def _absent(self, index: int, column: Column) -> None:
         if column.output:
-            value = self._bind(column.absent_value) if self._values else repr(column.absent_text)
+            value = self.bind(column.absent_value) if self._values else repr(column.absent_text)
             self._add(f"t{index} = {value}")
             if index in self._unchanged:
                 self._add(f"k{index} = t{index}")
@@ -183,12 +191,12 @@ class _Source:
             struct_code(column.wire, column.meaning) if column.output else f"{column.wire.size}x" for column in columns
         )
         if wanted:
-            unpack = self._bind(struct.Struct("<" + codes).unpack_from)
+            unpack = self.bind(struct.Struct("<" + codes).unpack_from)
             self._add(f"{''.join(f't{index}, ' for index in wanted)}= {unpack}(b, p)")
         self._add(f"p += {size}")
         for index in wanted:
             column = self._columns[index]
-            self._add(*fixed_source(column.wire, column.meaning, f"t{index}", self._bind))
+            self._add(*fixed_source(column.wire, column.meaning, f"t{index}", self.bind))
             self._output(index, column, "")
         run.clear()
 
@@ -211,7 +219,7 @@ class _Source:
     def _null(self, output: Output) -> str:
         if not self._values:
             return repr(null_text(output))
-        return self._bind(output.change(output.fallback_value) if output.change else output.fallback_value)
+        return self.bind(output.change(output.fallback_value) if output.change else output.fallback_value)
 
     def _fixed_read(self, column: Column, v: str) -> list[str]:
         size = column.wire.size
@@ -223,8 +231,8 @@ class _Source:
         elif code == "B":
             read = f"{v} = b[p]"
         else:
-            read = f"{v}, = {self._bind(struct.Struct('<' + code).unpack_from)}(b, p)"
-        return [read, f"p += {size}", *fixed_source(column.wire, column.meaning, v, self._bind)]
+            read = f"{v}, = {self.bind(struct.Struct('<' + code).unpack_from)}(b, p)"
+        return [read, f"p += {size}", *fixed_source(column.wire, column.meaning, v, self.bind)]
 
     def _variable_read(self, column: Column, v: str) -> list[str]:
         size = column.wire.size
@@ -234,18 +242,15 @@ class _Source:
             lines.append(f"{v} = b[p + {size}:q]")
         lines.append("p = q")
         if column.output:
-            lines.extend(variable_source(column.wire, column.meaning, v, self._bind))
+            lines.extend(variable_source(column.wire, column.meaning, v, self.bind))
         return lines
 
     def _output(self, index: int, column: Column, indent: str) -> None:
         output, v = column.output, f"t{index}"
         assert output is not None
         if index in self._unchanged:
-            self._add(f"{indent}k{index} = {key_expression(output, v, self._bind)}")
-        if self._values:
-            expression = f"{self._bind(_converter(output))}({v})"
-        else:
-            expression = text_expression(output, v, self._bind)
+            self._add(f"{indent}k{index} = {key_expression(output, v, self.bind)}")
+        expression = f"{self.bind(_converter(output))}({v})" if self._values else text_expression(output, v, self.bind)
         if expression != v:
             self._add(f"{indent}{v} = {expression}")
 

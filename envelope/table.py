@@ -10,15 +10,18 @@ from typing import Any
 
 from rowtide.envelope.column_type import ColumnType
 from rowtide.envelope.defaults import default_value
-from rowtide.envelope.json_text import JsonForm, value_text
+from rowtide.envelope.json_text import JsonForm, string_text, value_text
 from rowtide.envelope.masking import column_change
 from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Field, Schema, struct
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.source import source_schema
 from rowtide.envelope.types import column_type
 from rowtide.schema_history.model import Column, ColumnForm, Table
-from rowtide.topics.column_rules import ColumnRules
+from rowtide.topics.column_rules import ColumnRules, Hash
 from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector
+from rowtide.topics.naming import KeyAugment
+
+_Parameters = tuple[tuple[str, str], ...]
 
 TRANSACTION_BLOCK = struct(
     "event.block",
@@ -96,6 +99,7 @@ class TableRecords:
         envelope: schema of the value.
         columns: the columns that are published, in their order.
         key_columns: indexes of the key's columns in the row images, in the key's order.
+        augment: a field of the key behind its columns that is the same for all rows of the table.
     """
 
     table: Table
@@ -105,10 +109,21 @@ class TableRecords:
     envelope: Schema
     columns: tuple[RecordColumn, ...]
     key_columns: tuple[int, ...]
+    augment: KeyAugment | None = None
+
+    @property
+    def key_constants(self) -> list[tuple[str, str]]:
+        """Fields of the key that are no columns, with their JSON."""
+        return [] if self.augment is None else [(self.augment.field, string_text(self.augment.value))]
 
 
 def table_records(
-    table: Table, topic: str, rules: RecordRules, stage: Stage, unknown: Callable[[Table, Column], None]
+    table: Table,
+    topic: str,
+    rules: RecordRules,
+    stage: Stage,
+    unknown: Callable[[Table, Column], None],
+    augment: KeyAugment | None = None,
 ) -> TableRecords:
     """Derive the form of a table's records.
 
@@ -118,6 +133,7 @@ def table_records(
         rules: the settings.
         stage: snapshot or stream.
         unknown: told of each column whose type has no form and is left out.
+        augment: what the topic naming strategy adds to keys; a table without a key gets one of it alone.
     """
     key_names = _key_names(table, rules)
     columns = tuple(
@@ -135,9 +151,11 @@ def table_records(
         fields=tuple(Field(column.field, column.schema) for column in columns if column.in_value),
     )
     key = None
-    if key_columns:
-        fields = tuple(Field(column.field, column.key_schema) for column in key_columns)
-        key = Schema("struct", name=adjust(f"{topic}.Key"), fields=fields)
+    fields = [Field(column.field, column.key_schema) for column in key_columns]
+    if augment is not None:
+        fields.append(Field(augment.field, STRING))
+    if fields:
+        key = Schema("struct", name=adjust(f"{topic}.Key"), fields=tuple(fields))
     return TableRecords(
         table,
         topic,
@@ -146,6 +164,7 @@ def table_records(
         envelope_schema(adjust(f"{topic}.Envelope"), row, rules.values.connector),
         columns,
         tuple(column.index for column in key_columns),
+        augment,
     )
 
 
@@ -192,13 +211,8 @@ def _record_column(
         return None
     # Debezium trims the fraction of a snapshot's TIMESTAMP values, not that of their default.
     key_schema = _column_schema(form, form_type, column_type(form, rules.values, "stream") or form_type, rules)
-    schema = replace(key_schema, parameters=key_schema.parameters + _source_parameters(table, form, rules))
-    change = None
-    rule = rules.changes.rule_for(database, name, column.name)
-    if rule is not None:
-        changed = column_change(rule, form)
-        change = changed.convert
-        schema = replace(schema, parameters=schema.parameters + changed.parameters)
+    change, parameters = _change(table, form, rules)
+    schema = replace(key_schema, parameters=key_schema.parameters + parameters)
     null = None
     if not schema.optional:
         null = schema.default if schema.default is not None else form_type.epoch
@@ -217,7 +231,21 @@ def _column_schema(form: ColumnForm, form_type: ColumnType, default_type: Column
     )
 
 
-def _source_parameters(table: Table, form: ColumnForm, rules: RecordRules) -> tuple[tuple[str, str], ...]:
+def _change(table: Table, form: ColumnForm, rules: RecordRules) -> tuple[Callable[[Any], Any] | None, _Parameters]:
+    """What masking, hashing and truncating make of a column's values, and the parameters of its schema.
+
+    Debezium lets the first rule that names a column mark it: truncating, masking, propagation of the source type,
+    hashing. It then leaves a column open that is to be hashed and whose type is propagated; here it is hashed.
+    """
+    rule = rules.changes.rule_for(table.id.database, table.id.table, form.name)
+    source = _source_parameters(table, form, rules)
+    if rule is None:
+        return None, source
+    changed = column_change(rule, form)
+    return changed.convert, source if source and isinstance(rule, Hash) else changed.parameters
+
+
+def _source_parameters(table: Table, form: ColumnForm, rules: RecordRules) -> _Parameters:
     """``column.propagate.source.type`` and ``datatype.propagate.source.type``."""
     database, name = table.id.database, table.id.table
     chosen = rules.propagate_columns.selects(database, name, form.name) or rules.propagate_types.selects(

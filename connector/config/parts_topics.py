@@ -69,7 +69,7 @@ def _replacement(
                     reader.problem(property_.name, f"is required {why}")
         return None
     try:
-        return Replacement(replacement, compile_java(pattern, ignore_case=required))
+        return Replacement(replacement, compile_java(pattern))
     except ValueError as error:
         reader.problem(text.name, str(error))
         return None

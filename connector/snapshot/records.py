@@ -28,8 +28,9 @@ class SnapshotTable:
 
     def __init__(self, table: Table, settings: PipelineSettings) -> None:
         self.table = table
-        topic = settings.naming.data_change(table.id.database, table.id.table)
-        self._records = table_records(table, topic, settings.rules, "snapshot", warn_unknown)
+        database, name = table.id.database, table.id.table
+        topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
+        self._records = table_records(table, topic, settings.rules, "snapshot", warn_unknown, augment)
         self._settings = settings
         self._source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         self._key_open, self._key_close = wrapping(self._records.key, settings.keys)
@@ -54,7 +55,8 @@ class SnapshotTable:
             absent = record.text(absent_value(record.column, record, self._settings), form)
             columns.append(ResultColumn(record.column, column_output(record, self._settings), absent))
         place = {record.index: place for place, record in enumerate(self._records.columns)}
-        return text_rows(columns, [place[index] for index in self._records.key_columns], names)
+        key = [place[index] for index in self._records.key_columns]
+        return text_rows(columns, key, names, self._records.key_constants)
 
     def messages(self, rows: Rows, marker: Snapshot, moment: "Moment") -> list[Message]:
         """The messages of rows that have the same marker."""

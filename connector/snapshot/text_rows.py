@@ -47,20 +47,27 @@ class TextRows:
     row: Callable[[bytes], tuple[str, str]]
 
 
-def text_rows(columns: Sequence[ResultColumn], key: Sequence[int], names: Sequence[str]) -> TextRows:
+def text_rows(
+    columns: Sequence[ResultColumn],
+    key: Sequence[int],
+    names: Sequence[str],
+    key_constants: Sequence[tuple[str, str]] = (),
+) -> TextRows:
     """Compile a reader for a result set.
 
     Args:
         columns: the record's columns.
         key: places of the key's columns among them, in the key's order.
         names: the result set's columns; those that the record does not have are passed over.
+        key_constants: further fields of the key, the same for all rows, with their JSON text.
     """
     unchanged = frozenset(i for i in key if columns[i].output.change)
     source = _Source(columns, unchanged)
     source.read(names)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output.in_value])
-    key_object = template([(columns[i].output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key])
-    return source.compiled(f"({key_object}, {row})")
+    key_fields = [(columns[i].output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key]
+    key_fields += [(name, source.bind(text)) for name, text in key_constants]
+    return source.compiled(f"({template(key_fields)}, {row})")
 
 
 class _Source:
@@ -77,7 +84,8 @@ class _Source:
         self._names: dict[str, object] = {"longer": longer, "overrun": _overrun}
         self._lines: list[str] = []
 
-    def _bind(self, value: object) -> str:
+    def bind(self, value: object) -> str:
+        """A variable of the functions that has this value."""
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
@@ -122,7 +130,7 @@ class _Source:
             self._lines += [f"    if n > {_NULL}:", "        n, p = longer(b, p, n)"]
         self._lines += ["    q = p + n", f"    {v} = {'s' if short else 'b'}[p:q]", "    p = q"]
         key = f"k{place}" if place in self._unchanged else None
-        self._lines += (f"    {line}" for line in value_source(column.column, column.output, v, self._bind, key))
+        self._lines += (f"    {line}" for line in value_source(column.column, column.output, v, self.bind, key))
 
     def compiled(self, result: str) -> TextRows:
         body = "".join(f"        {line}\n" for line in self._lines)

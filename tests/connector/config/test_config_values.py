@@ -117,10 +117,11 @@ def test_the_connectors_class_tells_the_kind_of_server(valid: dict[str, str]) ->
 def test_naming_strategies(valid: dict[str, str]) -> None:
     regex = {
         "topic.naming.strategy": "io.debezium.schema.DefaultRegexTopicNamingStrategy",
-        "topic.regex": "(.*)SHARD_\\d+$",
+        "topic.regex": "(.*)shard_\\d+$",
         "topic.replacement": "$1all",
     }
     assert from_properties(valid | regex).topics.naming.data_change("d", "shard_1") == "shop.d.all"
+    assert from_properties(valid | regex).topics.naming.data_change("d", "SHARD_1") == "shop.d.SHARD_1"
     naming = {"topic.naming.strategy": "io.debezium.schema.SchemaUnicodeTopicNamingStrategy", "topic.delimiter": "-"}
     config = from_properties(valid | naming)
     assert config.topics.naming.parts is Parts.TABLE
