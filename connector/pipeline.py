@@ -17,13 +17,14 @@ from dataclasses import replace
 from rowtide.connector.batch import Batch, Message, Output, Schemas
 from rowtide.connector.codec import EventContext, TableCodec, json_message
 from rowtide.connector.codecs import Codecs
-from rowtide.connector.errors import ConnectorError, ProtocolError, SchemaError, UnknownTable
+from rowtide.connector.errors import ProtocolError, SchemaError, UnknownTable
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.progress import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, RowsKind
 from rowtide.connector.protocol.table_structure import TableStructure
+from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa, query_event
 from rowtide.connector.transactions import TransactionMonitor
@@ -107,7 +108,13 @@ class Pipeline:
         """
         out: list[Output] = []
         self._out = out
-        event = self.decoder.decode(packet)
+        try:
+            event = self.decoder.decode(packet)
+        except ProtocolError as error:
+            if packet[4] not in ROWS_TYPES:
+                raise
+            self._leave_out(error)
+            return out
         self._handle(event)
         if self._transformer is not None:
             return list(self._transformer.outputs(out))
@@ -128,19 +135,30 @@ class Pipeline:
         if handler is not None:
             try:
                 handler(event)
-            except ProtocolError as error:
-                error.location = error.location or self._place()
-                raise
             except SchemaError as error:
                 raise type(error)(f"{error} (at {self._place()})") from error
-            except ValueError as error:
-                raise ProtocolError(f"{header.type_name}: {error}", self._place()) from error
+            except (ProtocolError, ValueError) as error:
+                problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{header.type_name}: {error}")
+                problem.location = problem.location or self._place()
+                if isinstance(event, events.Rows | events.Incident):
+                    self._leave_out(problem)
+                elif problem is error:
+                    raise
+                else:
+                    raise problem from error
         self.progress.completed()
         if self._skipping:
             self._events_to_skip -= 1
             self._skipping = self._events_to_skip > 0
 
     def _place(self) -> str:
+    def _leave_out(self, problem: ProtocolError) -> None:
+        """Rows that cannot be handled, or are not there (``event.processing.failure.handling.mode``)."""
+        if self._settings.processing_failure == "fail":
+            raise problem
+        if self._settings.processing_failure == "warn":
+            log.warning("left out, for event.processing.failure.handling.mode=warn is set: %s", problem)
+
         return f"{self.progress.file}:{self.progress.pos}"
 
     # --- the frame of transactions ------------------------------------------------------------------------------
@@ -180,7 +198,7 @@ class Pipeline:
             return
         transaction_id = progress.gtid or f"file={progress.file},pos={progress.pos}"
         if monitor.begin(transaction_id):
-            self._transaction_record(transaction_id, transaction.begin_value(transaction_id, self._boundary_ms()))
+            self._transaction_record(transaction_id, transaction.begin_value(transaction_id, progress.boundary_ms()))
 
     def _commit(self, event: Event) -> None:
         self._end_transaction()
@@ -188,7 +206,7 @@ class Pipeline:
     def _end_transaction(self) -> None:
         monitor, end = self._monitor, None
         if monitor is not None and monitor.id is not None:
-            end = monitor.id, transaction.end_value(monitor.id, monitor.counts, self._boundary_ms())
+            end = monitor.id, transaction.end_value(monitor.id, monitor.counts, self.progress.boundary_ms())
             monitor.end()
         self.progress.committed(self._event_end)
         self._table_ids.clear()
@@ -212,14 +230,10 @@ class Pipeline:
             self._handle(inner)
 
     def _incident(self, event: events.Incident) -> None:
-        message = (
+        raise ProtocolError(
             f"the server says that its binlog lacks changes here (INCIDENT {event.number}: {event.message}); take a "
             "new snapshot of the tables, or set event.processing.failure.handling.mode=warn to go on without them"
         )
-        if self._settings.processing_failure == "fail":
-            raise ProtocolError(message)
-        if self._settings.processing_failure == "warn":
-            log.warning("%s (at %s)", message, self._place())
 
     # --- statements ---------------------------------------------------------------------------------------------
 
@@ -267,12 +281,6 @@ class Pipeline:
         self._end_transaction()
         # The offset of its last row counts events of a transaction that Debezium does not know: leave it behind.
         self._emit("", -1, ())
-
-    def _boundary_ms(self) -> int:
-        """The time of a transaction's beginning or end: without one in the GTID event, that of the event before."""
-        if self.progress.micros is not None:
-            return self.progress.micros // 1000
-        return (self.progress.timestamp_before or 0) * 1000
 
     def _micros(self) -> int:
         if self.progress.micros is not None:
@@ -350,26 +358,27 @@ class Pipeline:
                 return found
         except KeyError:
             pass
-        found = self._wanted[structure] = self._make_codec(structure, table)
+        settings, found = self._settings, None
+        if settings.tables.captures(structure.database, structure.table):
+            try:
+                found = self._make_codec(structure, table)
+            except SchemaError as error:
+                if settings.inconsistent_schema == "fail":
+                    raise
+                if settings.inconsistent_schema == "warn":
+                    log.warning("rows are left out: %s (at %s)", error, self._place())
+                return None  # only for now: a statement may yet make the table known
+        self._wanted[structure] = found
         return found
 
-    def _make_codec(
-        self, structure: TableStructure, table: Table | None
-    ) -> tuple[Table, TableCodec, SourceBlock] | None:
+    def _make_codec(self, structure: TableStructure, table: Table | None) -> tuple[Table, TableCodec, SourceBlock]:
         settings = self._settings
-        if not settings.tables.captures(structure.database, structure.table):
-            return None
         if table is None:
-            message = (
+            raise UnknownTable(
                 f"rows of table {structure.database}.{structure.table}, whose structure is not in the schema history. "
                 "Restart with snapshot.mode=recovery to read all structures again, or set "
                 "inconsistent.schema.handling.mode=warn to leave such rows out"
             )
-            if settings.inconsistent_schema == "fail":
-                raise UnknownTable(message)
-            if settings.inconsistent_schema == "warn":
-                log.warning("%s (at %s)", message, self._place())
-            return None
         codec = self._codecs.codec(structure, table)
         source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         return table, codec, source
@@ -383,6 +392,3 @@ def _gtid_set(connector: str, text: str | None) -> GtidSet | MariadbGtidPosition
     if connector == "mariadb":
         return MariadbGtidPosition.parse(text or "")
     return GtidSet.parse(text or "")
-
-
-__all__ = ["Clock", "ConnectorError", "Pipeline"]

@@ -128,6 +128,12 @@ class Progress:
         self.row = last
         self._rows_done = last + 1 if last < total - 1 else total
 
+    def boundary_ms(self) -> int:
+        """The time of a transaction's beginning or end: without one in the GTID event, that of the event before."""
+        if self.micros is not None:
+            return self.micros // 1000
+        return (self.timestamp_before or 0) * 1000
+
     def offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
         """Where a restart goes on after the records made so far."""
         return SourceOffset(

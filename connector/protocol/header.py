@@ -75,6 +75,10 @@ class EventType(IntEnum):
     MARIADB_DELETE_ROWS_COMPRESSED = 171
 
 
+ROWS_TYPES = frozenset({*range(20, 26), *range(30, 33), EventType.PARTIAL_UPDATE_ROWS, *range(166, 172)})
+"""The types of events that hold rows."""
+
+
 def type_name(type_code: int) -> str:
     """The name of an event type, with its number if it is not a known one."""
     try:
