@@ -9,9 +9,10 @@ value, and different texts for different values. Two places need care:
   to twelve places.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Column", "digest_in_mysql", "digest_in_spark", "mysql_name", "mysql_text", "spark_name", "spark_text"]
+__all__ = ["Column", "digest_in_mysql", "digest_in_spark", "key_in_spark", "mysql_text", "quoted", "spark_text"]
 
 _SEPARATOR = "\x1f"
 # A string as a whole, or white space: what is matched is replaced by the string, if it is one.
@@ -68,12 +69,9 @@ _SPARK = {
 }
 
 
-def mysql_name(name: str) -> str:
-    """A name as an identifier of MySQL."""
+def quoted(name: str) -> str:
+    """A name as an identifier, of MySQL and of Spark alike."""
     return "`" + name.replace("`", "``") + "`"
-
-
-spark_name = mysql_name  # Spark quotes in the same way
 
 
 def mysql_text(column: Column) -> str:
@@ -82,7 +80,7 @@ def mysql_text(column: Column) -> str:
     Raises:
         KeyError: the type has no canonical text here.
     """
-    return _filled(_MYSQL[column.type], mysql_name(column.name), column, _literal(_JSON_SPACE))
+    return _filled(_MYSQL[column.type], quoted(column.name), column, _literal(_JSON_SPACE))
 
 
 def spark_text(column: Column) -> str:
@@ -91,27 +89,36 @@ def spark_text(column: Column) -> str:
     Raises:
         KeyError: the type has no canonical text here.
     """
-    return _filled(_SPARK[column.type], spark_name(column.name), column, _literal(_JSON_SPACE))
+    return _filled(_SPARK[column.type], quoted(column.name), column, _literal(_JSON_SPACE))
 
 
-def digest_in_mysql(row: list[Column], column: Column) -> str:
-    """SQL of MySQL for a number of 60 bits: of a column's value in its row, which is told by ``row``, its key.
+def digest_in_mysql(key: list[Column], column: Column) -> str:
+    """SQL of MySQL for a number of 60 bits: of a column's value and of its row's key.
 
     With the key in it, two values that have changed places change the sum.
     """
-    return f"CAST(CONV(LEFT(SHA2({_joined(map(mysql_text, [*row, column]))}, 256), 15), 16, 10) AS UNSIGNED)"
+    text = _joined(map(mysql_text, [*key, column]))
+    return f"CAST(CONV(LEFT(SHA2({text}, 256), 15), 16, 10) AS UNSIGNED)"
 
 
-def digest_in_spark(row: list[Column], column: Column) -> str:
-    """SQL of Spark for the same number."""
-    text = _joined(map(spark_text, [*row, column]))
-    return f"CAST(conv(left(sha2({text}, 256), 15), 16, 10) AS DECIMAL(38, 0))"
+def key_in_spark(key: list[Column]) -> str:
+    """SQL of Spark for the text of a row's key."""
+    return _joined(map(spark_text, key))
 
 
-def _joined(texts: "map[str]") -> str:
+def digest_in_spark(row: str, text: str) -> str:
+    """SQL of Spark for the number that `digest_in_mysql` gives, from a key's and a value's text."""
+    joined = f"concat_ws('{_SEPARATOR}', {row}, {_marked(text)})"
+    return f"CAST(conv(left(sha2({joined}, 256), 15), 16, 10) AS DECIMAL(20, 0))"
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return f"CONCAT_WS('{_SEPARATOR}', {', '.join(map(_marked, texts))})"
+
+
+def _marked(text: str) -> str:
     # Null is told from every text: a text has an equals sign before it.
-    marked = (f"COALESCE(CONCAT('=', {text}), '-')" for text in texts)
-    return f"CONCAT_WS('{_SEPARATOR}', {', '.join(marked)})"
+    return f"COALESCE(CONCAT('=', {text}), '-')"
 
 
 def _filled(template: str, name: str, column: Column, json_space: str) -> str:

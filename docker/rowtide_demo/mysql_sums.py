@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rowtide_demo.canonical import Column, digest_in_mysql, mysql_name
+from rowtide_demo.canonical import Column, digest_in_mysql, quoted
 from rowtide_demo.proof import ColumnSum, TableSum
 
 if TYPE_CHECKING:
@@ -50,6 +50,6 @@ def statement(database: str, table: str, columns: list[Column]) -> str:
     key = [column for column in columns if column.key] or columns
     parts = ["COUNT(*)"]
     for column in columns:
-        parts.append(f"COALESCE(SUM({mysql_name(column.name)} IS NULL), 0)")
+        parts.append(f"COALESCE(SUM({quoted(column.name)} IS NULL), 0)")
         parts.append(f"COALESCE(SUM({digest_in_mysql(key, column)}), 0)")
-    return f"SELECT {', '.join(parts)} FROM {mysql_name(database)}.{mysql_name(table)}"
+    return f"SELECT {', '.join(parts)} FROM {quoted(database)}.{quoted(table)}"

@@ -1,0 +1,117 @@
+"""The demo as a user runs it: small, once to its proof, and ended by a signal at several places."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from source_tree import ROOT
+
+DEMO = ROOT / "docker/demo"
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A temporary folder with a short name: those of sockets must not be longer than 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="demo-") as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def demo(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The demo with its temporary files in a folder, and a mark that all processes of it have in their environment."""
+    mark = f"ROWTIDE_DEMO_TEST={secrets.token_hex(8)}"
+    name, _, value = mark.partition("=")
+    process = subprocess.Popen(
+        [DEMO, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, name: value, "TMPDIR": str(folder)},
+        start_new_session=True,
+    )
+    try:
+        yield process, mark
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def survivors(mark: str, patience: float = 10) -> list[str]:
+    """Commands of the processes with a mark that are still there after a while."""
+    end = time.monotonic() + patience
+    while (found := list(_marked(mark))) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
+
+
+def _marked(mark: str) -> Iterator[str]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    yield (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+@pytest.mark.servers
+@pytest.mark.spark
+def test_a_small_shop_is_proved_equal_and_nothing_is_left(short_path: Path) -> None:
+    with demo(short_path, "--rows", "2000") as (process, mark):
+        output, _ = process.communicate()
+    assert process.returncode == 0, output
+    assert "8/8" in output
+    assert re.search(r"\b4 tables, 48 columns: rows, nulls and checksums are equal", output)
+    equal = re.findall(r"^(\w+) +[\d,]+ +[\d,]+ +\d+ +yes$", output, re.MULTILINE)
+    assert equal == ["customers", "products", "orders", "order_lines"]
+    assert "What to try next" in output
+    assert survivors(mark) == []
+    assert list(short_path.iterdir()) == []
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("number", "after"),
+    [
+        (signal.SIGTERM, 0.4),  # while it sets up, or begins
+        (signal.SIGINT, "1/8"),  # while the first server starts
+        (signal.SIGTERM, "2/8"),  # while rows are loaded
+        (signal.SIGINT, "4/8"),  # while the worker starts
+    ],
+)
+def test_a_signal_stops_everything(number: signal.Signals, after: float | str, short_path: Path) -> None:
+    with demo(short_path, "--rows", "100000") as (process, mark):
+        assert process.stdout is not None
+        if isinstance(after, str):
+            for line in process.stdout:
+                if line.startswith(after):
+                    break
+        time.sleep(0.4)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, output
+    assert "Traceback" not in output
+    assert survivors(mark) == []
+    assert list(short_path.iterdir()) == []
+
+
+@pytest.mark.servers
+def test_a_failure_is_told_with_the_place_of_the_logs(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROWTIDE_DATABASE_SERVER_ID", "1")  # MySQL's own: two servers of one number cannot replicate
+    with demo(short_path, "--rows", "1000") as (process, mark):
+        output, _ = process.communicate()
+    assert process.returncode == 1, output
+    assert "The demo has failed: rowtide check ended with 1" in output
+    (folder,) = short_path.iterdir()
+    assert str(folder) in output
+    assert {"check.log", "mysql.log", "kafka.log"} <= {path.name for path in folder.iterdir()}
+    assert survivors(mark) == []
