@@ -254,3 +254,13 @@ def is_ascii_based(charset: str) -> bool:
 def codec(charset: str) -> str:
     """Name of the Python codec that reads text in a character set."""
     return _CODECS.get(charset, charset)
+
+
+def representable(text: str, charset: str) -> str:
+    """The text as a column of a character set keeps it: ``?`` for what the set does not have."""
+    if text.isascii() or charset in ("utf8mb4", "binary"):
+        return text
+    if charset in ("utf8mb3", "ucs2"):
+        return "".join(c if ord(c) < 0x10000 else "?" for c in text)
+    name = codec(charset)
+    return text.encode(name, "replace").decode(name, "replace")

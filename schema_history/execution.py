@@ -41,6 +41,7 @@ from rowtide.schema_history.model import Constraint, Database, Table, TableId
 from rowtide.schema_history.query import QueryEvent
 from rowtide.schema_history.structure.alter import alter
 from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.keys import reprinted
 from rowtide.schema_history.structure.sequences import alter_sequence, build_sequence
 from rowtide.schema_history.structure.tables import build_table, charset_and_collation
 
@@ -130,6 +131,8 @@ class Execution:
     def create_table(self, body: CreateTable) -> None:
         """CREATE TABLE."""
         table_id = self._id(body.name)
+        if self._failed_making(table_id, or_replace=body.or_replace):
+            return
         if body.query and not body.temporary:
             known = self._table(table_id)
             if known is not None and body.if_not_exists:
@@ -146,6 +149,12 @@ class Execution:
         self.staged[table_id] = self._built(body, table_id)
         self._report(ChangeKind.CREATE, self.statement.text, table_id)
 
+    def _failed_making(self, table_id: TableId, *, or_replace: bool) -> bool:
+        """Whether the server could not make the table; CREATE OR REPLACE has dropped the old one before it failed."""
+        if self.event.error_code and or_replace and self._table(table_id) is not None:
+            self.staged[table_id] = None
+        return bool(self.event.error_code)
+
     def _built(self, body: CreateTable, table_id: TableId) -> Table:
         database = self.catalog.database(table_id.database)
         table = build_table(body, table_id, database, self.ctx)
@@ -155,6 +164,8 @@ class Execution:
     def create_like(self, body: CreateTableLike) -> None:
         """CREATE TABLE ... LIKE."""
         table_id, like = self._id(body.name), self._id(body.like)
+        if self._failed_making(table_id, or_replace=body.or_replace):
+            return
         if not body.temporary and body.if_not_exists and self._table(table_id) is not None:
             return
         source = self._temporary(like) or self._table(like)
@@ -165,7 +176,8 @@ class Execution:
             for c in source.constraints
             if c.kind != "foreign"
         )
-        table = like_form(replace(source, id=table_id, constraints=constraints))
+        indexes = tuple(reprinted(index, source.columns) for index in source.indexes)
+        table = like_form(replace(source, id=table_id, constraints=constraints, indexes=indexes))
         if body.temporary:
             self._set_temporary(table_id, table)
             return
@@ -184,7 +196,9 @@ class Execution:
             if isinstance(action, RenameTo):
                 new_id = self._id(action.name)
         self._exchange(body, table)
-        altered = alter(table, body.actions, self.ctx, self.catalog.database(table_id.database))
+        # CONVERT TO CHARACTER SET DEFAULT takes that of the table's database, in MySQL that of the session's.
+        database = self.catalog.database(table_id.database if self.ctx.mariadb else self.ctx.database)
+        altered = alter(table, body.actions, self.ctx, database)
         altered = replace(alter_form(table, altered, body, self.ctx), id=new_id)
         if temporary is not None:
             self._set_temporary(table_id, None)
@@ -248,6 +262,8 @@ class Execution:
             known = self._table(table_id)
             if known is not None:
                 self.staged[known.id] = None
+            if "SEQUENCE" in body.prefix.upper().split():
+                continue
             behaviour = f" {body.behaviour}" if body.behaviour else ""
             self._report(ChangeKind.DROP, f"{body.prefix}{_backticks(table_id)}{behaviour}", table_id)
 
@@ -258,8 +274,6 @@ class Execution:
             temporary = self._temporary(old_id)
             if temporary is not None:
                 self._set_temporary(old_id, None)
-            if "SEQUENCE" in body.prefix.upper().split():
-                continue
                 self._set_temporary(new_id, temporary.renamed(new_id))
                 continue
             table = self._table(old_id)

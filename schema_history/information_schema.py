@@ -5,7 +5,7 @@ from typing import Any
 
 from rowtide.schema_history.model import Column, Database, DefaultKind, KeyPart, Table
 from rowtide.schema_history.query import Flavor
-from rowtide.schema_history.structure.types import BINARY_TYPES, quoted
+from rowtide.schema_history.structure.types import BINARY_TYPES, BLOBS, TEXTS, quoted
 
 
 def database_json(database: Database) -> dict[str, str]:
@@ -49,8 +49,15 @@ def _part(part: KeyPart) -> str:
 
 
 def _escaped(expression: str) -> str:
-    """An expression as MySQL's information_schema shows it."""
-    return expression.replace("\\", "\\\\").replace("'", "\\'")
+    """An expression as MySQL's information_schema shows it: escaped, and its UTF-8 read as Latin-1."""
+    text = expression.replace("\\", "\\\\").replace("'", "\\'")
+    if text.isascii():
+        return text
+    return "".join(_WINDOWS.get(byte) or chr(byte) for byte in text.encode("utf8", "surrogateescape"))
+
+
+# MySQL's latin1 is Windows-1252, with the bytes that have no character there as they are.
+_WINDOWS = {byte: bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0)}
 
 
 def column_json(column: Column, position: int, flavor: Flavor) -> dict[str, Any]:
@@ -97,12 +104,18 @@ def default_text(column: Column, flavor: Flavor) -> str | None:
         return f"b'{text}'"
     if column.data_type in _UNQUOTED:
         return text
-    return quoted(_bytes_shown(text) if column.data_type in BINARY_TYPES else _basic(text))
+    text = _bytes_shown(text) if column.data_type in BINARY_TYPES else _basic(text)
+    return f"'{text.translate(_ESCAPES)}'" if column.data_type in _LARGE else quoted(text)
 
 
 _UNQUOTED = frozenset(
     ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year", "bit")
 )
+
+
+# MariaDB keeps the default of a TEXT or BLOB as an expression, and writes its strings in another way.
+_LARGE = frozenset((*TEXTS, *BLOBS))
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
 
 def _mysql_default(column: Column) -> str | None:

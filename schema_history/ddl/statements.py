@@ -195,7 +195,6 @@ class CreateTable:
     if_not_exists: bool = False
     or_replace: bool = False
     query: bool = False
-    ignore_duplicates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def collect(work: Work, action: Action, charset: str, collation: str) -> None:
         elif not action.if_exists:
             raise Missing(f"column {action.name} of table {work.table.id} is not known")
     elif isinstance(action, AlterDefault):
-        if work.has(action.name):
+        if work.has(action.name) or ctx.mariadb:  # MariaDB takes it for a column that the statement adds as well
             work.defaults[action.name.lower()] = action
         elif not action.if_exists:
             raise Missing(f"column {action.name} of table {work.table.id} is not known")

@@ -5,18 +5,21 @@ from dataclasses import replace
 
 from rowtide.schema_history.ddl.statements import (
     Action,
+    ColumnDef,
     ConvertTo,
     Default,
+    Expression,
     SetOptions,
     SystemVersioning,
     TableOptions,
 )
 from rowtide.schema_history.model import Column, Constraint, Database, DefaultKind, Index, Table
 from rowtide.schema_history.structure.actions import Missing, Work, collect
-from rowtide.schema_history.structure.columns import promote_first_timestamp, with_default
+from rowtide.schema_history.structure.columns import literal_in, promote_first_timestamp, with_default
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.conversion import converted
-from rowtide.schema_history.structure.keys import with_columns
+from rowtide.schema_history.structure.keys import reprinted, with_columns
+from rowtide.schema_history.structure.literals import padded
 from rowtide.schema_history.structure.tables import (
     SYSTEM_VERSIONED,
     charset_and_collation,
@@ -40,14 +43,13 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
         collect(work, action, *inherited)
     placed = _columns(work)
     columns = [column for column, _ in placed]
-    # MariaDB looks only if the statement itself defines a TIMESTAMP.
-    if not ctx.explicit_timestamp and (not ctx.mariadb or any(c.data_type == "timestamp" for c, _, _ in work.added)):
+    if not ctx.explicit_timestamp and (not ctx.mariadb or _is_about_timestamps(work)):
         new = {c.name.lower() for c, _, _ in work.added}
         primary = primary_names((*table.indexes, *work.new_keys))
         columns = promote_first_timestamp(columns, ctx, new, primary)
     renamed = _renamed(work, placed)
     if convert is not None:
-        columns = [converted(c, *convert, ctx) for c in columns]
+        columns = _converted(work, columns, *convert)
     indexes = _indexes(work, columns, renamed)
     options = _options(actions)
     table = replace(
@@ -66,6 +68,24 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
     if options.system_versioning:
         table = _versioned(table, add=True)
     return finished(table, ctx)
+
+
+def _converted(work: Work, columns: Sequence[Column], charset: str, collation: str) -> list[Column]:
+    defined = {e.name.lower(): e for e in work.elements if isinstance(e, ColumnDef)}
+    result = []
+    for column in columns:
+        definition = defined.get(column.name.lower())
+        # BINARY alone is taken as the binary collation of what the column is converted to.
+        keeps = definition is not None and definition.type.binary and not definition.type.charset and work.ctx.mariadb
+        new = column if keeps else converted(column, charset, collation, work.ctx, new_column=definition is not None)
+        result.append(new)
+    return result
+
+
+def _is_about_timestamps(work: Work) -> bool:
+    """Whether the statement defines a TIMESTAMP or its default: only then MariaDB looks for the first one."""
+    named = [column for column in work.table.columns if column.name.lower() in work.defaults]
+    return any(c.data_type == "timestamp" for c in (*named, *(column for column, _, _ in work.added)))
 
 
 def _options(actions: Sequence[Action]) -> TableOptions:
@@ -93,20 +113,16 @@ def _charset(
     for action in actions:
         if isinstance(action, ConvertTo):
             base = own if action.charset is not None else inherited_charset(database, ctx)
-            convert = charset_and_collation(TableOptions(action.charset, action.collation), ctx, *base)
+            written = "" if action.charset is None and ctx.mariadb else action.charset
+            convert = charset_and_collation(TableOptions(written, action.collation), ctx, *base)
     if convert is not None:
         if options.charset is None and options.collation is None:
             return convert, convert, convert
-        if options.charset is not None and any(isinstance(a, SetOptions) for a in actions):
-            first = next(
-                a for a in actions if isinstance(a, ConvertTo) or (isinstance(a, SetOptions) and a.options.charset)
-            )
-            if isinstance(first, ConvertTo):
-                return convert, convert, convert
         own = charset_and_collation(options, ctx, *convert)
         return own, convert, convert
     if options.charset is not None or options.collation is not None:
-        own = charset_and_collation(options, ctx, *own)
+        base = inherited_charset(database, ctx) if options.charset == "" else own
+        own = charset_and_collation(options, ctx, *base)
     return own, own, None
 
 
@@ -122,12 +138,15 @@ def _columns(work: Work) -> list[tuple[Column, str]]:
     for column, place, old in work.added:
         if old is not None and place is None:
             continue
+        if work.ctx.mariadb and column.name.lower() in work.defaults:
+            column = _with_new_default(column, work.defaults[column.name.lower()].default, work.ctx)  # noqa: PLW2901
         entry = (column, column.name.lower() if old is None else old)
         if place is None:
             result.append(entry)
             continue
         if old is not None:
-            result = [e for e in result if e[0] is not column]
+            changed = work.changed[old][0]
+            result = [e for e in result if e[0] is not changed]
         if place.after is None:
             result.insert(0, entry)
         else:
@@ -166,17 +185,25 @@ def _kept(work: Work, column: Column, key: str) -> Column:
         column = replace(column, name=work.renamed[key])
     if key in work.defaults:
         column = _with_new_default(column, work.defaults[key].default, work.ctx)
+    elif column.data_type == "char" and column.default is not None and not work.ctx.mariadb:
+        column = replace(column, default=padded(column.default, column, work.ctx))
     if key in work.visibility:
         column = replace(column, invisible=work.visibility[key])
     return column
 
 
 def _with_new_default(column: Column, default: Default | None, ctx: Context) -> Column:
+    if column.row is not None:
+        return column
     if column.default_kind is DefaultKind.NOW and (ctx.mariadb or default is None):
         # MariaDB ignores the clause, MySQL drops the value but not the property.
         return column if ctx.mariadb else replace(column, default=None)
-    if default is None:
+    if default is None and ctx.mariadb and column.generation is not None:
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=None)  # no longer shown as NULL
+    if default is None or (column.auto_increment and not ctx.mariadb):
         return replace(column, default_kind=DefaultKind.NONE, default=None)
+    if isinstance(default, Expression):
+        default = literal_in(default, ctx) or default
     changed = with_default(column, default, ctx)
     if changed.default_kind is DefaultKind.NOW:
         return replace(changed, default_kind=DefaultKind.EXPRESSION)
@@ -193,7 +220,7 @@ def _indexes(work: Work, columns: list[Column], renamed: dict[str, str]) -> list
         if any(f"{kind} {name}" in work.dropped_keys for kind in kinds) and not _is_constraint(work, name):
             continue
         kept.append(replace(index, name=work.renamed_keys.get(name, index.name)))
-    return with_columns(kept, work.table.columns, renamed, columns) + work.new_keys
+    return with_columns([reprinted(i, columns) for i in kept], work.table.columns, renamed, columns) + work.new_keys
 
 
 def _is_constraint(work: Work, name: str) -> bool:

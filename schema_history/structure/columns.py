@@ -1,9 +1,11 @@
 """A column's definition to the column that the server makes of it."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.columns import accept_literal, accept_now
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.expressions import canonical
@@ -12,12 +14,15 @@ from rowtide.schema_history.ddl.statements import ColumnDef, Default, Expression
 from rowtide.schema_history.errors import UnparsedDdl
 from rowtide.schema_history.model import Column, DefaultKind, Extra, Generation
 from rowtide.schema_history.structure.context import Context
-from rowtide.schema_history.structure.literals import value_text
+from rowtide.schema_history.structure.literals import number_text, value_text
 from rowtide.schema_history.structure.types import BLOBS, TEXTS, column_type, resolve
+
+T = TypeVar("T")
 
 _NEGATED = re.compile(r"-\s*\(\s*([\d.eE]+)\s*\)")
 _CALL = re.compile(r"[\w$.`]+\s*(?:\([^()]*\))?|_\w+\s*'[^']*'|[xX]'[0-9A-Fa-f]*'")
 _PI = re.compile(r"pi\s*\(\s*\)", re.IGNORECASE)
+_DATES = frozenset(("date", "time", "timestamp"))
 _LARGE = frozenset((*TEXTS, *BLOBS, "json"))
 
 
@@ -111,9 +116,11 @@ def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column
     given = definition.last("DEFAULT")
     if column.generation is not None or column.row is not None:
         return column
-    if given is None or definition.has("SERIAL DEFAULT VALUE"):
+    if given is None or definition.has("SERIAL DEFAULT VALUE") or (column.auto_increment and not ctx.mariadb):
         if column.compressed and not column.nullable:
             return replace(column, default_kind=DefaultKind.LITERAL, default="")
+        if ctx.mariadb and column.on_update is not None and not column.nullable:
+            return replace(column, default_kind=DefaultKind.LITERAL, default=zero_moment(column.fsp))
         if column.auto_increment or not column.nullable:
             return column
         return replace(column, default_kind=DefaultKind.NULL)
@@ -138,9 +145,32 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
         # Without strict mode an empty default of a TEXT or BLOB is forgotten.
         kind = DefaultKind.NULL if column.nullable else DefaultKind.NONE
         return replace(column, default_kind=kind, default=None)
-    if ctx.mariadb and column.data_type in _LARGE and (default.kind != "string" or default.charset):
-        return replace(column, default_kind=DefaultKind.EXPRESSION, default=default.raw)
+    if ctx.mariadb and (shown := _shown_expression(default, column)) is not None:
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=shown)
     return replace(column, default_kind=DefaultKind.LITERAL, default=value_text(default, column, ctx))
+
+
+def _shown_expression(default: Literal, column: Column) -> str | None:
+    """How MariaDB writes a literal that it keeps as an expression, ``None`` if it keeps the value.
+
+    All but strings of TEXT and BLOB are expressions, and dates whose characters need more than one byte each.
+    """
+    if column.data_type not in _LARGE:
+        if default.kind not in _DATES or column.charset is None or charsets.is_ascii_based(column.charset):
+            return None
+        return f"convert({default.kind.upper()}'{default.value}' using {column.charset})"
+    if default.kind == "string":
+        return default.raw if default.charset and not default.national else None
+    if default.kind == "number":
+        return number_text(default.sign, default.value)
+    if default.kind == "bool":
+        return "1" if default.value == "TRUE" else "0"
+    if default.kind == "bits":
+        size = (len(default.value) + 7) // 8
+        return f"0x{int(default.value, 2):0{2 * size}X}" if default.value else "b''"
+    if default.kind == "hex":
+        return default.raw if default.raw.startswith("0x") else f"X{default.raw[1:]}"
+    return f"{default.kind.upper()}'{default.value}'"
 
 
 def expression_text(text: str, ctx: Context) -> str:
@@ -154,13 +184,21 @@ def folded(expression: Expression, ctx: Context) -> Literal | Now | None:
     """What MariaDB sees in an expression of one literal or of NOW, however many parentheses are around it."""
     if not ctx.mariadb:
         return None
-    text = _NEGATED.sub(r"-\1", expression.text)
+    text = _PI.sub("3.141592653589793", _NEGATED.sub(r"-\1", expression.text))
+    return _alone(text, ctx, accept_literal) or _alone(text, ctx, accept_now)
+
+
+def literal_in(expression: Expression, ctx: Context) -> Literal | None:
+    """The literal that stands alone in an expression; ALTER COLUMN SET DEFAULT of both servers takes it for itself."""
+    return _alone(expression.text, ctx, accept_literal)
+
+
+def _alone(text: str, ctx: Context, accept: Callable[[Cursor], T | None]) -> T | None:
     while text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
-    text = _PI.sub("3.141592653589793", text)
     try:
         cursor = Cursor(text, ctx.dialect)
-        found = accept_literal(cursor) or accept_now(cursor)
+        found = accept(cursor)
     except UnparsedDdl:
         return None
     return found if found is not None and cursor.token.kind is END else None
@@ -207,5 +245,9 @@ def with_zero_timestamp(column: Column, ctx: Context) -> Column:
         return column
     if column.generation is not None and ctx.mariadb:
         return column
-    zero = "0000-00-00 00:00:00" + ("." + "0" * column.fsp if column.fsp else "")
-    return replace(column, default_kind=DefaultKind.LITERAL, default=zero)
+    return replace(column, default_kind=DefaultKind.LITERAL, default=zero_moment(column.fsp))
+
+
+def zero_moment(fsp: int) -> str:
+    """The zero date with so many digits of a fraction."""
+    return "0000-00-00 00:00:00" + ("." + "0" * fsp if fsp else "")

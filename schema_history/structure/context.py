@@ -1,5 +1,6 @@
 """All that decides what a statement does, beside its text: server, session variables in the event, default database."""
 
+import re
 from dataclasses import dataclass, field
 
 from rowtide.schema_history import charsets
@@ -66,11 +67,27 @@ def connection_charset(event: QueryEvent, flavor: Flavor) -> str:
     return charsets.charset_of(name) if name else "utf8mb4"
 
 
+# What the server words anew: CREATE TABLE ... SELECT, or with an invisible primary key.
+_SERVERS_OWN = re.compile(
+    rb"(?s)CREATE (?:OR REPLACE )?(?:TEMPORARY )?TABLE (?:IF NOT EXISTS )?[`\"].*[`\"] \(\n  [`\"].*\n\).*"
+)
+
+
 def statement_text(event: QueryEvent, flavor: Flavor) -> str:
-    """The statement's text. Bytes that are no characters of the client character set are kept as surrogates."""
-    if isinstance(event.sql, str):
-        return event.sql
-    return event.sql.decode(charsets.codec(client_charset(event, flavor)), "surrogateescape")
+    """The statement's text. Bytes that are no characters of the client character set are kept as surrogates.
+
+    The event's client character set is not that of a text that the server has worded: its names are in UTF-8.
+    """
+    codec = charsets.codec(client_charset(event, flavor))
+    if codec == "utf_8" or event.sql.isascii():
+        return event.sql if isinstance(event.sql, str) else event.sql.decode("utf_8", "surrogateescape")
+    try:
+        data = event.sql if isinstance(event.sql, bytes) else event.sql.encode(codec, "surrogateescape")
+        if _SERVERS_OWN.fullmatch(data):
+            return data.decode("utf_8")
+    except UnicodeError:
+        pass  # a text that is not what it seems to be
+    return event.sql if isinstance(event.sql, str) else event.sql.decode(codec, "surrogateescape")
 
 
 def context_of(event: QueryEvent, server: Server) -> Context:

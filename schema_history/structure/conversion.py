@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from rowtide.schema_history import charsets
-from rowtide.schema_history.model import Column
+from rowtide.schema_history.model import Column, DefaultKind
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.types import (
     BLOBS,
@@ -20,12 +20,22 @@ def _reread(label: str, old: str, new: str, mariadb: bool) -> str:
     if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
         return label
     data = label.encode(charsets.codec(old), "surrogateescape")
+    if new == "binary":
+        return data.decode("utf8", "replace").replace("\ufffd", "?")
     text = data.decode(charsets.codec(new), "surrogateescape" if new.startswith("utf8") else "replace")
     return text.replace("\ufffd", "?" if mariadb else "")
 
 
-def converted(column: Column, charset: str, collation: str, ctx: Context) -> Column:
-    """A column after CONVERT TO CHARACTER SET; longer characters can make a type larger."""
+def converted(column: Column, charset: str, collation: str, ctx: Context, *, new_column: bool = False) -> Column:
+    """A column after CONVERT TO CHARACTER SET; longer characters can make a type larger.
+
+    Args:
+        column: the column before.
+        charset: what it is converted to.
+        collation: the same.
+        ctx: the statement's context.
+        new_column: whether the same statement defines it: then a TEXT need not hold what was there.
+    """
     if column.data_type not in CHARACTER_TYPES or column.charset in (None, "binary"):
         return column
     assert column.charset is not None
@@ -38,7 +48,11 @@ def converted(column: Column, charset: str, collation: str, ctx: Context) -> Col
     if charset == "binary" and name not in ("enum", "set"):
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
         new = replace(new, data_type=binary, charset=None, collation=None)
-    elif name in TEXTS and charset != column.charset:
+        if column.default_kind is DefaultKind.LITERAL and column.default is not None:
+            data = column.default.encode(charsets.codec(column.charset), "surrogateescape")
+            width = column.length or 0 if binary == "binary" else 0
+            new = replace(new, default=data.ljust(width, b"\0").decode("latin-1"))
+    elif name in TEXTS and charset != column.charset and not new_column:
         size = blob_capacity(name) // charsets.max_bytes(column.charset) * charsets.max_bytes(charset)
         larger = blob_for(size, TEXTS)
         if TEXTS.index(larger) > TEXTS.index(name):

@@ -1,5 +1,6 @@
 """Indexes: names that the server gives, what a foreign key adds, what a dropped or changed column leaves of them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -11,6 +12,9 @@ from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.types import BLOBS, CHARACTER_TYPES, SPATIAL, TEXTS, blob_capacity
 
 _PREFIXABLE = frozenset(("char", "varchar", "binary", "varbinary", *TEXTS, *BLOBS, "geometry", *SPATIAL))
+_NAME = re.compile(r"`((?:[^`]|``)*)`")
+_POINT_BYTES = 25
+_HASHED_SHAPE = 8
 
 
 def index_of(definition: IndexDef, ctx: Context) -> Index:
@@ -42,7 +46,8 @@ def named(indexes: Sequence[Index], taken: Iterable[str] = ()) -> tuple[Index, .
     for index in indexes:
         name = index.name
         if not name:
-            name = _free_name(index.parts[0].column or "functional_index", used)
+            functional = any(part.expression is not None for part in index.parts)
+            name = _free_name("functional_index" if functional else index.parts[0].column, used)
             used.add(name.lower())
         result.append(replace(index, name=name))
     return tuple(result)
@@ -133,6 +138,21 @@ def _fitting(part: KeyPart, old: Column | None, new: Column) -> int | None:
     return part.length
 
 
+def reprinted(index: Index, columns: Sequence[Column]) -> Index:
+    """The index with the names in its expressions as the columns have them: an ALTER writes expressions again."""
+    if all(part.expression is None for part in index.parts):
+        return index
+    return replace(index, parts=tuple(_with_names(part, columns) for part in index.parts))
+
+
+def _with_names(part: KeyPart, columns: Sequence[Column]) -> KeyPart:
+    if part.expression is None:
+        return part
+    known = {column.name.lower(): column.name for column in columns}
+    text = _NAME.sub(lambda name: f"`{known.get(name[1].lower(), name[1])}`", part.expression)
+    return replace(part, expression=text)
+
+
 def normalized_parts(index: Index, columns: Sequence[Column], ctx: Context) -> Index:
     """The index with names as the columns have them, and without lengths that cover a whole column."""
     known = {c.name.lower(): c for c in columns}
@@ -143,14 +163,26 @@ def normalized_parts(index: Index, columns: Sequence[Column], ctx: Context) -> I
             parts.append(part)
             continue
         length = part.length
-        if length is not None and not _is_prefix(length, column, ctx):
+        if ctx.mariadb and column.data_type in SPATIAL:
+            length = _spatial_length(index, part, column)
+        elif length is not None and not _is_prefix(length, column):
             length = None
         parts.append(replace(part, column=column.name, length=length))
     return replace(index, parts=tuple(parts))
 
 
-def _is_prefix(length: int, column: Column, ctx: Context) -> bool:
-    del ctx
+def _spatial_length(index: Index, part: KeyPart, column: Column) -> int | None:
+    """What MariaDB shows: a point has 25 bytes, other shapes can only be hashed and do not show the length given."""
+    if index.kind in ("spatial", "fulltext", "vector"):
+        return None
+    if column.data_type == "point":
+        return _POINT_BYTES
+    if index.kind == "primary":
+        return part.length
+    return _HASHED_SHAPE if part.length in (None, _HASHED_SHAPE) else None
+
+
+def _is_prefix(length: int, column: Column) -> bool:
     if column.data_type in TEXTS or column.data_type in BLOBS:
         return True
     if column.data_type in ("char", "varchar", "binary", "varbinary"):

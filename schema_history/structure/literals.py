@@ -19,6 +19,7 @@ from rowtide.schema_history.structure.temporal import (
 from rowtide.schema_history.structure.types import BINARY_TYPES, CHARACTER_TYPES, INTEGERS
 
 _NUMBER_PREFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
+_NOT_NUMERIC = re.compile(r"[^\d.]")
 _MAX_PLAIN_EXPONENT = 15
 _PAD_CHAR_TO_FULL_LENGTH = 1 << 31
 _FLOAT_WIDTH = 12
@@ -48,6 +49,8 @@ def literal_text(literal: Literal, ctx: Context, charset: str | None) -> str:
         introduced = charsets.charset_name(literal.charset)
         if introduced != ctx.client_charset and not literal.national:
             return _decode(literal_bytes(literal, ctx), introduced)
+    if literal.kind == "string" and not literal.charset and not literal.national:
+        return charsets.representable(literal.value, ctx.connection_charset)
     return literal.value
 
 
@@ -57,6 +60,13 @@ def _decode(data: bytes, charset: str | None) -> str:
         unit = 4 if charset == "utf32" else 2
         data = data.rjust((len(data) + unit - 1) // unit * unit, b"\0")
     return data.decode(charsets.codec(charset), "surrogateescape")
+
+
+def number_text(sign: str, digits: str) -> str:
+    """A number as MariaDB writes it in an expression: without needless zeros, an exponent as it is."""
+    if "e" in digits.lower():
+        return ("-" if sign == "-" else "") + digits
+    return _number_as_text(sign, digits)
 
 
 def _number_as_text(sign: str, digits: str) -> str:
@@ -74,12 +84,15 @@ def number_of(literal: Literal, ctx: Context) -> Decimal:
     if literal.kind == "bool":
         return Decimal(1 if literal.value == "TRUE" else 0)
     if literal.kind in ("hex", "bits"):
-        if ctx.mariadb and literal.kind == "hex" and not literal.raw.lower().startswith("0x"):
+        if literal.charset or (ctx.mariadb and literal.kind == "hex" and not literal.raw.lower().startswith("0x")):
             return _prefix(_decode(literal_bytes(literal, ctx), "latin1"))
         return Decimal(int.from_bytes(literal_bytes(literal, ctx)))
     if literal.kind == "number":
         return Decimal(literal.sign + literal.value)
-    return _prefix(literal_text(literal, ctx, None))
+    text = literal_text(literal, ctx, None)
+    if literal.kind in ("date", "time", "timestamp"):
+        text = _NOT_NUMERIC.sub("", text)
+    return _prefix(text)
 
 
 def _prefix(text: str) -> Decimal:
@@ -113,17 +126,24 @@ def value_text(literal: Literal, column: Column, ctx: Context) -> str:
     if name in BINARY_TYPES:
         return _binary(literal, column, ctx)
     text = literal_text(literal, ctx, column.charset)
+    if literal.kind == "number" and "e" in literal.value.lower() and column.length is not None:
+        text = float_in(float(literal.sign + literal.value), column.length)
     if name == "char":
-        text = text.rstrip(" ")
-        if not ctx.mariadb and ctx.dialect.sql_mode & _PAD_CHAR_TO_FULL_LENGTH:
-            text = text.ljust(column.length or 0)
+        text = padded(text, column, ctx)
     if name in ("char", "varchar") and column.length is not None and len(text) > column.length:
         text = text[: column.length]
     if name in CHARACTER_TYPES and column.charset not in (None, "binary"):
-        return _representable(text, column.charset or "")
+        return charsets.representable(text, column.charset or "")
     if name in ("uuid", "inet6", "inet4"):
         return _address(name, text)
     return text
+
+
+def padded(text: str, column: Column, ctx: Context) -> str:
+    """The value of a CHAR without the spaces at its end, or under PAD_CHAR_TO_FULL_LENGTH in MySQL with all of them."""
+    text = text.rstrip(" ")
+    pads = not ctx.mariadb and ctx.dialect.sql_mode & _PAD_CHAR_TO_FULL_LENGTH
+    return text.ljust(column.length or 0) if pads else text
 
 
 def _address(name: str, text: str) -> str:
@@ -134,15 +154,6 @@ def _address(name: str, text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError:
         return text
-
-
-def _representable(text: str, charset: str) -> str:
-    if text.isascii():
-        return text
-    codec = charsets.codec(charset)
-    if charset in ("utf8mb3", "ucs2"):
-        return "".join(c if ord(c) < 0x10000 else "?" for c in text)
-    return text.encode(codec, "replace").decode(codec, "replace") if charset != "utf8mb4" else text
 
 
 def _rounded(number: Decimal, scale: int) -> Decimal:
@@ -216,6 +227,27 @@ def float_text(value: float, digits: int) -> str:
         return f"{minus}{significant[:point]}.{significant[point:]}"
     fraction = f".{significant[1:]}" if len(significant) > 1 else ""
     return f"{minus}{significant[0]}{fraction}e{point - 1}"
+
+
+def float_in(value: float, width: int) -> str:
+    """A floating-point number in so many characters: with fewer digits, or an exponent, if all do not fit."""
+    text = float_text(value, 17)
+    if len(text) <= width or value == 0:
+        return text
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    point = len(digits) + exponent
+    minus = "-" if sign else ""
+    room = width - len(minus)
+    power = f"e{point - 1}"
+    if point > room or (point <= 0 and len(digits) == 1 and 1 + len(power) <= room):
+        places = max(room - len(power) - 2, 0)
+        mantissa = f"{abs(Decimal(repr(value)).scaleb(1 - point)):.{places}f}"
+        return f"{minus}{mantissa}{power}"
+    places = room - max(point, 1) - 1
+    short = f"{abs(value):.{max(places, 0)}f}"
+    short = short.rstrip("0").rstrip(".") if "." in short else short
+    return short if short == "0" else minus + short
 
 
 def _bits(literal: Literal, ctx: Context) -> str:

@@ -35,7 +35,7 @@ from rowtide.schema_history.structure.keys import (
     normalized_parts,
     without_covered,
 )
-from rowtide.schema_history.structure.types import BLOBS, TEXTS
+from rowtide.schema_history.structure.types import BLOBS, SPATIAL, TEXTS
 
 _MAX_KEY_BYTES = 3072
 SYSTEM_VERSIONED = "SYSTEM VERSIONED"
@@ -48,7 +48,7 @@ def charset_and_collation(
     charset = options.charset
     if charset == "":
         charset = inherited_charset
-        if options.collation is None:
+        if options.collation is None and not ctx.mariadb:
             return inherited_charset, inherited_collation
     if charset is not None:
         charset = charsets.charset_name(charset)
@@ -249,6 +249,8 @@ def _is_hashed(index: Index, columns: dict[str, Column]) -> bool:
         column = columns.get(part.column.lower())
         if column is None:
             return False
+        if column.data_type in SPATIAL and column.data_type != "point":
+            return True
         if part.length is None and (column.data_type in TEXTS or column.data_type in BLOBS):
             return True
         if part.length is None:

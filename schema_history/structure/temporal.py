@@ -134,8 +134,9 @@ def parse_time(text: str, fsp: int, rounds: bool) -> str | None:
 
 
 def _time_text(negative: bool, hours: int, minutes: int, seconds: int, micro: int, fsp: int) -> str:
-    text = f"{'-' if negative else ''}{hours:02d}:{minutes:02d}:{seconds:02d}"
-    return text + (f".{micro:06d}"[: fsp + 1] if fsp else "")
+    fraction = f".{micro:06d}"[: fsp + 1] if fsp else ""
+    text = f"{hours:02d}:{minutes:02d}:{seconds:02d}{fraction}"
+    return f"-{text}" if negative and text.strip("0:.") else text
 
 
 def year_text(value: str, from_string: bool) -> str | None:

@@ -1,6 +1,6 @@
 """Data types as the server keeps them: synonyms resolved, lengths filled in, text turned to binary and back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import DataType
@@ -81,8 +81,7 @@ def resolve(written: DataType, collate: str | None, ctx: Context, table_charset:
         table_charset: what a column without a character set inherits.
         table_collation: the same for the collation.
     """
-    words = written.words
-    name = _name(words, ctx)
+    name = _name(written, ctx)
     if name in INTEGERS or name in ("float", "double", "decimal", "bool", "serial"):
         return _number(name, written, ctx)
     if name == "timestamp" and ctx.dialect.maxdb:
@@ -91,10 +90,15 @@ def resolve(written: DataType, collate: str | None, ctx: Context, table_charset:
         fsp = int(written.arguments[0]) if written.arguments else 0
         return Resolved(name, fsp=fsp)
     if name == "json" and ctx.mariadb:
-        return Resolved("longtext", charset="utf8mb4", collation="utf8mb4_bin")
+        charset, collation = column_charset(None, collate or "utf8mb4_bin", False, ctx, "utf8mb4", "utf8mb4_bin")
+        return Resolved("longtext", charset=charset, collation=collation)
     if name in CHARACTER_TYPES:
         return _text(name, written, collate, ctx, table_charset, table_collation)
     if name in BINARY_TYPES:
+        if collate is not None and ctx.mariadb and collate.lower() not in ("binary", "default"):
+            charset, collation = column_charset(None, collate, False, ctx, table_charset, table_collation)
+            resolved = _binary(name, _length(written), ctx)
+            return replace(resolved, data_type=_as_text(resolved.data_type), charset=charset, collation=collation)
         return _binary(name, _length(written), ctx)
     if name == "bit":
         return Resolved(name, length=_length(written) or 1)
@@ -107,7 +111,13 @@ def resolve(written: DataType, collate: str | None, ctx: Context, table_charset:
     return Resolved(name)
 
 
-def _name(words: tuple[str, ...], ctx: Context) -> str:
+def _as_text(name: str) -> str:
+    """The text type in the place of a binary one, which MariaDB makes of a binary column with a collation."""
+    return {"binary": "char", "varbinary": "varchar"}.get(name) or TEXTS[BLOBS.index(name)]
+
+
+def _name(written: DataType, ctx: Context) -> str:
+    words, arguments = written.words, written.arguments
     first = words[0]
     if first == "LONG":
         return "mediumblob" if words[-1] == "VARBINARY" else "mediumtext"
@@ -121,9 +131,10 @@ def _name(words: tuple[str, ...], ctx: Context) -> str:
     if first == "NUMBER":
         return "decimal"
     if ctx.dialect.oracle:
-        oracle = {"DATE": "datetime", "BLOB": "longblob"}.get(first)
-        if oracle:
-            return oracle
+        if first == "DATE":
+            return "datetime"
+        if first == "BLOB" and not arguments:
+            return "longblob"
     if first in ("ORACLE_SCHEMA", "MAXDB_SCHEMA"):
         return {"DATE": "datetime", "TIMESTAMP": "datetime"}.get(words[1], words[1].lower())
     return _SYNONYMS.get(first, first.lower())
@@ -171,7 +182,11 @@ def _text(
     )
     length = _length(written)
     if name in ("enum", "set"):
-        labels = tuple(label.rstrip(" ") for label in written.labels) if charset != "binary" else written.labels
+        if charset == "binary":
+            labels = tuple(_as_bytes(label, ctx) for label in written.labels)
+        else:
+            kept = (charsets.representable(label, ctx.connection_charset) for label in written.labels)
+            labels = tuple(charsets.representable(label, charset).rstrip(" ") for label in kept)
         return Resolved(name, charset=charset, collation=collation, labels=labels)
     if charset == "binary":
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
@@ -191,6 +206,14 @@ def _text(
     if name in TEXTS:
         length = None
     return Resolved(name, length, charset=charset, collation=collation, compressed=written.compressed)
+
+
+def _as_bytes(label: str, ctx: Context) -> str:
+    """A label whose bytes are those of the connection's character set, and are shown as UTF-8."""
+    if label.isascii() and charsets.is_ascii_based(ctx.connection_charset):
+        return label
+    data = label.encode(charsets.codec(ctx.connection_charset), "replace")
+    return data.decode("utf8", "replace").replace("\ufffd", "?")
 
 
 def _binary(name: str, length: int | None, ctx: Context) -> Resolved:

@@ -76,7 +76,8 @@ def _column(column: dict[str, Any], server: str) -> dict[str, Any]:
 
 def _default(column: dict[str, Any], server: str) -> str | None:
     default: str | None = column["column_default"]
-    if default is None:
-        return None
-    expression = "DEFAULT_GENERATED" in column["extra"] if server == "mysql" else not _LITERAL.fullmatch(default)
+    if server == "mysql":
+        expression = "DEFAULT_GENERATED" in column["extra"]
+    else:
+        expression = default is not None and not _LITERAL.fullmatch(default)
     return "an expression" if expression else default

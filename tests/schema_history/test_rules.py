@@ -1,0 +1,163 @@
+"""Rules of the two servers that the recordings do not show, each found by random statements on a real one."""
+
+from typing import Any
+
+import pytest
+
+from rowtide.schema_history.information_schema import table_json
+from rowtide.schema_history.model import Database
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
+from rowtide.schema_history.tables import Tables
+
+MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
+LATIN1, UTF8MB4, UTF8MB3, GBK, UTF16 = 8, 45, 33, 28, 54
+NOT_STRICT, PAD = 0, 1 << 31
+
+
+def made(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
+    """The table ``d.t`` after the statements, as information_schema shows it."""
+    tables = Tables(Server(flavor))
+    tables.put_database(Database("d", "utf8mb4", "utf8mb4_general_ci"))
+    tables.put_database(Database("k", "koi8r", "koi8r_bin"))
+    for statement in statements:
+        event = statement if isinstance(statement, QueryEvent) else QueryEvent(statement, "d", sql_mode=NOT_STRICT)
+        tables.apply(event)
+    table = tables.table("d", "t")
+    assert table is not None
+    return table_json(table, flavor)
+
+
+def column(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
+    """The last column."""
+    found: dict[str, Any] = made(flavor, *statements)["columns"][-1]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("flavor", "definition", "default"),
+    [
+        (MARIADB, "CHAR(1) DEFAULT -1e-2", "'0'"),
+        (MARIADB, "VARCHAR(3) DEFAULT 1e3", "'1e3'"),
+        (MARIADB, "CHAR(5) DEFAULT 123456e2", "'1.2e7'"),
+        (MARIADB, "CHAR(3) DEFAULT 12345e-3", "'12'"),
+        (MARIADB, "INT DEFAULT DATE '2020-01-02'", "20200102"),
+        (MARIADB, "DECIMAL(20,3) DEFAULT TIMESTAMP '2020-01-02 03:04:05.678'", "20200102030405.678"),
+        (MARIADB, "CHAR(30) CHARACTER SET utf16 DEFAULT DATE '2020-01-02'", "convert(DATE'2020-01-02' using utf16)"),
+        (MARIADB, "TEXT DEFAULT b'101'", "0x05"),
+        (MARIADB, "TEXT DEFAULT 007", "7"),
+        (MARIADB, "TEXT DEFAULT .5", "0.5"),
+        (MARIADB, "TEXT DEFAULT 1e3", "1e3"),
+        (MARIADB, "TEXT DEFAULT 'it''s'", "'it\\'s'"),
+        (MARIADB, "BLOB DEFAULT 'ü'", "'ü'"),
+        (MARIADB, "TIMESTAMP NOT NULL ON UPDATE CURRENT_TIMESTAMP", "'0000-00-00 00:00:00'"),
+        (MARIADB, "DATETIME(2) NOT NULL ON UPDATE CURRENT_TIMESTAMP(2)", "'0000-00-00 00:00:00.00'"),
+        (MARIADB, "TIME DEFAULT -1e-2", "'00:00:00'"),
+        (MYSQL, "TIME DEFAULT '-00:00:00'", "00:00:00"),
+        (MYSQL, "DECIMAL(12,4) DEFAULT _utf8mb4 0x41", "0.0000"),
+        (MYSQL, "SERIAL DEFAULT FALSE", None),
+    ],
+)
+def test_defaults(flavor: Flavor, definition: str, default: str | None) -> None:
+    assert column(flavor, f"CREATE TABLE t (a {definition})")["column_default"] == default
+
+
+@pytest.mark.parametrize(
+    ("flavor", "definition", "column_type", "collation"),
+    [
+        (MARIADB, "BLOB COLLATE latin1_bin", "text", "latin1_bin"),
+        (MARIADB, "VARBINARY(5) COLLATE latin1_bin", "varchar(5)", "latin1_bin"),
+        (MARIADB, "LONG VARBINARY COLLATE latin1_bin", "mediumtext", "latin1_bin"),
+        (MARIADB, "JSON COLLATE latin1_bin", "longtext", "latin1_bin"),
+        (MARIADB, "JSON", "longtext", "utf8mb4_bin"),
+        (MARIADB, "ENUM('a', '日') CHARACTER SET latin1", "enum('a','?')", "latin1_swedish_ci"),
+        (MYSQL, "SET('a', '日', 'ü') CHARACTER SET latin1", "set('a','?','ü')", "latin1_swedish_ci"),
+    ],
+)
+def test_types(flavor: Flavor, definition: str, column_type: str, collation: str) -> None:
+    found = column(flavor, f"CREATE TABLE t (a {definition})")
+    assert (found["column_type"], found["collation"]) == (column_type, collation)
+
+
+@pytest.mark.parametrize(
+    ("flavor", "before", "alter", "wanted"),
+    [
+        (MARIADB, "a INT", "ADD b INT DEFAULT 3, ALTER b SET DEFAULT 5", {"column_default": "5"}),
+        (MARIADB, "b INT, a INT", "ALTER b SET DEFAULT 1, MODIFY b BIGINT DEFAULT 2 AFTER a", {"column_default": "1"}),
+        (MARIADB, "a INT AS (1)", "ALTER a DROP DEFAULT", {"column_default": None}),
+        (MARIADB, "a INT", "ADD b TEXT CHARACTER SET latin1, CONVERT TO CHARACTER SET utf8mb4", {"data_type": "text"}),
+        (MARIADB, "a TEXT CHARACTER SET latin1", "CONVERT TO CHARACTER SET utf8mb4", {"data_type": "mediumtext"}),
+        (MARIADB, "a INT", "CONVERT TO CHARSET utf8mb4, ADD b TEXT BINARY", {"collation": "utf8mb4_bin"}),
+        (MARIADB, "a CHAR(3) DEFAULT 'x'", "CONVERT TO CHARSET binary", {"column_default": "'x\\0\\0'"}),
+        (MARIADB, "b INT, a INT", "ADD b INT, CHANGE b c INT FIRST", {"name": "b"}),
+        (MYSQL, "a INT AUTO_INCREMENT KEY", "ALTER a SET DEFAULT '0'", {"column_default": None}),
+        (MYSQL, "a INT", "ALTER a SET DEFAULT (5)", {"column_default": "5", "extra": ""}),
+        (MYSQL, "a INT", "ALTER a SET DEFAULT (NULL)", {"column_default": None, "extra": ""}),
+        (MYSQL, "a INT", "ALTER a SET DEFAULT (1 + 2)", {"column_default": "(1 + 2)", "extra": "DEFAULT_GENERATED"}),
+    ],
+)
+def test_alter_table(flavor: Flavor, before: str, alter: str, wanted: dict[str, object]) -> None:
+    found = column(flavor, f"CREATE TABLE t ({before})", f"ALTER TABLE t {alter}")
+    assert {name: found[name] for name in wanted} == wanted
+
+
+def test_default_as_a_character_set_means_its_default_collation_in_mariadb() -> None:
+    moved = [QueryEvent("CREATE TABLE k.x (a TEXT)"), QueryEvent("ALTER TABLE k.x CONVERT TO CHARACTER SET DEFAULT")]
+    tables = Tables(Server(MARIADB))
+    tables.put_database(Database("k", "koi8r", "koi8r_bin"))
+    for event in moved:
+        tables.apply(event)
+    table = tables.table("k", "x")
+    assert table is not None
+    assert (table.collation, table.columns[0].collation) == ("koi8r_general_ci", "koi8r_general_ci")
+
+
+def test_convert_to_default_is_about_the_sessions_database_in_mysql() -> None:
+    convert = QueryEvent("ALTER TABLE d.t CONVERT TO CHARACTER SET DEFAULT", "k")
+    assert made(MYSQL, "CREATE TABLE t (a TEXT)", convert)["collation"] == "koi8r_bin"
+    assert made(MARIADB, "CREATE TABLE t (a TEXT)", convert)["collation"] == "utf8mb4_general_ci"
+
+
+def test_a_table_option_comes_after_convert_to_in_any_order() -> None:
+    for alter in ("CONVERT TO CHARSET latin1, CHARSET cp1251", "CHARSET cp1251, CONVERT TO CHARSET latin1"):
+        found = made(MARIADB, "CREATE TABLE t (a TEXT)", f"ALTER TABLE t {alter}")
+        assert (found["collation"], found["columns"][0]["collation"]) == ("cp1251_general_ci", "latin1_swedish_ci")
+
+
+def test_a_create_or_replace_that_failed_has_dropped_the_table() -> None:
+    tables = Tables(Server(MARIADB))
+    tables.apply(QueryEvent("CREATE TABLE t (a INT)", "d"))
+    tables.apply(QueryEvent("CREATE OR REPLACE TABLE t (a INT DEFAULT 'x')", "d", error_code=1067))
+    assert list(tables) == []
+
+
+def test_an_index_over_an_expression_has_a_name_of_its_own() -> None:
+    keys = made(MYSQL, "CREATE TABLE t (a INT, B INT, UNIQUE (a, (b + 1)))")["unique_keys"]
+    assert keys == {"functional_index": ["a", "((`b` + 1))"]}
+
+
+def test_an_alter_writes_expressions_again_with_the_columns_names() -> None:
+    keys = made(MYSQL, "CREATE TABLE t (a INT, B INT, UNIQUE u ((b + 1)))", "ALTER TABLE t COMMENT 'x'")["unique_keys"]
+    assert keys == {"u": ["((`B` + 1))"]}
+
+
+def test_shapes_in_keys_of_mariadb() -> None:
+    found = made(MARIADB, "CREATE TABLE t (a POINT PRIMARY KEY, b GEOMETRY UNIQUE)")
+    assert (found["primary_key"], found["unique_keys"]) == (["a(25)"], {"b": ["b(8)"]})
+
+
+def test_what_the_server_words_is_in_utf8_whatever_the_client_speaks() -> None:
+    own = "CREATE TABLE `t` (\n  `my_row_id` bigint unsigned NOT NULL,\n  `é` int DEFAULT NULL\n)".encode()
+    assert column(MYSQL, QueryEvent(own, "d", charset=(GBK, GBK, UTF8MB4)))["name"] == "é"
+    plain = "CREATE TABLE t (`é` int)".encode("gbk")
+    assert column(MYSQL, QueryEvent(plain, "d", charset=(GBK, GBK, UTF8MB4)))["name"] == "é"
+
+
+def test_bytes_of_labels_are_those_of_the_connection() -> None:
+    event = QueryEvent("CREATE TABLE t (a ENUM('1') CHARACTER SET binary)", "d", charset=(UTF8MB4, UTF16, UTF8MB4))
+    assert column(MARIADB, event)["column_type"] == "enum('\\01')"
+
+
+def test_a_char_is_padded_again_by_every_alter_under_its_mode() -> None:
+    create = QueryEvent("CREATE TABLE t (a CHAR(3) DEFAULT 'x')", "d", sql_mode=PAD)
+    assert column(MYSQL, create)["column_default"] == "x  "
+    assert column(MYSQL, create, "ALTER TABLE t COMMENT 'x'")["column_default"] == "x"

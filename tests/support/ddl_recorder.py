@@ -1,0 +1,189 @@
+"""A real server as the judge of the model: runs statements, reads what the binlog has of them, and the structure after.
+
+What it gives has the form of the recorded corpora, see ``ddl_corpus``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.protocol import events
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.statements import is_begin, is_end, is_xa, query_event
+from rowtide.connector.stream import BinlogStream
+from rowtide.schema_history.query import Flavor, QueryEvent
+
+if TYPE_CHECKING:
+    from rowtide_stack import SqlServer
+
+SYSTEM = "('mysql', 'sys', 'information_schema', 'performance_schema')"
+_COLUMNS = {
+    "name": "column_name",
+    "ordinal_position": "ordinal_position",
+    "column_type": "column_type",
+    "data_type": "data_type",
+    "is_nullable": "is_nullable",
+    "column_default": "column_default",
+    "extra": "extra",
+    "charset": "character_set_name",
+    "collation": "collation_name",
+    "comment": "column_comment",
+    "generation_expression": "generation_expression",
+}
+_CONNECTORS = {
+    Flavor.MYSQL: "io.debezium.connector.mysql.MySqlConnector",
+    Flavor.MARIADB: "io.debezium.connector.mariadb.MariaDbConnector",
+}
+_KINDS = "('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
+
+
+class DdlRecorder:
+    """One session on a server, and the server's binlog beside it.
+
+    Args:
+        server: a running server.
+        flavor: which of the two it is.
+    """
+
+    def __init__(self, server: SqlServer, flavor: Flavor) -> None:
+        self.flavor = flavor
+        self._server = server
+        self._admin = server.connect()
+        self.session = server.connect()
+        file, pos = self._position()
+        config = from_properties(
+            {
+                "connector.class": _CONNECTORS[flavor],
+                "topic.prefix": "p",
+                "database.hostname": server.host,
+                "database.port": str(server.port),
+                "database.user": server.user,
+                "database.password": server.password,
+                "database.server.id": "7771",
+                "bootstrap.servers": "none:1",
+                "schema.history.internal.kafka.topic": "h",
+            }
+        )
+        self._stream = BinlogStream(config.database, SourceOffset(file, pos), mariadb=flavor is Flavor.MARIADB)
+        self._decoder = EventDecoder(file)
+        self._packets = self._read()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._stream.close()
+        self.session.close()
+        self._admin.close()
+
+    def renew(self) -> None:
+        """A new session, with the server's own settings."""
+        self.session.close()
+        self.session = self._server.connect()
+
+    def run(self, statement: str) -> str | None:
+        """Execute a statement; the server's error, if it has one."""
+        try:
+            with self.session.cursor() as cursor:
+                cursor.execute(statement)
+                while cursor.nextset():
+                    pass
+        except pymysql.MySQLError as error:
+            return " ".join(map(str, error.args))
+        return None
+
+    def events(self) -> list[QueryEvent]:
+        """The statements that the binlog has since this was asked last."""
+        file, pos = self._position()
+        found = []
+        while (self._file_number(self._decoder.file), self._at) < (self._file_number(file), pos):
+            event = next(self._packets)
+            if isinstance(event, events.Query):
+                word = event.statement[:24].lstrip().upper()
+                if not (is_begin(word) or is_end(word) or is_xa(word)):
+                    found.append(query_event(event, f"{self._decoder.file}:{event.header.log_pos}"))
+        return found
+
+    _at = 0
+
+    def _read(self) -> Iterator[events.Event]:
+        for packets in self._stream.events():
+            for packet in packets:
+                event = self._decoder.decode(packet)
+                self._at = event.header.log_pos or self._at
+                if isinstance(event, events.Rotate):
+                    self._decoder.file, self._at = event.next_file, event.next_position
+                yield event
+
+    @staticmethod
+    def _file_number(name: str) -> int:
+        return int(name.rpartition(".")[2] or 0)
+
+    def _rows(self, statement: str) -> list[tuple[Any, ...]]:
+        with self._admin.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def _position(self) -> tuple[str, int]:
+        what = "MASTER" if self.flavor is Flavor.MARIADB else "BINARY LOG"
+        row = self._rows(f"SHOW {what} STATUS")[0]
+        return str(row[0]), int(row[1])
+
+    def databases(self) -> dict[str, dict[str, str]]:
+        """Every database with its character set and collation."""
+        found = self._rows(
+            "SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata "
+            f"WHERE schema_name NOT IN {SYSTEM}"
+        )
+        return {name: {"charset": charset, "collation": collation} for name, charset, collation in found}
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Every table as information_schema has it."""
+        found: dict[str, dict[str, Any]] = {}
+        for database, table, kind, collation, comment in self._rows(
+            "SELECT table_schema, table_name, table_type, table_collation, table_comment "
+            f"FROM information_schema.tables WHERE table_schema NOT IN {SYSTEM} AND table_type IN {_KINDS}"
+        ):
+            found[f"{database}.{table}"] = {
+                "columns": [],
+                "primary_key": [],
+                "unique_keys": {},
+                "type": kind,
+                "charset": collation and collation.split("_")[0],
+                "collation": collation,
+                "comment": comment,
+            }
+        self._add_columns(found)
+        self._add_keys(found)
+        return found
+
+    def _add_columns(self, found: dict[str, dict[str, Any]]) -> None:
+        names = _COLUMNS | ({"srs_id": "srs_id"} if self.flavor is Flavor.MYSQL else {})
+        for database, table, *values in self._rows(
+            f"SELECT table_schema, table_name, {', '.join(names.values())} FROM information_schema.columns "
+            f"WHERE table_schema NOT IN {SYSTEM} ORDER BY table_schema, table_name, ordinal_position"
+        ):
+            if f"{database}.{table}" in found:
+                found[f"{database}.{table}"]["columns"].append(dict(zip(names, values, strict=True)))
+
+    def _add_keys(self, found: dict[str, dict[str, Any]]) -> None:
+        expression = "expression" if self.flavor is Flavor.MYSQL else "NULL"
+        for database, table, index, column, length, text in self._rows(
+            f"SELECT table_schema, table_name, index_name, column_name, sub_part, {expression} "
+            f"FROM information_schema.statistics WHERE table_schema NOT IN {SYSTEM} AND non_unique = 0 "
+            "ORDER BY table_schema, table_name, index_name, seq_in_index"
+        ):
+            if f"{database}.{table}" not in found:
+                continue
+            name = f"({text})" if column is None else f"{column}({length})" if length else column
+            place = found[f"{database}.{table}"]
+            keys = place["primary_key"] if index == "PRIMARY" else place["unique_keys"].setdefault(index, [])
+            keys.append(name)
+
+    def create(self, database: str, table: str) -> str:
+        """SHOW CREATE TABLE."""
+        name = ".".join("`" + part.replace("`", "``") + "`" for part in (database, table))
+        return str(self._rows(f"SHOW CREATE TABLE {name}")[0][1])
