@@ -49,7 +49,7 @@ class Codecs:
                 f"table {table.id}: the row events have {len(structure.columns)} columns, the schema history knows "
                 f"{len(table.row_columns)} ({', '.join(column.name for column in table.row_columns)}). The table was "
                 "changed where the binlog does not show it (SET sql_log_bin=0?), or the schema history is incomplete. "
-                "Restart with snapshot.mode=recovery, or set inconsistent.schema.handling.mode=warn to leave such rows out"
+                "Restart with snapshot.mode=recovery, or set inconsistent.schema.handling.mode=warn to leave them out"
             )
         database, name = table.id.database, table.id.table
         topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
