@@ -6,8 +6,8 @@ half of every key and value as bytes, and joins the rest per row. It knows neith
 """
 
 import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from rowtide.connector.batch import Headers, Message
 from rowtide.connector.partial_update import whole_images, with_json_parts
@@ -31,14 +31,14 @@ class EventContext:
         after_row: ``source`` behind the row number.
         times: ``"ts_ms":…,"ts_us":…,"ts_ns":…`` of the processing.
         headers: of every record.
-        transactions: one ``"transaction":…`` for each record to come, if transaction metadata is on.
+        transactions: gives the next ``"transaction":…`` fields, if transaction metadata is on.
     """
 
     before_row: str
     after_row: str
     times: str
     headers: Headers
-    transactions: Sequence[str] | None = None
+    transactions: Callable[[int], Sequence[str]] | None = None
 
 
 class TableCodec:
@@ -156,15 +156,15 @@ class TableCodec:
         """One ``u`` record for each pair of images; where the key changes, ``d``, tombstone and ``c``."""
         if self._skip_unchanged:
             return self._updated_if_changed(before, after, first, context)
-        values = self._values("u", after, before, first, context)
         if not self._keyed or all(old[0] == new[0] for old, new in zip(before, after, strict=True)):
+            values = self._values("u", after, before, first, context)
             return [(self._key(new[0]), value, context.headers) for new, value in zip(after, values, strict=True)]
         messages: list[Message] = []
-        for place, (old, new, value) in enumerate(zip(before, after, values, strict=True)):
+        for row, (old, new) in enumerate(zip(before, after, strict=True), first):
             if old[0] == new[0]:
-                messages.append((self._key(new[0]), value, context.headers))
+                messages.append((self._key(new[0]), self._values("u", [new], [old], row, context)[0], context.headers))
             else:
-                messages.extend(self._moved(old, new, first + place, context, place))
+                messages.extend(self._moved(old, new, row, context))
         return messages
 
     def _updated_if_changed(
@@ -176,26 +176,22 @@ class TableCodec:
     ) -> list[Message]:
         """Without the updates that changed nothing that is published (``skip.messages.without.change``)."""
         messages: list[Message] = []
-        for place, (old, new) in enumerate(zip(before, after, strict=True)):
-            if old[0] != new[0]:
-                messages.extend(self._moved(old, new, first + place, context, place))
+        for row, (old, new) in enumerate(zip(before, after, strict=True), first):
+            if old[0] != new[0]:  # Debezium drops these too where only the key has the changed column: a lost change
+                messages.extend(self._moved(old, new, row, context))
             elif old[1] != new[1]:
-                value = self._values("u", [new], [old], first + place, _at(context, place))[0]
-                messages.append((self._key(new[0]), value, context.headers))
+                messages.append((self._key(new[0]), self._values("u", [new], [old], row, context)[0], context.headers))
         return messages
 
-    def _moved(
-        self, old: tuple[str, str], new: tuple[str, str], row: int, context: EventContext, place: int
-    ) -> Iterable[Message]:
+    def _moved(self, old: tuple[str, str], new: tuple[str, str], row: int, context: EventContext) -> Iterable[Message]:
         """A change of the key: the old key's record is deleted, the new key's created, and each names the other."""
-        one = _at(context, place)
         old_key, new_key = self._key(old[0]), self._key(new[0])
         to_new = [("__debezium.newkey", self._key_header(new[0])), *context.headers]
         to_old = [("__debezium.oldkey", self._key_header(old[0])), *context.headers]
-        yield old_key, self._values("d", None, [old], row, one)[0], to_new
+        yield old_key, self._values("d", None, [old], row, context)[0], to_new
         if self._tombstones:
             yield old_key, None, to_new
-        yield new_key, self._values("c", [new], None, row, one)[0], to_old
+        yield new_key, self._values("c", [new], None, row, context)[0], to_old
 
     def _key_header(self, key: str) -> bytes:
         """A key as Connect's SimpleHeaderConverter writes it, which is not quite JSON."""
@@ -223,7 +219,13 @@ class TableCodec:
                 + f'{{"before":{old},"after":{new}{middle}{row}{context.after_row},{transaction},'.encode()
                 + behind
                 for row, (old, new, transaction) in enumerate(
-                    zip(_texts(before, after), _texts(after, before), context.transactions, strict=True), first
+                    zip(
+                        _texts(before, after),
+                        _texts(after, before),
+                        context.transactions(len(after or before or ())),
+                        strict=True,
+                    ),
+                    first,
                 )
             ]
         tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}'
@@ -242,13 +244,6 @@ class TableCodec:
             start + f'{{"before":{old},"after":{new}{middle}{row}{tail}'.encode() + close
             for row, ((_, old), (_, new)) in enumerate(zip(before, after, strict=True), first)
         ]
-
-
-def _at(context: EventContext, place: int) -> EventContext:
-    """The context of a single record."""
-    if context.transactions is None:
-        return context
-    return replace(context, transactions=context.transactions[place : place + 1])
 
 
 def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, str]] | None) -> Iterable[str]:

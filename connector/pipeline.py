@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from rowtide.connector.batch import Batch, Message, Output, Schemas
 from rowtide.connector.codec import EventContext, TableCodec, json_message
@@ -278,6 +279,8 @@ class Pipeline:
             self._skipping = self._events_to_skip > 0
 
     def _xa_prepare(self, event: events.XaPrepare) -> None:
+        if self._monitor is not None:
+            self._monitor.end()  # MariaDB's has had a BEGIN record; Debezium writes no END behind a prepared one
         self._end_transaction()
         # The offset of its last row counts events of a transaction that Debezium does not know: leave it behind.
         self._emit("", -1, ())
@@ -326,7 +329,7 @@ class Pipeline:
         total = len(rows) // 2 if kind is RowsKind.UPDATE else len(rows)
         if skip >= total:
             return
-        context = self._context(source, table, total - skip)
+        context = self._context(source, table)
         if kind is RowsKind.WRITE:
             messages = codec.created(rows[skip:], skip, context)
         elif kind is RowsKind.DELETE:
@@ -337,11 +340,12 @@ class Pipeline:
         if messages:
             self._emit(codec.topic, -1, messages, codec.schemas)
 
-    def _context(self, source: SourceBlock, table: Table, number: int) -> EventContext:
+    def _context(self, source: SourceBlock, table: Table) -> EventContext:
         progress = self.progress
         nanos = self._clock()
         micros = nanos // 1000
-        blocks = self._monitor.blocks(str(table.id), number) if self._monitor is not None else None
+        monitor = self._monitor
+        blocks = partial(monitor.blocks, str(table.id)) if monitor is not None and monitor.id is not None else None
         return EventContext(
             source.before_row(self._micros(), "false", progress.server_id, progress.gtid, progress.file, progress.pos),
             source.after_row(progress.thread, progress.query),

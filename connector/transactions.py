@@ -41,10 +41,9 @@ class TransactionMonitor:
         """Records so far by ``db.table``, in the order of Debezium's map."""
         return java_hash_map_order(self._counts)
 
-    def blocks(self, collection: str, number: int) -> list[str] | None:
-        """The ``transaction`` fields of the next records of a table, ``None`` outside of a transaction."""
-        if self.id is None:
-            return None
+    def blocks(self, collection: str, number: int) -> list[str]:
+        """The ``transaction`` fields of the next records of a table; only within a transaction."""
+        assert self.id is not None
         total = sum(self._counts.values())
         order = self._counts.get(collection, 0)
         self._counts[collection] = order + number

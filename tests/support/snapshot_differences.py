@@ -6,17 +6,13 @@ __all__ = ["DIFFERENCES", "MORE", "NOT_TAKEN", "SEQUENCES"]
 
 _YEAR = "YEAR 0 is 0; Debezium makes it 2000"
 _SHIFTED = "Debezium shifts a TIMESTAMP by the difference of the connection's time zone to the server's"
+_KEY = "a key column that is left out of the records: Debezium does not select it, and makes every key 0"
 _BITS = "a BIT of more than one byte in a key: Debezium turns its bytes around twice, unlike in the stream"
 
 DIFFERENCES: dict[str, list[Difference]] = {
     "defaults-in-schemas": [Difference('"y0":2000', '"y0":0', _YEAR)],
-    "filters-by-name": [
-        Difference(
-            '"payload":{"id":0}}',
-            '"payload":{"id":1}}',
-            "a key column that is left out of the records: Debezium does not select it, and makes every key 0",
-        ),
-    ],
+    "filters-by-name": [Difference('"payload":{"id":0}}', '"payload":{"id":1}}', _KEY)],
+    "keys-and-column-filter": [Difference('"payload":{"z":0}}', '"payload":{"z":1}}', _KEY)],
     "keys": [
         Difference('"bt":"AAE="', '"bt":"AQA="', _BITS),
         Difference('"bt":"Af8="', '"bt":"/wE="', _BITS),

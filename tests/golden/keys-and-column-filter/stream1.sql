@@ -1,0 +1,4 @@
+use pk; insert into t_x values (2,2,2,'2',2,2); update t_x set e=5; update t_x set d=5; update t_x set c='9' where id=1; update t_x set id=9 where id=1; delete from t_x where id=9;
+insert into t2 values (2,2,2,2); update t2 set z=9; update t2 set b=7; insert into t3 values (7,7,7); update t3 set b=9;
+insert into t4 values (1,2,3,4); update t4 set b=5; delete from t4; insert into t5 values (1,2,3); update t5 set b=9; update t5 set a=10; delete from t5;
+alter table t5 drop index k; insert into t5 values (5,6,7); alter table t5 add primary key (c); insert into t5 values (8,9,10); alter table t5 modify a int null; insert into t5 values (11,12,13); create unique index q on t4 (c,d); insert into t4 values (1,1,1,1); alter table t4 modify a int not null; insert into t4 values (3,3,3,3); alter table t4 modify b int not null, modify c int not null; insert into t4 values (4,4,4,4);

@@ -1,0 +1,1 @@
+use pm; insert into t values (3,'ünïcödé 😀',7,'2020-01-01','2020-01-01 01:01:01','bin','zzzzz','😀😀','abc','ünï','','x',-1,'p'); update t set s='other',txt='1234567',z='',u='' where id=1; delete from t where id=2; alter table t add column q varchar(10) default 'masked?'; insert into t (id,s) values (9,'nine');

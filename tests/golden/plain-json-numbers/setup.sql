@@ -1,0 +1,1 @@
+create database pn; use pn; create table t (d decimal(20,5), id decimal(10,2) primary key, b varbinary(10), dt datetime(6), f float, g double, bi bigint); insert into t values (1.5,1,'x','2020-01-01',1.1,1e20,5);

@@ -1,0 +1,1 @@
+set binlog_rows_query_log_events=1; use pn; insert into t values (-0.00001,2.5,x'00','2200-01-01 00:00:00.000001',3.4e38,1e-7,-9223372036854775808),(123456789.12345,3,'','1700-01-01',1e-10,123456789012345680,1); update /* hint */ t set g=g*2; update t set id=id+1 order by id desc; delete from t where id > 3; alter table t add x int default 7; insert into t (id,b) values (99,'é');

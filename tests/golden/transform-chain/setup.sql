@@ -1,0 +1,1 @@
+create database ps; use ps; create table t1 (id int primary key, a varchar(10), b int, c varchar(9)); insert into t1 values (1,'a',1,'c'); create table t2 (id int primary key, a decimal(5,2), b datetime, c double); create table u (a int, b int, c int);

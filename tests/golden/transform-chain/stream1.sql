@@ -1,0 +1,1 @@
+use ps; insert into t1 values (2,'x',5,'y'); update t1 set a='q'; update t1 set id=10 where id=1; delete from t1 where id=2; insert into t2 values (1,1.5,'2020-01-01',2.5); delete from t2; insert into u values (1,2,3); update u set a=2; delete from u;

@@ -1,0 +1,1 @@
+create database pt; use pt; create table t (id int primary key, ts timestamp(3) null, dt datetime(6), d date, t time); insert into t values (1,'2020-07-01 12:00:00.123','2020-01-01 12:00:00.123456','2020-01-01','10:00:00');

@@ -1,0 +1,1 @@
+use pt; insert into t values (2,'2020-01-01 12:00:00','2020-07-01 12:00:00','2020-01-01','10:00:00'),(3,null,null,null,null); update t set ts='2021-11-07 05:30:00.5' where id=3; delete from t where id=1;

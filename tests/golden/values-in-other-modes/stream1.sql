@@ -1,0 +1,16 @@
+use px;
+insert into a (n,m,v,b,j,dt,d,t,bt,y) values (12345.678,0.1,x'fffefd',x'01','{"big":18446744073709551615,"neg":-9223372036854775808,"d":1.5e300,"f":0.1,"s":"tab\\t","date":"x"}','2024-02-29 23:59:59.999','1999-12-31','23:59:59.99',1023,1901);
+update a set n=n+1, e='q''r', s='a,c', j=json_set(j,'$.z',cast('2020-01-01' as date),'$.t',cast('10:00:00.5' as time(3)),'$.dt',cast('2020-01-01 10:00:00.123456' as datetime(6)),'$.dec',cast(1.50 as decimal(10,3)),'$.bin',cast('ab' as binary),'$.u',cast(18446744073709551615 as unsigned));
+update b set b=b+10; delete from b where a is null;
+update c set k1='ñ'; update c set k2='2021-01-01 00:00:00' where k1='ñ';
+begin; insert into b values (5,5,'e'); savepoint x; insert into b values (6,6,'f'); rollback to x; insert into b values (7,7,'g'); commit;
+begin; insert into b values (8,8,'h'); rollback;
+replace into a (id,n) values (1,5.5); insert into a (id,n) values (1,6) on duplicate key update n=7.25;
+insert into a select null,n,m,v,b,e,s,j,dt,d,t,f,g,bt,y,txt,c from a;
+truncate table b; delete from a where id=2;
+alter table a add column extra smallint unsigned zerofill not null default 7 after m, modify n decimal(30,10) not null default '2.50', rename column txt to txt2;
+insert into a (b) values ('q'); update a set extra=9 where extra=7 limit 2;
+alter table b add primary key (b); insert into b values (1,1,'pk'); update b set b=2;
+create table d like a; insert into d select * from a limit 1; rename table d to e, c to c2; insert into e (id,n) values (999,1); insert into c2 values ('z','2022-02-02',3);
+alter table e drop primary key, modify id int unsigned; insert into e (id,n) values (1000,2);
+drop table e, b; create table b (x tinyint(1), y bool, z bit(1), w tinyint(1) unsigned, primary key(x)); insert into b values (1,true,1,1),(2,0,0,255); delete from b where x=2;
