@@ -114,12 +114,19 @@ def _lock(session: Session, statement: str, seconds: int) -> None:
 def _table_locks(session: Session, tables: Sequence[TableId], seconds: int) -> View:
     if not tables:
         return View(_position_before_view(session))
+    flush = f"FLUSH TABLES {', '.join(map(quoted_table, tables))} WITH READ LOCK"
+    lock = f"LOCK TABLES {', '.join(f'{quoted_table(table)} READ' for table in tables)}"
     try:
-        _lock(session, f"FLUSH TABLES {', '.join(map(quoted_table, tables))} WITH READ LOCK", seconds)
+        try:
+            _lock(session, flush, seconds)
+        except pymysql.MySQLError as error:
+            if error.args[0] not in _DENIED:
+                raise
+            _lock(session, lock, seconds)  # the other one needs RELOAD too
     except pymysql.MySQLError as error:
         raise SnapshotError(
             "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing "
-            f"concurrent writes to tables: {error.args[-1]}. Grant RELOAD and LOCK TABLES, or set "
+            f"concurrent writes to tables: {error.args[-1]}. Grant RELOAD or LOCK TABLES, or set "
             "snapshot.locking.mode=none if nobody changes table structures during the snapshot"
         ) from error
     # START TRANSACTION would give these locks up: the tables are read under them instead of in a view.

@@ -1,0 +1,188 @@
+"""Snapshots while others write: the rows are the state at the offset, and with the stream behind it the tables."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+from live_database import Rows, apply, configured, markers, snapshot, streamed
+from pymysql.constants import ER
+
+from rowtide.connector.batch import Output
+
+if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+    from rowtide_stack import Database, MariaDB, MySQL
+
+pytestmark = pytest.mark.servers
+
+_TABLES = ("a", "b", "c")
+_ROWS = 1000
+_STATUS = {"mysql": "SHOW BINARY LOG STATUS", "mariadb": "SHOW MASTER STATUS"}
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    server: MySQL | MariaDB = request.getfixturevalue(request.param)
+    with server.database() as found:
+        filler = "REPEAT(SHA2(n, 256), 4)"
+        numbers = f"WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < {_ROWS})"
+        for table in _TABLES:
+            found.execute(
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT NOT NULL, moves INT NOT NULL, t TEXT NOT NULL)"
+            )
+            found.execute(f"INSERT INTO {table} {numbers} SELECT n, 100, 0, {filler} FROM s")
+        yield found
+
+
+class Writers:
+    """Threads that move amounts between rows of any tables, and replace rows, in transactions, until told to stop."""
+
+    def __init__(self, database: Database, count: int = 3) -> None:
+        self._database = database
+        self._stop = threading.Event()
+        self._moved = threading.Condition()
+        self.transactions = 0
+        self.errors: list[BaseException] = []
+        self._threads = [threading.Thread(target=self._run, args=(seed,)) for seed in range(count)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, more: int) -> None:
+        """Wait until so many more transactions were committed."""
+        with self._moved:
+            wanted = self.transactions + more
+            self._moved.wait_for(lambda: self.transactions >= wanted or bool(self.errors))
+
+    def _run(self, seed: int) -> None:
+        rng = random.Random(seed)
+        try:
+            with self._database.connect(autocommit=False) as connection, connection.cursor() as cursor:
+                while not self._stop.is_set():
+                    try:
+                        self._transaction(cursor, rng, seed)
+                    except pymysql.MySQLError as error:
+                        if error.args[0] != ER.LOCK_DEADLOCK:
+                            raise
+                        connection.rollback()  # against the snapshot's locks on tables
+                        continue
+                    connection.commit()
+                    with self._moved:
+                        self.transactions += 1
+                        self._moved.notify_all()
+        except BaseException as error:  # noqa: BLE001 - the test must see it
+            with self._moved:
+                self.errors.append(error)
+                self._moved.notify_all()
+
+    @staticmethod
+    def _transaction(cursor: Cursor, rng: random.Random, seed: int) -> None:
+        """Each thread has rows of its own, so that there is no deadlock; the sum over all tables never changes."""
+        one, other = (
+            (rng.choice(_TABLES), rng.randrange(seed, _ROWS, 3) + 1),
+            (rng.choice(_TABLES), rng.randrange(seed, _ROWS, 3) + 1),
+        )
+        amount = rng.randrange(1, 50)
+        cursor.execute(f"UPDATE {one[0]} SET v = v - {amount}, moves = moves + 1 WHERE id = {one[1]}")
+        cursor.execute(f"UPDATE {other[0]} SET v = v + {amount}, moves = moves + 1 WHERE id = {other[1]}")
+        if rng.random() < 0.3:
+            table, key = one
+            cursor.execute(f"SELECT v FROM {table} WHERE id = {key}")
+            found = cursor.fetchone()
+            assert found is not None
+            cursor.execute(f"DELETE FROM {table} WHERE id = {key}")
+            cursor.execute(f"INSERT INTO {table} VALUES ({key}, {found[0]}, 0, REPEAT('x', {rng.randrange(200)}))")
+
+
+@contextmanager
+def writing(database: Database) -> Iterator[Writers]:
+    writers = Writers(database)
+    writers.start()
+    try:
+        yield writers
+    finally:
+        writers.stop()
+        assert not writers.errors
+
+
+@contextmanager
+def user(database: Database) -> Iterator[dict[str, str]]:
+    """One who may lock tables, but not the server: its properties."""
+    server = database.server
+    status = "BINLOG MONITOR" if server.name == "mariadb" else "REPLICATION CLIENT"
+    server.execute("CREATE USER locker IDENTIFIED BY 'pw'")
+    try:
+        server.execute(f"GRANT SELECT, LOCK TABLES, REPLICATION SLAVE, {status} ON *.* TO locker")
+        yield {"database.user": "locker", "database.password": "pw"}
+    finally:
+        server.execute("DROP USER locker")
+
+
+def place(database: Database) -> tuple[str, int]:
+    """Where the binlog ends."""
+    row = database.query(_STATUS[database.server.name])[0]
+    return str(row[0]), int(row[1])
+
+
+def content(database: Database) -> Rows:
+    """The tables themselves, as records would have them."""
+    return {
+        (f"live.{database.name}.{table}", f'{{"id":{key}}}'): {"id": key, "v": v, "moves": moves, "t": text}
+        for table in _TABLES
+        for key, v, moves, text in database.query(f"SELECT id, v, moves, t FROM {table}")
+    }
+
+
+@pytest.mark.parametrize("locking", ["minimal", "extended", "none", "single tables"])
+def test_the_rows_are_the_state_at_the_offset_and_the_stream_goes_on_from_there(
+    database: Database, locking: str
+) -> None:
+    before = snapshot(configured(database, {"snapshot.mode": "no_data"}))
+    list(before.outputs())
+    initial = content(database)
+    with user(database) as limited:
+        more = limited if locking == "single tables" else {"snapshot.locking.mode": locking}
+        config = configured(database, more)
+        outputs: list[Output] = []
+        with writing(database) as writers:
+            writers.wait_for(20)
+            taken = snapshot(config)
+            with closing(taken.outputs()) as pieces:
+                for output in pieces:
+                    outputs.append(output)
+                    if locking in ("minimal", "none") and markers([output]):
+                        writers.wait_for(3)  # nobody is locked out: they write between the pieces of rows
+            writers.wait_for(20)
+        end = place(database)
+    rows: Rows = {}
+    apply(rows, outputs)
+    assert len(markers(outputs)) == len(rows) == len(initial)
+    assert sum(row["v"] for row in rows.values()) == 100 * len(rows)
+
+    state = dict(initial)
+    reached = (taken.offset.file, taken.offset.pos)
+    compared = locking == "none"
+    for step in streamed(configured(database), before.tables, before.offset, end):
+        apply(state, step.outputs)
+        if not compared and (step.file, step.pos) >= reached:
+            assert (step.file, step.pos) == reached
+            assert state == rows, "the snapshot is not the state at its offset"
+            compared = True
+    assert compared
+    final = content(database)
+    assert state == final
+    for step in streamed(configured(database), taken.tables, taken.offset, end):
+        apply(rows, step.outputs)
+    assert rows == final

@@ -1,0 +1,109 @@
+"""A database of a real server as the connector sees it: its snapshots, its stream, and the tables that they make."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from golden import SERVERS, Written, written
+from live_snapshot import address
+
+from rowtide.connector.assembly import pipeline_settings
+from rowtide.connector.batch import Batch, Output
+from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.pipeline import Pipeline
+from rowtide.connector.snapshot import Snapshot, decide
+from rowtide.connector.stream import BinlogStream
+from rowtide.schema_history.tables import Tables
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+__all__ = ["Rows", "apply", "configured", "markers", "offsets", "snapshot", "streamed"]
+
+Rows = dict[tuple[str, str], Any]
+"""Rows by table and key, as JSON."""
+
+
+def configured(database: Database, properties: Mapping[str, str] | None = None) -> Configuration:
+    """A configuration for one database; the others are not even looked at."""
+    mariadb = database.server.name == "mariadb"
+    base = {
+        "name": "live",
+        "connector.class": SERVERS["mariadb" if mariadb else "mysql"],
+        "topic.prefix": "live",
+        "database.server.id": "184055",
+        "bootstrap.servers": "127.0.0.1:1",
+        "schema.history.internal.kafka.topic": "history",
+        "schema.history.internal.store.only.captured.databases.ddl": "true",
+        "database.include.list": database.name,
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "key.converter.schemas.enable": "false",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+    }
+    return from_properties({**base, **address(database.server), **(properties or {})})
+
+
+def snapshot(config: Configuration, offset: SourceOffset | None = None) -> Snapshot:
+    """A snapshot that would be taken now; nothing is read before its outputs are asked for."""
+    mode, flags = config.snapshot.mode, config.snapshot.flags
+    decision = decide(mode, offset, history_exists=offset is not None, position=None, flags=flags)
+    return Snapshot(config.database, pipeline_settings(config, "run"), config.snapshot, decision, time.time_ns)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one event made, and where the binlog is behind it."""
+
+    outputs: list[Output]
+    file: str
+    pos: int
+
+
+def streamed(config: Configuration, tables: Tables, start: SourceOffset, end: tuple[str, int]) -> Iterator[Step]:
+    """Read the binlog from an offset to a place."""
+    pipeline = Pipeline(pipeline_settings(config, "run"), tables, start, time.time_ns)
+    stream = BinlogStream(config.database, start, mariadb=config.flavor.value == "mariadb")
+    with contextlib.closing(stream.events()) as pieces:
+        for packets in pieces:
+            for packet in packets:
+                outputs = pipeline.receive(packet)
+                yield Step(outputs, pipeline.progress.file, pipeline.progress.end)
+            if (pipeline.progress.file, pipeline.progress.end) >= end:
+                return
+
+
+def apply(rows: Rows, outputs: Iterable[Output]) -> None:
+    """Change rows as records say."""
+    for message in written(outputs):
+        if message.value is None or message.key is None or '"op":"' not in message.value:
+            continue
+        value = json.loads(message.value)
+        place = (message.topic, message.key)
+        if value["op"] == "d":
+            rows.pop(place, None)
+        else:
+            rows[place] = value["after"]
+
+
+def markers(outputs: Iterable[Output]) -> list[tuple[str, Any, str]]:
+    """Table, key or row, and marker of each record of a snapshot."""
+    return [_marked(message) for message in written(outputs) if '"op":"r"' in str(message.value)]
+
+
+def _marked(message: Written) -> tuple[str, Any, str]:
+    value = json.loads(message.value or "")
+    row = value["after"]
+    what = row if message.key is None else next(iter(json.loads(message.key).values()))
+    return value["source"]["table"], what, value["source"]["snapshot"]
+
+
+def offsets(outputs: Iterable[Output]) -> list[SourceOffset]:
+    """The offsets behind batches."""
+    return [output.offset for output in outputs if isinstance(output, Batch)]
