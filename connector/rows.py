@@ -9,12 +9,44 @@ no call per column, no dict per row.
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from json.encoder import encode_basestring  # the compiled one where there is one
 from typing import Any
 
-from rowtide.connector.wire import Meaning, Wire, fixed_source, struct_code, variable_source
+import orjson
+
+from rowtide.connector.remembered import RememberedTexts
+from rowtide.connector.wire import (
+    BIT,
+    DATE,
+    DATETIME2,
+    DOUBLE,
+    ENUM,
+    FLOAT,
+    NEWDATE,
+    NEWDECIMAL,
+    OLD_DATETIME,
+    OLD_TIME,
+    OLD_TIMESTAMP,
+    SET,
+    TIME2,
+    TIMESTAMP2,
+    Meaning,
+    Wire,
+    fixed_source,
+    struct_code,
+    variable_source,
+)
 from rowtide.envelope.column_type import Bind, ColumnType, Fallback
-from rowtide.envelope.json_text import JsonForm, string_text, value_text
+from rowtide.envelope.json_text import JsonForm, string_text, tidied, value_text
 from rowtide.envelope.schema import Schema
+from rowtide.envelope.text_types import TEXT
+
+SLOW = frozenset({FLOAT, DOUBLE, NEWDECIMAL, DATE, NEWDATE, BIT, TIMESTAMP2, DATETIME2, TIME2, OLD_TIMESTAMP, OLD_TIME,
+                  OLD_DATETIME, ENUM, SET})  # fmt: skip
+"""Binlog types whose texts are worth remembering."""
+
+TIDY = [f"if '\\\\' in {v} or not {v}.isascii(): {v} = tidied({v})" for v in "kr"]
+"""Strings are escaped by the quickest way there is; what Jackson does otherwise is put right once for all of a row."""
 
 TextRows = Callable[[bytes, int, int], list[tuple[str, str]]]
 """Event bytes, start and end of the images to (JSON of the key, JSON of the row) for each image."""
@@ -89,15 +121,14 @@ def text_rows(
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
     key_fields = [(c.output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key if (c := columns[i]).output]
     key_fields += [(name, source.bind(text)) for name, text in key_constants]
-    result = f"({template(key_fields)}, {row})"
-    return source.function(result, present)
+    return source.function([f"k, r = {template(key_fields)}, {row}"], "(k, r)", present)
 
 
 def value_rows(columns: Sequence[Column], *present: Sequence[bool]) -> ValueRows:
     """Compile the function that gives Connect values, for everything that must look into a record."""
     source = _Source(columns, values=True)
     names = "".join(f"t{i}, " for i, column in enumerate(columns) if column.output)
-    return source.function(f"({names})", present)
+    return source.function([], f"({names})", present)
 
 
 def template(fields: Sequence[tuple[str, str]]) -> str:
@@ -129,24 +160,36 @@ class _Source:
         self._values = values
         self._names: dict[str, object] = {}
         self._lines: list[str] = []
+        self._loose = False
 
     def bind(self, value: object) -> str:
         """A variable of the function that has this value."""
+        if value is string_text and not self._values:
+            self._loose, value = True, encode_basestring
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
 
-    def function(self, result: str, images: Sequence[Sequence[bool]]) -> Callable[..., Any]:
-        """Compile ``rows(b, p, end)`` that gives ``result`` for every image, whose layouts take turns."""
+    def function(self, finish: Sequence[str], result: str, images: Sequence[Sequence[bool]]) -> Callable[..., Any]:
+        """Compile ``rows(b, p, end)`` that gives ``result`` for every image, whose layouts take turns.
+
+        Args:
+            finish: lines behind those that read an image.
+            result: what is given for it.
+            images: for each column whether the images hold it.
+        """
         for present in images:
             self._image(present)
+            self._add(*finish)
+            if self._loose and not self._values:
+                self._add(*TIDY)
             self._add(f"add({result})")
         body = "\n".join(f"        {line}" for line in self._lines)
         source = (
             f"def rows(b, p, end):\n    out = []\n    add = out.append\n    while p < end:\n{body}\n"
             "    if p != end:\n        raise overrun(p, end)\n    return out\n"
         )
-        names = {**self._names, "overrun": _overrun}
+        names = {**self._names, "overrun": _overrun, "tidied": tidied}
         exec(compile(source, "<row decoder>", "exec"), names)
         rows: Callable[..., Any] = names["rows"]  # type: ignore[assignment]
         return rows
@@ -187,18 +230,31 @@ class _Source:
         columns = [self._columns[index] for index in run]
         size = sum(column.wire.size for column in columns)
         wanted = [index for index in run if self._columns[index].output]
-        codes = "".join(
-            struct_code(column.wire, column.meaning) if column.output else f"{column.wire.size}x" for column in columns
-        )
+        codes = "".join(self._code(index) for index in run)
         if wanted:
             unpack = self.bind(struct.Struct("<" + codes).unpack_from)
             self._add(f"{''.join(f't{index}, ' for index in wanted)}= {unpack}(b, p)")
         self._add(f"p += {size}")
         for index in wanted:
             column = self._columns[index]
-            self._add(*fixed_source(column.wire, column.meaning, f"t{index}", self.bind))
-            self._output(index, column, "")
+            if self._repeats(index):
+                self._add(f"t{index} = {self.bind(_remembered(column))}[t{index}]")
+            else:
+                self._add(*fixed_source(column.wire, column.meaning, f"t{index}", self.bind))
+                self._output(index, column, "")
         run.clear()
+
+    def _repeats(self, index: int) -> bool:
+        """Whether the texts of a column's values are remembered."""
+        column = self._columns[index]
+        wanted = column.output is not None and index not in self._unchanged and not self._values
+        return wanted and column.wire.fixed and column.wire.type in SLOW
+
+    def _code(self, index: int) -> str:
+        column = self._columns[index]
+        if column.output is None:
+            return f"{column.wire.size}x"
+        return f"{column.wire.size}s" if self._repeats(index) else struct_code(column.wire, column.meaning)
 
     def _single(self, index: int, column: Column, bit: int) -> None:
         indent = ""
@@ -211,6 +267,10 @@ class _Source:
                 self._add("else:")
             else:
                 self._add(f"if not n & {1 << bit}:")
+        if self._repeats(index):
+            size, texts = column.wire.size, self.bind(_remembered(column))
+            self._add(f"{indent}t{index} = {texts}[b[p:p + {size}]]", f"{indent}p += {size}")
+            return
         read = self._fixed_read if column.wire.fixed else self._variable_read
         self._add(*(indent + line for line in read(column, f"t{index}")))
         if column.output:
@@ -250,9 +310,34 @@ class _Source:
         assert output is not None
         if index in self._unchanged:
             self._add(f"{indent}k{index} = {key_expression(output, v, self.bind)}")
-        expression = f"{self.bind(_converter(output))}({v})" if self._values else text_expression(output, v, self.bind)
+        if self._values:
+            expression = f"{self.bind(_converter(output))}({v})"
+        elif output.type is TEXT and output.change is None and column.meaning.decode is None:
+            self._loose = True
+            expression = f"{self.bind(orjson.dumps)}({v}).decode()"
+        else:
+            expression = text_expression(output, v, self.bind)
         if expression != v:
             self._add(f"{indent}{v} = {expression}")
+
+
+def _remembered(column: Column) -> RememberedTexts:
+    """The texts of a column's values by their bytes."""
+    names: dict[str, object] = {}
+
+    def bind(value: object) -> str:
+        name = f"c{len(names)}"
+        names[name] = value
+        return name
+
+    assert column.output is not None
+    code = struct_code(column.wire, column.meaning)
+    lines = [] if code.endswith("s") else [f"v, = {bind(struct.Struct('<' + code).unpack)}(v)"]
+    lines += fixed_source(column.wire, column.meaning, "v", bind)
+    lines.append(f"return str({text_expression(column.output, 'v', bind)})")
+    source = "def text(v):\n" + "".join(f"    {line}\n" for line in lines)
+    exec(compile(source, "<value decoder>", "exec"), names)
+    return RememberedTexts(names["text"])  # type: ignore[arg-type]
 
 
 def text_expression(output: Output, v: str, bind: Bind) -> str:

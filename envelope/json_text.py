@@ -41,11 +41,17 @@ def string_text(text: str) -> str:
     Lone surrogates are escaped, so that the result can always be encoded.
     """
     literal = encode_basestring(text)
-    if text.isascii():
-        return literal if "\\u" not in literal else _ESCAPE.sub(_upper, literal)
-    if "\\u" in literal:
-        literal = _ESCAPE.sub(_upper, literal)
-    return _SURROGATES.sub(_escaped, literal)
+    return literal if text.isascii() and "\\" not in literal else tidied(literal)
+
+
+def tidied(json: str) -> str:
+    """JSON as Jackson writes it, from one whose strings are escaped as Python's ``json`` or orjson does it.
+
+    Of JSON that is Jackson's already nothing is changed.
+    """
+    if "\\u" in json:
+        json = _ESCAPE.sub(_upper, json)
+    return json if json.isascii() else _SURROGATES.sub(_escaped, json)
 
 
 # The pattern skips escaped back-slashes, behind which a "u" means nothing.
