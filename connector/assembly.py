@@ -73,6 +73,8 @@ def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
         inconsistent_schema=config.failure.inconsistent_schema.value,
         processing_failure=config.failure.event_processing.value,
         headers=context_headers(config, run),
+        notification_topic=config.topics.notification_topic,
+        log_notifications=config.topics.log_notifications,
         transforms=transforms,
     )
 

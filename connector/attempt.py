@@ -18,6 +18,7 @@ from rowtide.connector.database import connect
 from rowtide.connector.delivery import Delivery
 from rowtide.connector.event_store import StoreClosed
 from rowtide.connector.heartbeat import Heartbeat
+from rowtide.connector.notifications import Notifications
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.parts import Parts, assemble
 from rowtide.connector.reader import Reader, place
@@ -27,6 +28,7 @@ from rowtide.connector.snapshot.availability import check_position
 from rowtide.connector.snapshot.listing import server as server_of
 from rowtide.connector.snapshot.session import Session
 from rowtide.connector.stream import BinlogStream
+from rowtide.connector.transforming import Transformer
 from rowtide.schema_history.position import BinlogPosition
 from rowtide.schema_history.record import parse_record
 from rowtide.schema_history.recovery import recover
@@ -129,6 +131,7 @@ class Attempt:
             tables, start = self._snapshot(parts, decision)
         else:
             tables, start = self._recovered(parts, decision)
+            self._tell_skipped(parts, start)
         if decision.stream and not self._stop.is_set():
             self._streaming(parts, tables, start)
 
@@ -185,6 +188,12 @@ class Attempt:
         tables = recover(records, server, position, prefer_ddl=self._config.history.prefer_ddl)
         log.info("recovered %d tables from the schema history in %.1f s", len(tables), time.monotonic() - begin)
         return tables, offset
+
+    def _tell_skipped(self, parts: Parts, start: SourceOffset) -> None:
+        """The notification that no snapshot was due, if notifications are wanted."""
+        transforms = self._settings.transforms
+        for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
+            parts.store.put([Transformer(transforms, start).batch(batch) if transforms else batch])
 
     def _streaming(self, parts: Parts, tables: Tables, start: SourceOffset) -> None:
         self.state = "RUNNING"

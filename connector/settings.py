@@ -35,6 +35,8 @@ class PipelineSettings:
         inconsistent_schema: ``inconsistent.schema.handling.mode``.
         processing_failure: ``event.processing.failure.handling.mode``.
         headers: context headers of every record (``extended.headers.enabled``).
+        notification_topic: ``notification.sink.topic.name``, if the channel ``sink`` is on.
+        log_notifications: whether the channel ``log`` is on.
         transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
             :data:`~rowtide.connector.transforming.LOSSLESS`.
     """
@@ -58,4 +60,6 @@ class PipelineSettings:
     inconsistent_schema: FailureMode = "fail"
     processing_failure: FailureMode = "fail"
     headers: Headers = ()
+    notification_topic: str | None = None
+    log_notifications: bool = False
     transforms: Transforms | None = None

@@ -192,12 +192,14 @@ class StreamingConfig:
 
 @dataclass(frozen=True, slots=True)
 class TopicsConfig:
-    """Names and settings of topics."""
+    """Names and settings of topics, and where notifications go (no topic: not to Kafka)."""
 
     prefix: str
     naming: StandardNaming
     creation: TopicCreation
     include_schema_changes: bool
+    notification_topic: str | None
+    log_notifications: bool
 
 
 @dataclass(frozen=True, slots=True)

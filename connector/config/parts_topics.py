@@ -37,7 +37,21 @@ def topics_config(reader: Reader) -> TopicsConfig:
         ),
         creation=_creation(reader),
         include_schema_changes=reader[values.INCLUDE_SCHEMA_CHANGES],
+        notification_topic=_notification_topic(reader),
+        log_notifications="log" in reader[topics.NOTIFICATION_CHANNELS],
     )
+
+
+def _notification_topic(reader: Reader) -> str | None:
+    channels, topic = reader[topics.NOTIFICATION_CHANNELS], reader[topics.NOTIFICATION_TOPIC]
+    for channel in channels:
+        if channel not in ("sink", "log"):
+            reader.problem(topics.NOTIFICATION_CHANNELS.name, f"{channel!r} is none of sink and log")
+    if "sink" not in channels:
+        return None
+    if topic is None:
+        reader.problem(topics.NOTIFICATION_TOPIC.name, "is required, since the channel sink is on")
+    return topic
 
 
 def _routing(reader: Reader, strategy: str) -> Routing | None:

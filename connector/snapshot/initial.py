@@ -7,6 +7,7 @@ from typing import Protocol
 
 from rowtide.connector.batch import Output
 from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
+from rowtide.connector.notifications import Notifications
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.snapshot import listing, plan, view
@@ -63,6 +64,7 @@ class Snapshot:
         self._decision = decision
         self._clock = clock
         self._progress = progress
+        self._notifications = Notifications(settings, clock)
         self._tables: Tables | None = None
         self._offset: SourceOffset | None = None
 
@@ -95,6 +97,7 @@ class Snapshot:
             SnapshotError: the server does not allow it, a structure is not understood, a table cannot be read.
             DatabaseUnreachableError: there is no connection.
         """
+        self._notifications.begin()
         with self._session() as session:
             listed = listing.tables(session, list(listing.databases(session)))
             chosen = self._row_tables(listed)
@@ -162,16 +165,19 @@ class Snapshot:
         statements: Sequence[Statement],
         chosen: Sequence[ListedTable],
     ) -> Iterator[Output]:
+        yield from self._notifications.started(running)
         writer = StructureWriter(self._settings, self.tables, running, self._clock)
         yield from writer.write(statements, None if self._decision.rows else completed)
         if self._decision.rows:
             yield from self._rows(session, running, completed, chosen)
+        yield from self._notifications.ended("COMPLETED", completed)
 
     def _rows(
         self, session: Session, running: SourceOffset, completed: SourceOffset, chosen: Sequence[ListedTable]
     ) -> Iterator[Output]:
         if self._progress:
             self._progress.tables([table.id for table in chosen])
+        self._notifications.reading([table.id for table in chosen])
         structures = [(listed, self.tables.table(listed.id.database, listed.id.table)) for listed in chosen]
         stream = RecordStream(structures[0][1] if structures else None)
         for place, (listed, structure) in enumerate(structures, 1):
@@ -193,6 +199,7 @@ class Snapshot:
         micros = listing.now_micros(session)
         moment = Moment(micros, replace(running, ts_sec=micros // 1_000_000), self._clock)
         query = plan.select_statement(listed.id, table.columns, self._config.select_overrides)
+        yield from self._notifications.in_progress(listed.id, running)
         done = 0
         for rows in session.rows(listed.id, query, table.reader):
             done += len(rows)
@@ -200,5 +207,6 @@ class Snapshot:
                 self._progress.rows(listed.id, done, listed.rows, finished=False)
             yield from stream.rows(table, moment, rows)
         log.info("read table %s: %d rows", listed.id, done)
+        yield from self._notifications.table_completed(listed.id, done, running)
         if self._progress:
             self._progress.rows(listed.id, done, listed.rows, finished=True)

@@ -20,6 +20,8 @@ SERVERS = {
 
 _PROCESSED = re.compile(r'("op":"[crudtm]",)"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+(\}+)$')
 _SCHEMA_CHANGE = re.compile(r'"ts_ms":\d+,("databaseName":)')
+_ID = re.compile(r'("payload":\{)"id":"[^"]*"')
+_NOTIFIED = re.compile(r'"timestamp":\d+')
 _RUN = "__debezium.context.runId"
 _UNMARKED = {("transform-outbox", "out.order.events"): 1}
 """Records of snapshots that do not show what they are."""
@@ -39,17 +41,19 @@ class Written:
         """Whether it came from the binlog; a tombstone does. Without an envelope a field that was kept of it tells."""
         if self.value is None or '"snapshot":"false"' in self.value:
             return True
-        return '"snapshot":"' not in self.value and 'op":"r"' not in self.value
+        return not any(mark in self.value for mark in ('"snapshot":"', 'op":"r"', '"Initial Snapshot"'))
 
 
 def normalised(message: Written) -> Written:
-    """Without the fields that may differ: processing times and the run's id."""
-    value = message.value
+    """Without the fields that may differ: processing times, the run's id and those of notifications."""
+    key, value = message.key, message.value
+    if value is not None and '"aggregate_type":"Initial Snapshot"' in value:
+        key, value = _ID.sub(r'\1"id":""', key or ""), _NOTIFIED.sub('"timestamp":0', _ID.sub(r'\1"id":""', value))
     if value is not None:
         value = _PROCESSED.sub(r'\1"ts_ms":0,"ts_us":0,"ts_ns":0\2', value)
         value = _SCHEMA_CHANGE.sub(r'"ts_ms":0,\1', value)
     headers = tuple((name, "" if name == _RUN else text) for name, text in message.headers)
-    return Written(message.topic, message.key, value, headers)
+    return Written(message.topic, key, value, headers)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ TITLE = "Topics, signals, notifications"
 _TOPIC = r"[a-zA-Z0-9_.\-]+"
 _TOPIC_RULE = "may only have letters of ASCII, digits, '.', '_' and '-'"
 _SIGNALS = "signals are not read yet"
-_NOTIFICATIONS = "notifications are not sent yet"
 
 STRATEGIES = (
     "DefaultTopicNamingStrategy",
@@ -118,11 +117,9 @@ NOTIFICATION_CHANNELS = Property(
     "notification.enabled.channels",
     names(),
     (),
-    "Where notifications about snapshots go.",
-    Status.NOT_YET,
-    _NOTIFICATIONS,
+    "Where notifications about snapshots go: `sink` (a topic), `log`, or both.",
     default_text="",
 )
 NOTIFICATION_TOPIC = Property(
-    "notification.sink.topic.name", optional(text()), None, "Topic of notifications.", Status.NOT_YET, _NOTIFICATIONS
+    "notification.sink.topic.name", optional(text(_TOPIC, _TOPIC_RULE)), None, "Topic of notifications."
 )

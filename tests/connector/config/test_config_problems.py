@@ -71,6 +71,13 @@ CASES = [
         "only org.apache.kafka.connect.json.JsonConverter is",
     ),
     ("transforms", "unwrap", "transforms.unwrap.type: is required"),
+    (
+        "notification.enabled.channels",
+        "sink",
+        "notification.sink.topic.name: is required, since the channel",
+    ),
+    ("notification.enabled.channels", "jmx", "'jmx' is none of sink and log"),
+    ("notification.sink.topic.name", "a b", "may only have letters"),
     ("bootstrap.servers", "localhost", "'localhost' is not of the form host:port"),
     ("topic.naming.strategy", "com.example.Mine", "must be one of io.debezium.schema.DefaultTopicNamingStrategy"),
     ("topic.regex", "a", "has no effect with DefaultTopicNamingStrategy"),
