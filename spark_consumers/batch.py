@@ -13,7 +13,7 @@ from rowtide.spark_consumers.evolution import Evolution, evolve
 from rowtide.spark_consumers.fold import CONTENT, exchange, latest, loose_content, without_repetitions
 from rowtide.spark_consumers.formats.base import Effect, TableFormat
 from rowtide.spark_consumers.outcome import Outcome
-from rowtide.spark_consumers.records import Group, KeyId, cut, survey
+from rowtide.spark_consumers.records import Group, KeyId, KnownSchemas, cut, known_schemas, survey
 from rowtide.spark_consumers.schemaless import key_without_schema, value_without_schema
 from rowtide.spark_consumers.segments import Segment, after, ordered_versions, segments, truncations
 from rowtide.spark_consumers.settings import CHANGE_COLUMNS, Keyless, Settings
@@ -44,19 +44,21 @@ class TableBatch:
     outcome: Outcome
     partitions: int
 
-    def apply(self, raw: DataFrame, batch: Batch) -> Batch:
+    def apply(self, raw: DataFrame, batch: Batch, sample: DataFrame | None = None) -> Batch:
         """Bring the table up to date.
 
         Args:
             raw: Kafka's records: ``partition``, ``offset``, ``key``, ``value``.
             batch: its numbers, and what earlier batches left.
+            sample: some of the records, whose schemas most of the others have too: it makes large batches quick.
 
         Returns:
             The batch with what later ones must know.
         """
-        records = cut(raw).persist()
+        known = known_schemas(sample) if sample is not None else KnownSchemas()
+        records = cut(raw, known).persist()
         try:
-            groups = survey(records)
+            groups = survey(records, known)
             self._count(groups)
             return self._apply(records, groups, batch) if groups else batch
         finally:

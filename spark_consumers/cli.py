@@ -20,12 +20,19 @@ from rowtide.spark_consumers.settings import Keyless, Settings
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The connector's configuration (.properties or .json): takes Kafka's addresses and the prefix from there.",
+    help="The connector's configuration (.properties, .json, .yaml): it has Kafka's addresses and the prefix.",
 )
 @click.option(
     "--output", required=True, metavar="PATH", help="Directory of the tables: a path, or hdfs://, s3a://, ..."
 )
-@click.option("--format", "table_format", type=click.Choice(["delta", "parquet"]), default="delta", show_default=True)
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice(["delta", "parquet"]),
+    default="delta",
+    show_default=True,
+    help="How tables are stored. Parquet has no transactions: each run writes a changed table anew.",
+)
 @click.option("--state", metavar="PATH", help="Directory of the remembered offsets.  [default: OUTPUT/_rowtide]")
 @click.option(
     "--keyless",
@@ -45,24 +52,35 @@ from rowtide.spark_consumers.settings import Keyless, Settings
 )
 @click.option("--numeric-decimals", is_flag=True, help="The converter has decimal.format=NUMERIC.")
 @click.option(
-    "--kafka-property", "kafka_properties", multiple=True, metavar="NAME=VALUE", help="For Kafka's Java client."
+    "--kafka-property",
+    "kafka_properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of Kafka's Java client, such as security.protocol=SSL. Repeatable.",
 )
 @click.option("--restart", multiple=True, metavar="DB.TABLE", help="Delete this table and build it again. Repeatable.")
 @click.option("--master", metavar="URL", help="Spark's master.  [default: as spark-submit says, else local[*]]")
 @click.option("--packages", metavar="COORDINATES", help="Maven coordinates instead of the usual Kafka and Delta ones.")
 @click.option("--jars", metavar="PATHS", help="Jars of Kafka and Delta, separated by commas: nothing is downloaded.")
-@click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark.")
+@click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a table instead of a report.")
 def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
-    r"""Bring tables up to date from the topics of a connector, and exit.
+    """Bring tables up to date from the topics of a connector, and exit.
 
-    Each run takes what came since the last one: rows are inserted, updated and deleted by their key, columns that
-    were added in MySQL appear. The first run builds the tables. Run it again whenever the tables should be fresh.
+    Every topic of the connector becomes a table: OUTPUT/DATABASE/TABLE. The first run builds the tables; each further
+    run takes only what came since the last one. Rows are inserted, updated and deleted by their key, columns that were
+    added in MySQL appear. Run it whenever the tables should be fresh, by hand or from a scheduler.
 
     \b
-    Example:
-        rowtide tables --bootstrap-servers localhost:9092 --topic-prefix shop --output /data/tables
-    """
+    Examples:
+      rowtide tables --config shop.properties --output /data/tables
+      rowtide tables --bootstrap-servers localhost:9092 --topic-prefix shop --output s3a://lake/shop
+
+    How far each topic was read is remembered in OUTPUT/_rowtide. An interrupted run is simply run again: nothing
+    is lost and nothing comes twice. Two runs with the same OUTPUT must not overlap.
+
+    The exit status is 1 if a table could not be brought up to date; the others are, nevertheless.
+    """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     console = Console(stderr=as_json)
     try:
         failed = _run(console, as_json, restart, options)
@@ -86,8 +104,10 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
         master=options["master"],
         jars=options["jars"],
         packages=options["packages"],
-        settings=_pairs("--spark-conf", options["spark_conf"]),
+        # Each table has a line of its own when it is done.
+        settings={"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])},
     )
+    spark.sparkContext.setLogLevel("ERROR")
     source = KafkaSource(spark, properties)
     restart_tables(spark, source, settings, restart, options["topics"])
     outcomes = []

@@ -26,6 +26,11 @@ class HadoopFiles:
         system, found = self._find(path)
         return bool(system.exists(found))
 
+    def size(self, path: str) -> int:
+        """Bytes of a directory and all that is in it; 0 if it does not exist."""
+        system, found = self._find(path)
+        return int(system.getContentSummary(found).getLength()) if system.exists(found) else 0
+
     def read(self, path: str) -> str:
         """A file's text."""
         system, found = self._find(path)

@@ -14,19 +14,23 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError
 from rowtide.spark_consumers.files import HadoopFiles
 from rowtide.spark_consumers.formats import FORMATS
 from rowtide.spark_consumers.naming import TableName, join, table_name, table_topics
-from rowtide.spark_consumers.offsets import new_ranges, require
+from rowtide.spark_consumers.offsets import count, ends, new_ranges, require
 from rowtide.spark_consumers.outcome import Outcome
-from rowtide.spark_consumers.session import own_session
+from rowtide.spark_consumers.session import fit_partitions, own_session
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.source import RecordSource
 from rowtide.spark_consumers.state import Batch, Remembered, StateStore
+
+_LARGE_BATCH = 2_000
+_SAMPLE = 10
+"""Offsets at either end of a partition; some of them are not records but marks of transactions."""
 
 
 def update_tables(
@@ -142,11 +146,21 @@ class TableJob:
             done = self._do(step, planned, outcome)
 
     def _do(self, step: TableBatch, batch: Batch, outcome: Outcome) -> Batch:
+        fit_partitions(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))
         raw = self.source.read(step.spark, self.name.topic, batch.ranges)
-        done = step.apply(raw, batch)
+        done = step.apply(raw, batch, self._sample(step.spark, batch))
         outcome.add_ranges(batch.ranges)
         self.state.finish(done)
         return done
+
+    def _sample(self, session: SparkSession, batch: Batch) -> DataFrame | None:
+        """Some records of a batch that is worth it."""
+        if count(batch.ranges) < _LARGE_BATCH:
+            return None
+        first, last = ends(batch.ranges, _SAMPLE)
+        return self.source.read(session, self.name.topic, first).unionAll(
+            self.source.read(session, self.name.topic, last)
+        )
 
     def _check(self, remembered: Remembered, exists: bool) -> None:
         if exists and remembered.is_new and remembered.planned is None:

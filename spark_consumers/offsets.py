@@ -75,6 +75,19 @@ def advanced(done: Mapping[int, int], ranges: Ranges) -> dict[int, int]:
     return {**done, **{partition: end for partition, (_, end) in ranges.items()}}
 
 
+def count(ranges: Ranges) -> int:
+    """How many offsets there are: no less than records."""
+    return sum(end - first for first, end in ranges.values())
+
+
+def ends(ranges: Ranges, size: int) -> tuple[dict[int, Range], dict[int, Range]]:
+    """The first and the last ``size`` offsets of each partition, which may overlap."""
+    return (
+        {partition: (first, min(first + size, end)) for partition, (first, end) in ranges.items()},
+        {partition: (max(first, end - size), end) for partition, (first, end) in ranges.items()},
+    )
+
+
 def starting_offsets(topic: str, ranges: Ranges) -> str:
     """Spark's ``startingOffsets``."""
     return json.dumps({topic: {str(partition): first for partition, (first, _) in ranges.items()}})

@@ -10,7 +10,7 @@ _CLIENT = ("security.", "sasl.", "ssl.")
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Properties of a Java ``.properties`` file or a JSON object.
+    """Properties of a Java ``.properties`` file, a JSON object or a YAML mapping.
 
     Raises:
         SettingsError: the file cannot be read or is something else.
@@ -22,9 +22,7 @@ def read_properties(path: Path) -> dict[str, str]:
     if path.suffix == ".json":
         return _from_json(path, text)
     if path.suffix in {".yaml", ".yml"}:
-        raise SettingsError(
-            f"{path}: give --bootstrap-servers and --topic-prefix; only .properties and .json are read here"
-        )
+        return _from_yaml(path, text)
     return dict(_from_java(text))
 
 
@@ -33,10 +31,28 @@ def _from_json(path: Path, text: str) -> dict[str, str]:
         content = json.loads(text)
     except ValueError as error:
         raise SettingsError(f"{path} is not JSON: {error}") from error
+    return _strings(path, content)
+
+
+def _from_yaml(path: Path, text: str) -> dict[str, str]:
+    try:
+        import yaml  # noqa: PLC0415 - comes with the connector, not with Spark
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"{path}: YAML needs the package pyyaml, which is not installed. Install it, or give --bootstrap-servers "
+            f"and --topic-prefix"
+        ) from error
+    try:
+        return _strings(path, yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path} is not YAML: {error}") from error
+
+
+def _strings(path: Path, content: object) -> dict[str, str]:
     if isinstance(content, dict) and isinstance(content.get("config"), dict):
         content = content["config"]  # as it is posted to Kafka Connect
     if not isinstance(content, dict):
-        raise SettingsError(f"{path} holds no JSON object")
+        raise SettingsError(f"{path} holds no object of properties")
     return {str(name): str(value) for name, value in content.items()}
 
 

@@ -37,21 +37,15 @@ def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 def _table(outcomes: Sequence[Outcome]) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("table")
+    table.add_column("table", overflow="fold")
     for name in ("records", "inserted", "updated", "deleted", "seconds"):
         table.add_column(name, justify="right")
-    table.add_column("offsets")
     table.add_column("operations")
     for outcome in outcomes:
         effect = outcome.effect
         numbers = (f"{n:,}" for n in (outcome.records, effect.inserted, effect.updated, effect.deleted))
-        table.add_row(str(outcome.name), *numbers, f"{outcome.seconds:.1f}", _offsets(outcome), _operations(outcome))
+        table.add_row(str(outcome.name), *numbers, f"{outcome.seconds:.1f}", _operations(outcome))
     return table
-
-
-def _offsets(outcome: Outcome) -> str:
-    ranges = [f"{partition}: {first}-{end - 1}" for partition, (first, end) in sorted(outcome.ranges.items())]
-    return ", ".join(ranges[:3]) + (f" and {len(ranges) - 3} more" if len(ranges) > 3 else "")
 
 
 def _operations(outcome: Outcome) -> str:

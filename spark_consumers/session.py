@@ -44,6 +44,24 @@ def build_session(
     return builder.getOrCreate()
 
 
+_LOG_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
+_RECORDS_OF_A_PARTITION = 50_000
+_BYTES_OF_A_PARTITION = 64 << 20
+_MOST_PARTITIONS = 200
+
+
+def fit_partitions(session: SparkSession, records: int, table_bytes: int) -> None:
+    """Let shuffles have as many partitions as the work is worth: 200 for a handful of rows take longer than the rows.
+
+    A number that the user gave Spark stays.
+    """
+    name = "spark.sql.shuffle.partitions"
+    if session.sparkContext.getConf().contains(name):
+        return
+    wanted = max(records // _RECORDS_OF_A_PARTITION, table_bytes // _BYTES_OF_A_PARTITION)
+    session.conf.set(name, str(min(_MOST_PARTITIONS, max(session.sparkContext.defaultParallelism, wanted))))
+
+
 def own_session(spark: SparkSession) -> SparkSession:
     """A session of the same application with settings of its own.
 
@@ -53,8 +71,10 @@ def own_session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
-    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
     session.conf.set("spark.sql.caseSensitive", "false")
+    if not session.sparkContext.getConf().contains(_LOG_PARTITIONS):
+        # Delta's own log: 50 tasks at each commit unless it is told.
+        session.conf.set(_LOG_PARTITIONS, str(session.sparkContext.defaultParallelism))
     # What is merged is in Spark's cache already, and reading the same offsets again gives the same rows.
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
     return session

@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rowtide.spark_consumers.driver import driver
 from rowtide.spark_consumers.errors import KafkaUnreachableError
-from rowtide.spark_consumers.offsets import Ranges, assignment, ending_offsets, starting_offsets
+from rowtide.spark_consumers.offsets import Ranges, assignment, count, ending_offsets, starting_offsets
 
 ANSWER_TIMEOUT_MS = 20_000
+OFFSETS_OF_A_TASK = 20_000
 
 
 class RecordSource(Protocol):
@@ -64,9 +65,14 @@ class KafkaSource:
             reader.option("assign", assignment(topic, ranges))
             .option("startingOffsets", starting_offsets(topic, ranges))
             .option("endingOffsets", ending_offsets(topic, ranges))
+            .option("minPartitions", self._tasks(ranges))
             .load()
             .select("partition", "offset", "key", "value")
         )
+
+    def _tasks(self, ranges: Ranges) -> int:
+        """How many readers: a topic of one partition is read by several cores too."""
+        return max(len(ranges), min(self.spark.sparkContext.defaultParallelism, count(ranges) // OFFSETS_OF_A_TASK))
 
     def client_properties(self) -> dict[str, str]:
         """Properties of every client."""

@@ -51,6 +51,7 @@ def spark() -> Iterator[SparkSession]:
             # Small data: compiling a plan takes longer than running it.
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         },
     )
     session.sparkContext.setLogLevel("OFF")

@@ -1,0 +1,74 @@
+"""What is remembered between runs survives every crash, and refuses what it does not understand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowtide.spark_consumers.errors import StateError
+from rowtide.spark_consumers.state import Batch, MemoryFiles, StateStore, Truncation
+
+_OFFSETS = st.dictionaries(st.integers(0, 9), st.integers(0, 10**15), max_size=3)
+_BATCHES = st.builds(
+    Batch,
+    app_id=st.text(),
+    number=st.integers(0, 10**6),
+    done=_OFFSETS,
+    ranges=st.dictionaries(st.integers(0, 9), st.tuples(st.integers(0, 9), st.integers(10, 99)), max_size=3),
+    columns=st.none() | st.lists(st.text()).map(tuple),
+    truncation=st.none() | st.builds(Truncation, st.integers(0), st.integers(0)),
+)
+
+
+@given(_BATCHES)
+def test_a_batch_survives_its_file(batch: Batch) -> None:
+    assert Batch.from_json(batch.to_json()) == batch
+
+
+def test_a_new_table_has_nothing_and_an_identity_of_its_own() -> None:
+    first, second = StateStore(MemoryFiles(), "a").load(), StateStore(MemoryFiles(), "a").load()
+    assert first.is_new
+    assert first.planned is None
+    assert first.done.app_id != second.done.app_id
+
+
+def test_a_plan_without_its_end_is_found_again_under_its_number() -> None:
+    store = StateStore(MemoryFiles(), "state/t")
+    planned = store.load().done.next({0: (0, 5)})
+    store.plan(planned)
+    assert store.load().planned == planned
+    assert store.load().done.app_id == planned.app_id
+    store.finish(planned)
+    assert store.load().planned is None
+    assert store.load().done == planned
+    following = planned.next({0: (5, 8), 1: (0, 2)})
+    store.plan(following)
+    found = store.load()
+    assert (found.done, found.planned) == (planned, following)
+    assert following.done == {0: 8, 1: 2}
+    assert following.commit(1).version > planned.commit(999).version
+
+
+def test_old_files_go_and_the_last_stay() -> None:
+    files = MemoryFiles()
+    store = StateStore(files, "s")
+    batch = store.load().done
+    for number in range(20):
+        batch = batch.next({0: (number, number + 1)})
+        store.plan(batch)
+        store.finish(batch)
+    assert store.load().done == batch
+    assert len(files.names("s")) == 12
+    store.forget()
+    assert store.load().is_new
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 2, "app_id": "x"}'])
+def test_what_cannot_be_read_is_an_error_with_its_place(text: str) -> None:
+    store = StateStore(MemoryFiles({"s/00000003.done.json": text}), "s")
+    with pytest.raises(StateError, match=r"s/00000003\.done\.json cannot be read .*--restart"):
+        store.load()
+
+
+def test_a_batch_of_too_many_steps_is_an_error() -> None:
+    with pytest.raises(StateError, match="--max-records"):
+        Batch("a").commit(1000)
