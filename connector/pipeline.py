@@ -24,8 +24,8 @@ from rowtide.connector.progress import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, RowsKind
-from rowtide.connector.protocol.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
+from rowtide.connector.protocol.table_structure import TableStructure
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa, query_event
 from rowtide.connector.transactions import TransactionMonitor
@@ -152,7 +152,6 @@ class Pipeline:
             self._events_to_skip -= 1
             self._skipping = self._events_to_skip > 0
 
-    def _place(self) -> str:
     def _leave_out(self, problem: ProtocolError) -> None:
         """Rows that cannot be handled, or are not there (``event.processing.failure.handling.mode``)."""
         if self._settings.processing_failure == "fail":
@@ -160,6 +159,7 @@ class Pipeline:
         if self._settings.processing_failure == "warn":
             log.warning("left out, for event.processing.failure.handling.mode=warn is set: %s", problem)
 
+    def _place(self) -> str:
         return f"{self.progress.file}:{self.progress.pos}"
 
     # --- the frame of transactions ------------------------------------------------------------------------------
