@@ -40,7 +40,7 @@ class Step:
             self._progress.update(self._task, note=note, completed=done, total=total)
         elif time.monotonic() - self._told >= _EVERY:
             self._told = time.monotonic()
-            self._console.print(f"     {self._title:<9} ... {note}", highlight=False)
+            self._console.print(f"     {self._title:<9} ... {note}", highlight=False, soft_wrap=True)
 
 
 class Screen:
@@ -70,7 +70,7 @@ class Screen:
             step = Step(self.console, title, progress)
             yield step
         line = f"[dim]{count}[/dim]  [bold]{title:<9}[/bold] {step.result}"
-        self.console.print(f"{line}  [dim]{step.seconds:.1f} s[/dim]", highlight=False)
+        self.console.print(f"{line}  [dim]{step.seconds:.1f} s[/dim]", highlight=False, soft_wrap=True)
 
     def _bar(self, count: str) -> Progress:
         return Progress(

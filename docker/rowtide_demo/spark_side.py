@@ -67,8 +67,7 @@ def make_tables(stage: Stage) -> None:
 
         def told() -> None:
             done = len(_outcomes(stage))
-            if done:
-                step.update(f"{done} of {len(TABLES)} tables", done, len(TABLES))
+            step.update(f"{done} of {len(TABLES)} tables" if done else "Spark is reading the topics", done, len(TABLES))
 
         stage.finish(spark, told)
         outcomes = _outcomes(stage)

@@ -47,9 +47,9 @@ def run(rows: int, *, keep: bool, interruption: Interruption) -> int:
 
 
 def _guarded(screen: Screen, interruption: Interruption, folder: Path, rows: int, *, keep: bool) -> int:
+    began = time.monotonic()
     try:
         with ExitStack() as stack:
-            stack.callback(interruption.hold)  # is called last ...
             sizes = Sizes.of(rows)
             rowtide = Path(sys.executable).with_name("rowtide")
             stage = Stage(screen, interruption, stack, folder, sizes, Facts(sizes), rowtide, free_port())
@@ -66,6 +66,8 @@ def _guarded(screen: Screen, interruption: Interruption, folder: Path, rows: int
     except Exception as error:  # noqa: BLE001 - a client's error, or a mistake of ours: the logs stay either way
         (folder / "demo.log").write_text(traceback.format_exc())
         return _failed(screen, folder, f"{type(error).__name__}: {error}")
+    screen.say(f"All of it took {time.monotonic() - began:.0f} s; nothing is left behind.\n")
+    screen.say(handout.next_steps(_ROOT))
     return 0
 
 
@@ -76,7 +78,6 @@ def _failed(screen: Screen, folder: Path, what: str) -> int:
 
 
 def _tell(stage: Stage, *, keep: bool) -> None:
-    began = time.monotonic()
     screen = stage.screen
     screen.say(
         "rowtide's demo: a shop in MySQL, its changes in Kafka, its tables in Spark, proved equal.", style="bold"
@@ -100,5 +101,3 @@ def _tell(stage: Stage, *, keep: bool) -> None:
             worker.require_running()
             time.sleep(0.2)
     worker.stop()
-    screen.say(f"All of it took {time.monotonic() - began:.0f} s.\n")
-    screen.say(handout.next_steps(_ROOT))

@@ -65,6 +65,7 @@ def _marked(mark: str) -> Iterator[str]:
 
 @pytest.mark.servers
 @pytest.mark.spark
+@pytest.mark.timeout(900)  # a minute on a quiet machine
 def test_a_small_shop_is_proved_equal_and_nothing_is_left(short_path: Path) -> None:
     with demo(short_path, "--rows", "2000") as (process, mark):
         output, _ = process.communicate()
