@@ -1,0 +1,127 @@
+"""Derives COMPATIBILITY.md from the catalogue of properties and the recorded cases; run as a script it prints it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+
+import differences as stream
+import snapshot_differences as snapshot
+from golden import Case, cases
+
+from rowtide.connector.config.catalogue import SECTIONS, entries
+from rowtide.connector.config.property import Property, Status
+from rowtide.connector.config.reference import name_of
+
+__all__ = ["ABOUT", "reasons", "render", "types"]
+
+ABOUT: dict[str, tuple[str, ...]] = {
+    "text": (
+        "has character set", "sjis", "latin1", "armscii8", "geostd8", "swe7", "UTF-16",
+    ),
+    "enum": ("emoji", "with that label"),
+    "set": ("emoji",),
+    "json": ("negative TIME in JSON",),
+    "year": ("YEAR 0",),
+    "timestamp": ("shifts a TIMESTAMP",),
+    "datetime": ("0000-10-10",),
+    "decimal": ("DECIMAL ZEROFILL",),
+    "bit": ("BIT of more than one byte",),
+    "uuid": ("UUID",),
+    "inet4": ("INET4",),
+    "inet6": ("INET6",),
+    "names": ("every character of a name",),
+    "keys": ("left out of the records",),
+    "statements": (
+        "ADD COLUMN IF NOT EXISTS", "ANSI_QUOTES", "back-quote in its name", "ALTER SCHEMA", "CREATE OR REPLACE",
+        "/*M! */", "last USE",
+    ),
+    "rows": ("without its BLOBs", "rows of a sequence", "compressed", "system-versioned"),
+}  # fmt: skip
+"""What a difference is about: a type, or something else, by words of its reason."""
+
+_HEAD = """\
+# Compatibility with Debezium
+
+What rowtide does with every property of Debezium's MySQL and MariaDB connectors, and with every type, beside Debezium
+3.6 (MySQL) and 3.5 (MariaDB). This file is derived from the catalogue of properties and from {cases} recordings of the
+real Debezium, whose records rowtide is compared with byte for byte; a test keeps it so.
+
+*equal*: as Debezium. *better*: as Debezium, except where Debezium loses or changes a value, or stops without need.
+*not yet*: an error at the start that says so. *none needed*: accepted, and without effect for the reason given.
+"""
+
+
+def reasons() -> set[str]:
+    """All reasons of differences in the tables of the tests."""
+    found = {
+        one.reason for table in (stream.DIFFERENCES, snapshot.DIFFERENCES) for own in table.values() for one in own
+    }
+    return found | set(stream.MORE.values()) | {reason for reason, _ in snapshot.MORE.values()}
+
+
+def types() -> dict[str, dict[str, set[str]]]:
+    """By server and data type, the recorded cases with a column of the type."""
+    left_out = {name for name in cases() if name in stream.PENDING}
+    found: dict[str, dict[str, set[str]]] = {"mysql": {}, "mariadb": {}}
+    for name in cases():
+        if name in left_out:
+            continue
+        case = Case(name)
+        own = found[case.description.get("server", "mysql")]
+        for table in case.server["tables"].values():
+            for column in table["columns"]:
+                own.setdefault(column["data_type"], set()).add(name)
+    return found
+
+
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+
+
+def _about(subject: str) -> list[str]:
+    return sorted(reason for reason in reasons() if any(words in reason for words in ABOUT.get(subject, ())))
+
+
+def render() -> str:
+    """The whole document."""
+    return _HEAD.format(cases=len(cases())) + "".join(f"{line}\n" for line in _lines())
+
+
+def _lines() -> Iterator[str]:
+    yield from ("", "## Types", "", "| type | MySQL | MariaDB | where rowtide differs |", "| --- | --- | --- | --- |")
+    found = types()
+    for name in sorted(found["mysql"].keys() | found["mariadb"].keys()):
+        better = ["see *text* below"] if name in _TEXTS else _about(name)
+        states = (_state(found[server], name, better=bool(better)) for server in ("mysql", "mariadb"))
+        yield f"| {name.upper()} | {' | '.join(states)} | {'; '.join(better)} |"
+    yield from ("", "## Elsewhere", "", "| what | where rowtide differs |", "| --- | --- |")
+    for subject in ("keys", "names", "rows", "statements", "text"):
+        yield from (f"| {subject} | {reason} |" for reason in _about(subject))
+    for name, reason in sorted(stream.PENDING.items()):
+        yield f"| not yet | {reason} (recording `{name}`) |"
+    yield from ("", "## Properties")
+    for section in SECTIONS:
+        yield from ("", f"### {section.TITLE}", "", "| property | rowtide | remark |", "| --- | --- | --- |")
+        for entry in entries(section):
+            refused = entry.refused if isinstance(entry, Property) else {}
+            yield f"| `{name_of(entry)}` | {_STATES[entry.status]} | {_remark(entry.reason, refused)} |"
+
+
+_STATES = {Status.SUPPORTED: "equal", Status.WITHOUT_EFFECT: "none needed", Status.NOT_YET: "not yet"}
+
+
+def _state(cases_of: Mapping[str, set[str]], name: str, *, better: bool) -> str:
+    if name not in cases_of:
+        return ""
+    number = len(cases_of[name])
+    return f"{'better' if better else 'equal'} ({number} recording{'s' if number > 1 else ''})"
+
+
+def _remark(reason: str, refused: Mapping[str, str]) -> str:
+    parts = [reason] if reason else []
+    parts += [f"`{value}`: {why}" for value, why in refused.items()]
+    return "; ".join(parts).replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

@@ -1,0 +1,25 @@
+"""COMPATIBILITY.md says what the catalogue of properties and the recorded cases say."""
+
+from pathlib import Path
+
+import compatibility
+
+DOCUMENT = Path(__file__).parent.parent / "COMPATIBILITY.md"
+
+
+def test_the_document_is_what_is_derived() -> None:
+    assert DOCUMENT.read_text() == compatibility.render(), (
+        "write it anew: .venv/bin/python tests/support/compatibility.py > COMPATIBILITY.md"
+    )
+
+
+def test_every_difference_stands_where_it_belongs() -> None:
+    words = [word for own in compatibility.ABOUT.values() for word in own]
+    assert [reason for reason in compatibility.reasons() if not any(word in reason for word in words)] == []
+    assert [word for word in words if not any(word in reason for reason in compatibility.reasons())] == []
+
+
+def test_every_type_is_recorded_on_its_server() -> None:
+    found = compatibility.types()
+    assert found["mysql"].keys() >= {"json", "vector", "geometry", "bit", "year", "timestamp", "set", "longblob"}
+    assert found["mariadb"].keys() >= {"uuid", "inet4", "inet6", "geometry", "year", "timestamp"}
