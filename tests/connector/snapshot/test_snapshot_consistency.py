@@ -10,34 +10,31 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
-from live_database import Rows, apply, configured, markers, snapshot, streamed
+from live_database import Rows, apply, configured, markers, place, snapshot, streamed, user
 from pymysql.constants import ER
 
 from rowtide.connector.batch import Output
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
-    from rowtide_stack import Database, MariaDB, MySQL
+    from rowtide_stack import Database
 
 pytestmark = pytest.mark.servers
 
 _TABLES = ("a", "b", "c")
 _ROWS = 1000
-_STATUS = {"mysql": "SHOW BINARY LOG STATUS", "mariadb": "SHOW MASTER STATUS"}
 
 
-@pytest.fixture(params=["mysql", "mariadb"])
-def database(request: pytest.FixtureRequest) -> Iterator[Database]:
-    server: MySQL | MariaDB = request.getfixturevalue(request.param)
-    with server.database() as found:
-        filler = "REPEAT(SHA2(n, 256), 4)"
-        numbers = f"WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < {_ROWS})"
-        for table in _TABLES:
-            found.execute(
-                f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT NOT NULL, moves INT NOT NULL, t TEXT NOT NULL)"
-            )
-            found.execute(f"INSERT INTO {table} {numbers} SELECT n, 100, 0, {filler} FROM s")
-        yield found
+@pytest.fixture
+def filled(database: Database) -> Database:
+    """A database with tables that take several pieces to read."""
+    numbers = f"WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < {_ROWS})"
+    for table in _TABLES:
+        database.execute(
+            f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT NOT NULL, moves INT NOT NULL, t TEXT NOT NULL)",
+            f"INSERT INTO {table} {numbers} SELECT n, 100, 0, REPEAT(SHA2(n, 256), 4) FROM s",
+        )
+    return database
 
 
 class Writers:
@@ -117,25 +114,6 @@ def writing(database: Database) -> Iterator[Writers]:
         assert not writers.errors
 
 
-@contextmanager
-def user(database: Database) -> Iterator[dict[str, str]]:
-    """One who may lock tables, but not the server: its properties."""
-    server = database.server
-    status = "BINLOG MONITOR" if server.name == "mariadb" else "REPLICATION CLIENT"
-    server.execute("CREATE USER locker IDENTIFIED BY 'pw'")
-    try:
-        server.execute(f"GRANT SELECT, LOCK TABLES, REPLICATION SLAVE, {status} ON *.* TO locker")
-        yield {"database.user": "locker", "database.password": "pw"}
-    finally:
-        server.execute("DROP USER locker")
-
-
-def place(database: Database) -> tuple[str, int]:
-    """Where the binlog ends."""
-    row = database.query(_STATUS[database.server.name])[0]
-    return str(row[0]), int(row[1])
-
-
 def content(database: Database) -> Rows:
     """The tables themselves, as records would have them."""
     return {
@@ -146,13 +124,12 @@ def content(database: Database) -> Rows:
 
 
 @pytest.mark.parametrize("locking", ["minimal", "extended", "none", "single tables"])
-def test_the_rows_are_the_state_at_the_offset_and_the_stream_goes_on_from_there(
-    database: Database, locking: str
-) -> None:
+def test_the_rows_are_the_state_at_the_offset_and_the_stream_goes_on_from_there(filled: Database, locking: str) -> None:
+    database = filled
     before = snapshot(configured(database, {"snapshot.mode": "no_data"}))
     list(before.outputs())
     initial = content(database)
-    with user(database) as limited:
+    with user(database, "LOCK TABLES") as limited:
         more = limited if locking == "single tables" else {"snapshot.locking.mode": locking}
         config = configured(database, more)
         outputs: list[Output] = []

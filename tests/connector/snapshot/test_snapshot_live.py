@@ -1,0 +1,291 @@
+"""Snapshots of real servers: modes, locks, choices, and what happens when something breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+from golden import written
+from live_database import configured, markers, offsets, snapshot, user
+from pymysql.constants import ER
+
+from rowtide.connector.batch import Batch, HistoryEntry
+from rowtide.connector.config import Configuration
+from rowtide.connector.database import DatabaseUnreachableError
+from rowtide.connector.errors import PositionPurged, SnapshotError
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.snapshot import Decision, Snapshot, decide
+from rowtide.connector.snapshot.availability import check_position
+from rowtide.connector.snapshot.session import Session
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+pytestmark = pytest.mark.servers
+
+_PAYLOAD = 50_000
+"""Bytes of a row of the large table: two of them do not fit into one piece."""
+
+
+@pytest.fixture
+def small(database: Database) -> Database:
+    """Three tables of three, two and one rows."""
+    for table, rows in (("a", 3), ("b", 2), ("c", 1)):
+        values = ", ".join(f"({n}, 'r{n}')" for n in range(1, rows + 1))
+        database.execute(
+            f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(9))", f"INSERT INTO {table} VALUES {values}"
+        )
+    return database
+
+
+@pytest.fixture
+def large(database: Database) -> Database:
+    """A table that no socket takes at once."""
+    numbers = "WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < 400)"
+    database.execute(
+        "CREATE TABLE big (id INT PRIMARY KEY, v LONGTEXT)",
+        f"INSERT INTO big {numbers} SELECT n, REPEAT('x', {_PAYLOAD}) FROM s",
+    )
+    return database
+
+
+def read_tables(taken: Snapshot) -> list[str]:
+    """The tables with rows, in the order of reading."""
+    return list(dict.fromkeys(table for table, _, _ in markers(taken.outputs())))
+
+
+def availability(config: Configuration, offset: SourceOffset) -> Decision:
+    """What is decided at a start with a stored offset and a schema history."""
+    with Session(config.database, mariadb=config.flavor.value == "mariadb") as session:
+        position = check_position(session, offset)
+    return decide(config.snapshot.mode, offset, history_exists=True, position=position)
+
+
+# --- modes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["initial", "initial_only", "when_needed", "always"])
+def test_modes_that_read_rows_read_them_at_the_first_start(small: Database, mode: str) -> None:
+    taken = snapshot(configured(small, {"snapshot.mode": mode}))
+    outputs = list(taken.outputs())
+    assert [marker for _, _, marker in markers(outputs)] == [
+        "first", "true", "last_in_data_collection", "first_in_data_collection", "last_in_data_collection", "last",
+    ]  # fmt: skip
+    *running, completed = offsets(outputs)
+    assert {offset.snapshot for offset in running} == {"INITIAL"}
+    assert completed.snapshot is None
+    assert completed == taken.offset
+
+
+def test_no_data_reads_the_structure_only_and_is_complete_with_the_last_statement(small: Database) -> None:
+    taken = snapshot(configured(small, {"snapshot.mode": "no_data"}))
+    outputs = list(taken.outputs())
+    assert markers(outputs) == []
+    assert sum(isinstance(output, HistoryEntry) for output in outputs) == 1 + 3 + 3 + 3
+    assert offsets(outputs)[-1] == taken.offset
+    assert taken.offset.snapshot is None
+    assert {table.id.table for table in taken.tables} == {"a", "b", "c"}
+
+
+def test_a_completed_snapshot_is_not_taken_again_unless_always_says_so(small: Database) -> None:
+    first = snapshot(configured(small))
+    list(first.outputs())
+    for mode, again in (("initial", False), ("when_needed", False), ("no_data", False), ("always", True)):
+        decision = availability(configured(small, {"snapshot.mode": mode}), first.offset)
+        assert (decision.snapshot, decision.rows, decision.stream) == (again, again, True)
+        assert decision.position == (None if again else first.offset)
+    done = availability(configured(small, {"snapshot.mode": "initial_only"}), first.offset)
+    assert not done.snapshot
+    assert not done.stream
+
+
+def test_a_position_that_is_gone_needs_a_snapshot_or_stops(small: Database) -> None:
+    first = snapshot(configured(small))
+    list(first.outputs())
+    server = small.server
+    small.execute("INSERT INTO a VALUES (4, 'later')")
+    server.execute("FLUSH BINARY LOGS")
+    newest = server.query("SHOW BINARY LOGS")[-1][0]
+    server.execute(f"PURGE BINARY LOGS TO '{newest}'")
+    for known in (first.offset, SourceOffset(first.offset.file, first.offset.pos)):
+        with pytest.raises(PositionPurged, match="when_needed"):
+            availability(configured(small), known)
+        decision = availability(configured(small, {"snapshot.mode": "when_needed"}), known)
+        assert (decision.structure, decision.rows, decision.position) == (True, True, None)
+
+
+def test_recovery_reads_the_structure_and_keeps_the_stored_position(small: Database) -> None:
+    first = snapshot(configured(small))
+    list(first.outputs())
+    small.execute("INSERT INTO a VALUES (4, 'later')")
+    taken = snapshot(configured(small, {"snapshot.mode": "recovery"}), first.offset)
+    outputs = list(taken.outputs())
+    assert markers(outputs) == []
+    assert any(isinstance(output, HistoryEntry) for output in outputs)
+    assert taken.offset == first.offset
+    assert offsets(outputs)[-1] == first.offset
+    assert taken.tables.table(small.name, "a") is not None
+
+
+def test_an_interrupted_snapshot_begins_again_from_the_start(large: Database) -> None:
+    config = configured(large)
+    first = snapshot(config)
+    with closing(first.outputs()) as outputs:
+        begun = [next(outputs) for _ in range(20)]
+    seen = markers(begun)
+    assert 0 < len(seen) < 400
+    stored = offsets(begun)[-1]
+    assert stored.snapshot == "INITIAL"
+    # A lock or a reading session that was left behind would stop this.
+    large.execute("SET SESSION lock_wait_timeout = 5", "ALTER TABLE big COMMENT = 'changed'")
+    again = markers(snapshot(config, stored).outputs())
+    assert [key for _, key, _ in again] == list(range(1, 401))
+    assert again[0][2], again[-1][2] == ("first", "last")
+
+
+# --- locks -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def reading(config: Configuration) -> Iterator[None]:
+    """While rows are read."""
+    with closing(snapshot(config).outputs()) as outputs:
+        for output in outputs:
+            if markers([output]):
+                break
+        yield
+
+
+def is_locked_out(database: Database, statement: str) -> bool:
+    """Whether a statement has to wait for a lock."""
+    try:
+        database.execute("SET SESSION lock_wait_timeout = 1", statement)
+    except pymysql.MySQLError as error:
+        return bool(error.args[0] == ER.LOCK_WAIT_TIMEOUT)
+    return False
+
+
+def test_what_is_locked_while_rows_are_read(large: Database) -> None:
+    large.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    into_big, into_other = "INSERT INTO big VALUES (1000, '')", "INSERT INTO other VALUES (1)"
+    with reading(configured(large, {"snapshot.locking.mode": "extended"})):
+        assert is_locked_out(large, into_big)
+        assert is_locked_out(large, into_other)
+    with (
+        user(large, "LOCK TABLES") as limited,
+        reading(configured(large, {**limited, "table.include.list": f"{large.name}\\.big"})),
+    ):
+        assert is_locked_out(large, into_big)
+        assert not is_locked_out(large, into_other)
+    with user(large) as limited, reading(configured(large, {**limited, "snapshot.locking.mode": "none"})):
+        assert not is_locked_out(large, into_big)
+    with reading(configured(large, {"snapshot.locking.mode": "minimal"})):
+        assert not is_locked_out(large, "UPDATE big SET v = 'y' WHERE id = 1000")
+
+
+def test_a_user_who_may_not_lock_at_all_is_told_what_to_do(small: Database) -> None:
+    with (
+        user(small) as limited,
+        pytest.raises(SnapshotError, match=r"'LOCK TABLES' privilege.*snapshot\.locking\.mode=none"),
+    ):
+        list(snapshot(configured(small, limited)).outputs())
+
+
+def test_a_lock_that_is_not_to_be_had_in_time_names_the_property(small: Database) -> None:
+    with small.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("LOCK TABLES a WRITE")
+        with pytest.raises(SnapshotError, match=r"not granted within 1 s.*snapshot\.lock\.timeout\.ms"):
+            list(snapshot(configured(small, {"snapshot.lock.timeout.ms": "1000"})).outputs())
+
+
+# --- choices ---------------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_read_of_the_included_tables_and_structure_of_all(small: Database) -> None:
+    taken = snapshot(configured(small, {"snapshot.include.collection.list": f"{small.name}\\.(a|c)"}))
+    assert read_tables(taken) == ["a", "c"]
+    assert {table.id.table for table in taken.tables} == {"a", "b", "c"}
+
+
+def test_tables_are_read_in_the_order_that_was_asked_for(small: Database) -> None:
+    small.execute("ANALYZE TABLE a, b, c")
+    include = ",".join(f"{small.name}\\.{table}" for table in "bca")
+    for properties, order in (
+        ({}, "abc"),
+        ({"table.include.list": include}, "bca"),
+        ({"snapshot.tables.order.by.row.count": "ascending"}, "cba"),
+        ({"snapshot.tables.order.by.row.count": "descending", "table.include.list": include}, "abc"),
+    ):
+        assert "".join(read_tables(snapshot(configured(small, properties)))) == order
+
+
+def test_a_table_can_have_a_query_of_its_own(small: Database) -> None:
+    table = f"{small.name}.a"
+    own = {
+        "snapshot.select.statement.overrides": table,
+        f"snapshot.select.statement.overrides.{table}": f"SELECT 7 AS x, ID FROM {table} WHERE id < 3 ORDER BY id DESC",
+    }
+    messages = [message for message in written(snapshot(configured(small, own)).outputs()) if message.key]
+    rows = [m.value[: m.value.index(',"source"')] for m in messages if m.topic == f"live.{table}" and m.value]
+    assert rows == ['{"before":null,"after":{"id":2,"v":null}', '{"before":null,"after":{"id":1,"v":null}']
+
+
+def test_a_query_that_the_server_refuses_is_named(small: Database) -> None:
+    table = f"{small.name}.a"
+    own = {
+        "snapshot.select.statement.overrides": table,
+        f"snapshot.select.statement.overrides.{table}": f"SELECT nosuch FROM {table}",
+    }
+    with pytest.raises(SnapshotError, match=rf"table {table} cannot be read with 'SELECT nosuch .*nosuch"):
+        list(snapshot(configured(small, own)).outputs())
+
+
+def test_initial_statements_run_in_every_session(small: Database) -> None:
+    small.execute("CREATE TABLE seen (id BIGINT PRIMARY KEY, text VARCHAR(20))")
+    statements = f"INSERT INTO {small.name}.seen VALUES (CONNECTION_ID(), 'a;;b'); SET SESSION sql_mode = 'ANSI_QUOTES'"
+    taken = snapshot(configured(small, {"database.initial.statements": statements}))
+    assert read_tables(taken) == ["a", "b", "c", "seen"]
+    assert [row[0] for row in small.query("SELECT text FROM seen")] == ["a;b"]
+    with pytest.raises(DatabaseUnreachableError, match=r"database\.initial\.statements.*SET SESSION nosuch"):
+        list(snapshot(configured(small, {"database.initial.statements": "SET SESSION nosuch = 1"})).outputs())
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_rows_come_in_pieces_while_the_server_still_sends(large: Database) -> None:
+    with closing(snapshot(configured(large)).outputs()) as outputs:
+        first = next(output for output in outputs if isinstance(output, Batch) and markers([output]))
+        running = large.query(
+            "SELECT info FROM information_schema.processlist WHERE info LIKE 'SELECT `id`, `v` FROM%'"
+        )
+        assert len(running) == 1, "the query is not over: its rows are not held here"
+        sizes = [first.size, *(output.size for output in outputs if isinstance(output, Batch))]
+    assert sum(sizes) > 400 * _PAYLOAD
+    assert max(sizes) < 4 * _PAYLOAD
+
+
+def test_rows_of_any_size_are_read(database: Database) -> None:
+    largest = (1 << 24) - 1  # of a packet; with all else in the row the one before the last fills it
+    sizes = [0, 1, 250, 251, 65_535, 65_536, 131_072, 131_073, 1 << 20, largest - 10, 17 << 20]
+    if database.server.name == "mariadb":
+        sizes = sizes[:-2]  # max_allowed_packet
+    database.execute("CREATE TABLE wide (id INT PRIMARY KEY, v LONGTEXT, w VARCHAR(9))")
+    for place, size in enumerate(sizes):
+        database.execute(f"INSERT INTO wide VALUES ({place}, REPEAT('x', {size}), 'end')")
+    messages = written(snapshot(configured(database, {"include.schema.changes": "false"})).outputs())
+    rows = [str(message.value).split('"', 10) for message in messages]
+    assert [len(row[9]) for row in rows] == sizes
+    assert all(row[10].startswith(',"w":"end"}') for row in rows)
+
+
+def test_a_connection_that_breaks_says_which_table_was_read(large: Database) -> None:
+    with closing(snapshot(configured(large)).outputs()) as outputs:
+        next(output for output in outputs if markers([output]))
+        session = large.query("SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT `id`, `v` FROM%'")
+        large.server.execute(f"KILL {session[0][0]}")
+        with pytest.raises(SnapshotError, match=rf"table {large.name}\.big cannot be read"):
+            list(outputs)
