@@ -115,6 +115,7 @@ class Pipeline:
             if packet[4] not in ROWS_TYPES:
                 raise
             self._leave_out(error)
+            self._passed()
             return out
         self._handle(event)
         if self._transformer is not None:
@@ -147,6 +148,10 @@ class Pipeline:
                     raise
                 else:
                     raise problem from error
+        self._passed()
+
+    def _passed(self) -> None:
+        """Count an event of the transaction, also one that was left out: offsets name its place among them."""
         self.progress.completed()
         if self._skipping:
             self._events_to_skip -= 1
@@ -388,7 +393,7 @@ class Pipeline:
         return table, codec, source
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
-        size = sum(len(key or b"") + len(value or b"") for key, value, _ in messages)
+        size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
         self._out.append(Batch(topic, partition, messages, self.offset(), size, self._micros() // 1000, schemas))
 
 
