@@ -1,14 +1,16 @@
 """What a running connector shows of itself: a progress bar for snapshots, and lines for the log."""
 
 from collections.abc import Callable
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING
 
 from rowtide.connector.reader import place
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.status import Status
 from rowtide.schema_history.model import TableId
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
 
 _SNAPSHOT_S = 10.0
 _FIRST_S = 10.0
@@ -22,7 +24,15 @@ class SnapshotBar:
         console: the terminal.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: "Console") -> None:
+        from rich.progress import (  # noqa: PLC0415 - only on a terminal, and it takes a tenth of the time to start
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

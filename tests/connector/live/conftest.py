@@ -1,0 +1,34 @@
+"""Workers as processes, against the servers of the test run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from topic_tools import Topics
+from worker_process import WorkerConfig
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, Kafka
+
+EXACTLY_ONCE = {"exactly.once.source.support": "enabled", "exactly.once.support": "required"}
+
+
+@pytest.fixture
+def topics(kafka: Kafka) -> Topics:
+    """The topics of the shared Kafka."""
+    return Topics(kafka.bootstrap)
+
+
+@pytest.fixture
+def configured(tmp_path: Path, mysql_db: Database, kafka: Kafka) -> Callable[..., WorkerConfig]:
+    """Make a configuration for a database of the shared MySQL; words are properties, ``_`` for ``.``."""
+
+    def make(*, exactly_once: bool = False, **more: str) -> WorkerConfig:
+        properties = {name.replace("_", "."): value for name, value in more.items()}
+        given = {"database.include.list": mysql_db.name, **(EXACTLY_ONCE if exactly_once else {}), **properties}
+        return WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, given)
+
+    return make

@@ -1,0 +1,152 @@
+"""Servers that go away while a worker streams: it waits, goes on, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from topic_tools import Topics
+from worker_process import Worker, WorkerConfig, eventually
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, Kafka, MySQL
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def own_mysql() -> Iterator[MySQL]:
+    """A server that may be stopped."""
+    from rowtide_stack import MySQL
+
+    with MySQL() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def own_kafka() -> Iterator[Kafka]:
+    """A broker that may be stopped."""
+    from rowtide_stack import Kafka
+
+    with Kafka() as server:
+        yield server
+
+
+def prepared(database: Database, folder: Path, bootstrap: str, *, exactly_once: bool) -> WorkerConfig:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(100))")
+    return WorkerConfig(
+        folder,
+        database.server,
+        bootstrap,
+        {
+            "database.include.list": database.name,
+            "exactly.once.source.support": "enabled" if exactly_once else "disabled",
+            "exactly.once.support": "required" if exactly_once else "requested",
+            "offset.flush.interval.ms": "500",
+            "retriable.restart.connector.wait.ms": "1000",
+        },
+    )
+
+
+def insert(database: Database, count: int) -> None:
+    with database.connect() as connection, connection.cursor() as cursor:
+        for _ in range(count):
+            cursor.execute("INSERT INTO t (v) VALUES (REPEAT('x', 50))")
+            connection.commit()
+
+
+def keys(topics: Topics, config: WorkerConfig, database: Database) -> list[int]:
+    topic = config.topic(f"{database.name}.t")
+    if topics.admin.partitions(topic) is None:
+        return []
+    return [json.loads(record.key or b"{}")["id"] for record in topics.read(topic)]
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_database_that_restarts(own_mysql: MySQL, kafka: Kafka, tmp_path: Path, *, exactly_once: bool) -> None:
+    topics = Topics(kafka.bootstrap)
+    with own_mysql.database() as database:
+        config = prepared(database, tmp_path, kafka.bootstrap, exactly_once=exactly_once)
+        with Worker(config).streaming() as worker:
+            insert(database, 300)
+            own_mysql.stop()
+            eventually(lambda: worker.health()["state"] == "RECONNECTING", "the loss is noticed")
+            health = worker.health()
+            assert (health["status"], worker.get("/health")[0]) == ("DOWN", 503)
+            assert f"{own_mysql.host}:{own_mysql.port}" in health["error"]
+            own_mysql.start()
+            insert(database, 300)
+            worker.said("reading the binlog from", 2)
+            own_mysql.kill()
+            own_mysql.start()
+            insert(database, 300)
+            eventually(lambda: len(keys(topics, config, database)) >= 900, "all rows")
+            eventually(lambda: worker.health()["state"] == "RUNNING", "all is well again")
+            assert worker.health()["error"] is None
+            worker.stop()
+        assert keys(topics, config, database) == list(range(1, 901))
+
+
+@pytest.mark.parametrize(("end", "exactly_once"), [("stop", True), ("kill", True), ("kill", False)])
+def test_a_broker_that_restarts(
+    mysql_db: Database, own_kafka: Kafka, tmp_path: Path, end: str, *, exactly_once: bool
+) -> None:
+    topics = Topics(own_kafka.bootstrap)
+    config = prepared(mysql_db, tmp_path, own_kafka.bootstrap, exactly_once=exactly_once)
+    with Worker(config).streaming() as worker:
+        insert(mysql_db, 300)
+        own_kafka.stop() if end == "stop" else own_kafka.kill()
+        insert(mysql_db, 300)
+        time.sleep(2)
+        own_kafka.start()
+        insert(mysql_db, 300)
+        eventually(lambda: len(keys(topics, config, mysql_db)) >= 900, f"all rows; {worker.log}")
+        worker.stop()
+    found = keys(topics, config, mysql_db)
+    if exactly_once or len(found) == 900:
+        assert found == list(range(1, 901))
+    else:  # an idempotent producer may have to begin anew when its broker has lost what it was told
+        assert list(dict.fromkeys(found)) == list(range(1, 901))
+
+
+def test_stopping_while_kafka_is_away(mysql_db: Database, own_kafka: Kafka, tmp_path: Path) -> None:
+    topics = Topics(own_kafka.bootstrap)
+    config = prepared(mysql_db, tmp_path, own_kafka.bootstrap, exactly_once=True)
+    config.properties["task.shutdown.graceful.timeout.ms"] = "3000"
+    with Worker(config).streaming() as worker:
+        insert(mysql_db, 10)
+        eventually(lambda: len(keys(topics, config, mysql_db)) == 10, "the first rows")
+        own_kafka.stop()
+        insert(mysql_db, 10)
+        time.sleep(1)
+        worker.signal()
+        assert worker.wait() == 1
+        assert "Traceback" not in worker.log
+        assert f"connector {config.name} has failed: " in worker.log
+    own_kafka.start()
+    with Worker(config).streaming() as worker:
+        eventually(lambda: len(keys(topics, config, mysql_db)) >= 20, "the others")
+        worker.stop()
+    assert keys(topics, config, mysql_db) == list(range(1, 21))
+
+
+def test_a_second_worker_takes_over(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
+    """Two workers of one configuration: the older one is fenced, and nothing that it sends after that counts."""
+    topics = Topics(kafka.bootstrap)
+    config = prepared(mysql_db, tmp_path, kafka.bootstrap, exactly_once=True)
+    with Worker(config).streaming() as first:
+        insert(mysql_db, 100)
+        eventually(lambda: len(keys(topics, config, mysql_db)) == 100, "the first rows")
+        config.properties["database.server.id"] = "6999"  # or the server throws the first one out
+        with Worker(config).streaming() as second:
+            insert(mysql_db, 200)
+            assert first.wait() == 1, first.log
+            assert "Another instance of this connector has started with transactional.id" in first.log
+            assert "Traceback" not in first.log
+            eventually(lambda: len(keys(topics, config, mysql_db)) >= 300, "all rows")
+            second.stop()
+    assert keys(topics, config, mysql_db) == list(range(1, 301))

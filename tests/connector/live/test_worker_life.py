@@ -1,0 +1,177 @@
+"""The worker from its start to its end, with real servers: what it writes, tells, and leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from topic_tools import Seen, Topics
+from worker_process import Worker, WorkerConfig, eventually
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+pytestmark = pytest.mark.servers
+
+Configured = Callable[..., WorkerConfig]
+
+
+def changes(seen: Sequence[Seen]) -> list[tuple[str, int | None]]:
+    """Operation and key of each record; ``-`` for a tombstone."""
+    found = []
+    for record in seen:
+        key = None if record.key is None else json.loads(record.key)["id"]
+        found.append(("-" if record.value is None else json.loads(record.value)["op"], key))
+    return found
+
+
+def has(topics: Topics, topic: str, count: int) -> Callable[[], bool]:
+    """Whether a topic has so many committed records."""
+
+    def look() -> bool:
+        return topics.admin.partitions(topic) is not None and len(topics.read(topic)) >= count
+
+    return look
+
+
+def faust_environment(config: WorkerConfig) -> dict[str, str]:
+    return {**os.environ, "ROWTIDE_CONFIG": str(config.path)}
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_snapshot_stream_stop_and_go_on(
+    mysql_db: Database, topics: Topics, configured: Configured, *, exactly_once: bool
+) -> None:
+    config = configured(exactly_once=exactly_once)
+    topic = config.topic(f"{mysql_db.name}.t")
+    before = set(topics.admin._admin.list_topics(timeout=10).topics)
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO t VALUES (1,'a'),(2,'b')")
+    with Worker(config).streaming() as worker:
+        mysql_db.execute("INSERT INTO t VALUES (3,'c')", "UPDATE t SET v='x' WHERE id=1", "DELETE FROM t WHERE id=2")
+        eventually(has(topics, topic, 6), "all changes")
+        health = worker.health()
+        assert (health["status"], health["state"], health["error"]) == ("UP", "RUNNING", None)
+        assert health["snapshot"] == {"tables": 1, "tables_finished": 1, "rows": 2}
+        assert health["position"]["read"]["file"].startswith("binlog.")
+        eventually(lambda: worker.health()["lag"] == {"seconds": 0.0, "bytes": 0}, "no lag")
+        code, metrics = worker.get("/metrics")
+        assert code == 200
+        assert f'rowtide_records_total{{connector="{config.name}",topic="{topic}"}} 6' in metrics
+        assert worker.get("/tables/")[0] == 404, "Faust's own pages are off"
+        log = worker.stop()
+    assert "stopped in" in log
+    assert mysql_db.server.password not in log.replace("process", "").replace("rowtide", "")
+    assert list(config.folder.glob("*-data")) == [], "Faust makes no folder"
+    made = set(topics.admin._admin.list_topics(timeout=10).topics) - before
+    internal = {"__transaction_state", "__consumer_offsets"}
+    wanted = {topic, config.name, f"{config.name}-offsets", f"{config.name}-history"}
+    assert made - internal == wanted, "Faust makes no topics"
+
+    mysql_db.execute("INSERT INTO t VALUES (4,'d')")
+    with Worker(config).streaming() as worker:
+        assert "the snapshot" not in worker.log
+        eventually(has(topics, topic, 7), "the change made while no worker ran")
+        mysql_db.execute("INSERT INTO t VALUES (5,'e')")
+        eventually(has(topics, topic, 8), "the last change")
+        worker.stop()
+    wanted_changes = [("r", 1), ("r", 2), ("c", 3), ("u", 1), ("d", 2), ("-", 2), ("c", 4), ("c", 5)]
+    assert changes(topics.read(topic)) == wanted_changes
+    stored = json.loads(topics.read(f"{config.name}-offsets")[-1].value or b"{}")
+    executed = mysql_db.server.query("SELECT @@GLOBAL.gtid_executed")[0][0].replace("\n", "")
+    assert stored["gtids"] == executed, "the position behind the last transaction is stored"
+    assert "event" not in stored
+
+
+def test_faust_runs_the_same_app(mysql_db: Database, topics: Topics, configured: Configured) -> None:
+    config = configured()
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    program = str(Path(sys.executable).with_name("faust"))
+    command = [program, "-A", "rowtide.connector.worker", "worker", "--loglevel", "info", "--web-port", "{port}"]
+    with Worker(config, command=command, environment=faust_environment(config)).streaming() as worker:
+        mysql_db.execute("INSERT INTO t VALUES (2)")
+        eventually(has(topics, config.topic(f"{mysql_db.name}.t"), 2), "both rows")
+        assert worker.health()["status"] == "UP"
+        worker.signal(signal.SIGINT)
+        assert worker.wait() == 0, worker.log
+    assert changes(topics.read(config.topic(f"{mysql_db.name}.t"))) == [("r", 1), ("c", 2)]
+
+
+def test_faust_without_a_configuration(tmp_path: Path, configured: Configured) -> None:
+    config = configured()
+    program = str(Path(sys.executable).with_name("faust"))
+    command = [program, "-A", "rowtide.connector.worker", "worker"]
+    environment = {name: value for name, value in os.environ.items() if name != "ROWTIDE_CONFIG"}
+    with Worker(config, command=command, environment=environment) as worker:
+        assert worker.wait() == 1
+        assert "the environment must name the configuration file: ROWTIDE_CONFIG=FILE" in worker.log
+        assert "Traceback" not in worker.log
+    config.properties["snapshot.mode"] = "inital"
+    with Worker(config, command=command, environment=faust_environment(config)) as worker:
+        assert worker.wait() == 1
+        assert "snapshot.mode" in worker.log
+        assert "Traceback" not in worker.log
+
+
+def test_a_port_that_is_taken(mysql_db: Database, configured: Configured) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    with Worker(configured()).streaming() as first:
+        with Worker(configured(), "--web-port", str(first.port)) as second:
+            assert second.wait() == 1
+            assert "the web server cannot listen" in second.log
+            assert "Traceback" not in second.log
+        with Worker(configured(), "--web-port", str(first.port), "--no-web").streaming() as third:
+            third.stop()
+
+
+def order_of(seen: Sequence[Seen]) -> list[tuple[str, int, int]]:
+    """The place of each record in the binlog."""
+    values: list[Any] = [json.loads(record.value)["source"] for record in seen if record.value]
+    return [(source["file"], source["pos"], source["row"]) for source in values]
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_restart_in_the_middle_of_a_large_transaction(
+    mysql_db: Database, topics: Topics, configured: Configured, end: str, *, exactly_once: bool
+) -> None:
+    config = configured(exactly_once=exactly_once, max_queue_size="500", max_batch_size="100")
+    config.properties["offset.flush.interval.ms"] = "200"
+    config.properties["provide.transaction.metadata"] = "true"
+    topic, count = config.topic(f"{mysql_db.name}.t"), 15_000
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(300))", "CREATE TABLE n (id INT PRIMARY KEY)")
+    with Worker(config).streaming() as worker:
+        worker.stop()
+    with mysql_db.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        for first in range(0, count, 1000):
+            numbers = ",".join(f"({number},REPEAT('x',200))" for number in range(first, first + 1000))
+            cursor.execute(f"INSERT INTO t VALUES {numbers}")
+        cursor.execute("COMMIT")
+        cursor.execute("INSERT INTO n VALUES (1)")
+        connection.commit()
+    with Worker(config).streaming() as worker:
+        eventually(has(topics, topic, 1), "some of the rows", 60)
+        if end == "stop":
+            worker.stop()
+        else:
+            worker.kill()
+    part = len(topics.read(topic))
+    with Worker(config).streaming() as worker:
+        eventually(has(topics, config.topic(f"{mysql_db.name}.n"), 1), "what follows the transaction")
+        worker.stop()
+    ids = [json.loads(record.key or b"{}")["id"] for record in topics.read(topic)]
+    if exactly_once or end == "stop":
+        assert ids == list(range(count)), f"{part} rows came before the restart"
+    else:
+        assert sorted(set(ids)) == list(range(count))
+    orders = [json.loads(record.value or b"{}")["transaction"]["total_order"] for record in topics.read(topic)]
+    assert orders == [number + 1 for number in ids], "the order within the transaction goes on"
+    marks = [json.loads(record.value or b"{}")["status"] for record in topics.read(f"{config.name}.transaction")]
+    if exactly_once or end == "stop":
+        assert marks == ["BEGIN", "END"] * 2

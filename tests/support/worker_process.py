@@ -1,0 +1,186 @@
+"""A worker as an operator has it: a process of ``rowtide run`` with a configuration file, a log, and signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from rowtide_stack import SqlServer
+
+__all__ = ["SOON", "Worker", "WorkerConfig", "eventually", "free_port"]
+
+SOON = 90.0
+"""Seconds after which a test gives up waiting; nothing should ever take so long."""
+
+STREAMING = "reading the binlog from"
+
+
+def free_port() -> int:
+    """A port that nobody uses."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def eventually(condition: Callable[[], object], what: str, seconds: float = SOON) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds} s in vain: {what}"
+        time.sleep(0.05)
+
+
+class WorkerConfig:
+    """A configuration of its own for each test: connector, topics, server id.
+
+    Args:
+        folder: for files.
+        server: the database's server.
+        bootstrap: Kafka.
+        more: further properties.
+    """
+
+    _server_ids = iter(range(7001, 9000))
+
+    def __init__(self, folder: Path, server: SqlServer, bootstrap: str, more: Mapping[str, str]) -> None:
+        self.name = f"w{uuid.uuid4().hex[:8]}"
+        self.folder = folder
+        self.properties = {
+            "name": self.name,
+            "topic.prefix": self.name,
+            "database.flavor": server.name,
+            "database.hostname": server.host,
+            "database.port": str(server.port),
+            "database.user": server.user,
+            "database.password": server.password,
+            "database.server.id": str(next(self._server_ids)),
+            "bootstrap.servers": bootstrap,
+            "offset.storage.topic": f"{self.name}-offsets",
+            "offset.storage.partitions": "1",
+            "offset.storage.replication.factor": "1",
+            "schema.history.internal.kafka.topic": f"{self.name}-history",
+            "topic.creation.default.partitions": "1",
+            "topic.creation.default.replication.factor": "1",
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "key.converter.schemas.enable": "false",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            **more,
+        }
+
+    @property
+    def path(self) -> Path:
+        """The file, as the properties are now."""
+        path = self.folder / f"{self.name}.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
+        return path
+
+    def topic(self, table: str) -> str:
+        """The topic of a table."""
+        return f"{self.name}.{table}"
+
+
+class Worker:
+    """A running worker; the end of ``with`` kills it if it still runs.
+
+    Args:
+        config: what it does.
+        options: of ``rowtide run``.
+        command: instead of ``rowtide run CONFIG``; ``{port}`` in it stands for the port of its web server.
+        environment: of the process.
+    """
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        *options: str,
+        command: list[str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port = free_port()
+        self._log = config.folder / f"{config.name}-{uuid.uuid4().hex[:6]}.log"
+        default = [sys.executable, "-m", "rowtide", "run", str(config.path), "--web-port", str(self.port), *options]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [part.format(port=self.port) for part in command or default],
+                stdout=log,
+                stderr=log,
+                cwd=config.folder,
+                env=environment,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def log(self) -> str:
+        """Everything that it has written to standard output and standard error."""
+        return self._log.read_text()
+
+    def said(self, text: str, times: int = 1) -> Self:
+        """Wait until its log has a text."""
+        try:
+            eventually(
+                lambda: self.log.count(text) >= times or self._process.poll() is not None, f"{text!r} in the log"
+            )
+            assert self.log.count(text) >= times, text
+        except AssertionError as error:
+            self.kill()
+            raise AssertionError(f"{error}; the log is:\n{self.log}") from None
+        return self
+
+    def streaming(self) -> Self:
+        """Wait until it reads the binlog."""
+        return self.said(STREAMING)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of a page."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=20) as answer:
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def health(self) -> dict[str, Any]:
+        """The answer of /health."""
+        return json.loads(self.get("/health")[1])  # type: ignore[no-any-return]
+
+    def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Wait for the end; gives the exit code."""
+        return self._process.wait(SOON)
+
+    def stop(self) -> str:
+        """Let it stop in order, which must succeed; gives its log."""
+        self.signal()
+        code = self.wait()
+        assert code == 0, self.log
+        assert "Traceback" not in self.log, self.log
+        return self.log
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(SOON)

@@ -1,0 +1,107 @@
+"""A load for tests of delivery: one writer whose every row change is known, in its order."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+__all__ = ["Change", "WriteLoad"]
+
+Change = tuple[str, int, int]
+"""Operation (c, u, d), key, and the row's number after it (0 for a deletion)."""
+
+_COUNTERS = 300
+
+
+class WriteLoad:
+    """Writes small and large transactions, now and then a change of structure, until it is told to stop.
+
+    Args:
+        database: a database of its own.
+        seed: of what is random.
+
+    Attributes:
+        changes: row changes by table, in the order of the binlog.
+        statements: changes of structure, in that order.
+        transactions: how many there were.
+    """
+
+    def __init__(self, database: Database, seed: int = 1) -> None:
+        self.changes: dict[str, list[Change]] = {"counters": [], "events": []}
+        self.statements: list[str] = []
+        self.transactions = 0
+        self.error: BaseException | None = None
+        self._database = database
+        self._random = random.Random(seed)
+        self._numbers = dict.fromkeys(range(_COUNTERS), 0)
+        self._events: list[int] = []
+        self._next_event = 1
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="write-load")
+        rows = ",".join(f"({key},0)" for key in range(_COUNTERS))
+        database.execute(
+            "CREATE TABLE counters (id INT PRIMARY KEY, n INT NOT NULL)",
+            "CREATE TABLE events (id INT PRIMARY KEY, n INT NOT NULL, pad VARCHAR(200))",
+            f"INSERT INTO counters VALUES {rows}",
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _run(self) -> None:
+        try:
+            with self._database.connect() as connection, connection.cursor() as cursor:
+                while not self._stop.is_set():
+                    self._write(cursor)
+                    connection.commit()
+                    self._stop.wait(self._random.choice((0.002, 0.01, 0.03)))
+        except BaseException as error:  # noqa: BLE001 - told when the load ends
+            self.error = error
+
+    def _write(self, cursor: Any) -> None:
+        kind = self._random.random()
+        if kind < 0.003:
+            statement = f"ALTER TABLE counters ADD COLUMN x{len(self.statements)} INT"
+            cursor.execute(statement)
+            self.statements.append(statement)
+            return
+        self.transactions += 1
+        cursor.execute("BEGIN")
+        if kind < 0.02:
+            for _ in range(self._random.randint(1, 4)):
+                self._update(cursor, 0, _COUNTERS)
+                self._insert(cursor, self._random.randint(50, 400))
+        elif kind < 0.6:
+            first = self._random.randrange(_COUNTERS)
+            self._update(cursor, first, first + self._random.randint(1, 12))
+        elif kind < 0.8 or not self._events:
+            self._insert(cursor, self._random.randint(1, 5))
+        else:
+            key = self._events.pop(self._random.randrange(len(self._events)))
+            cursor.execute(f"DELETE FROM events WHERE id={key}")
+            self.changes["events"].append(("d", key, 0))
+
+    def _update(self, cursor: Any, first: int, last: int) -> None:
+        cursor.execute(f"UPDATE counters SET n=n+1 WHERE id>={first} AND id<{last} ORDER BY id")
+        for key in range(first, min(last, _COUNTERS)):
+            self._numbers[key] += 1
+            self.changes["counters"].append(("u", key, self._numbers[key]))
+
+    def _insert(self, cursor: Any, count: int) -> None:
+        keys = range(self._next_event, self._next_event + count)
+        values = ",".join(f"({key},{key},'{'x' * (key % 150)}')" for key in keys)
+        cursor.execute(f"INSERT INTO events (id,n,pad) VALUES {values}")
+        self._next_event += count
+        self._events += keys
+        self.changes["events"] += [("c", key, key) for key in keys]
