@@ -8,6 +8,7 @@ half of every key and value as bytes, and joins the rest per row. It knows neith
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from rowtide.connector.batch import Headers, Message
 from rowtide.connector.partial_update import whole_images, with_json_parts
@@ -131,19 +132,17 @@ class TableCodec:
 
     def created(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
         """One ``c`` record for each image."""
-        return [
-            (self._key(key), value, context.headers)
-            for (key, _), value in zip(rows, self._values("c", rows, None, first, context), strict=True)
-        ]
+        values = self._values("c", rows, None, first, context)
+        return list(zip(self._keys(rows), values, repeat(context.headers)))
 
     def deleted(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
         """One ``d`` record for each image, each with its tombstone."""
+        headers, values = context.headers, self._values("d", None, rows, first, context)
+        if not self._tombstones:
+            return list(zip(self._keys(rows), values, repeat(headers)))
         messages: list[Message] = []
-        for (key_text, _), value in zip(rows, self._values("d", None, rows, first, context), strict=True):
-            key = self._key(key_text)
-            messages.append((key, value, context.headers))
-            if self._tombstones:  # also without a key: Debezium does not ask
-                messages.append((key, None, context.headers))
+        for key, value in zip(self._keys(rows), values, strict=True):
+            messages += ((key, value, headers), (key, None, headers))  # also without a key: Debezium does not ask
         return messages
 
     def updated(
@@ -156,9 +155,9 @@ class TableCodec:
         """One ``u`` record for each pair of images; where the key changes, ``d``, tombstone and ``c``."""
         if self._skip_unchanged:
             return self._updated_if_changed(before, after, first, context)
-        if not self._keyed or all(old[0] == new[0] for old, new in zip(before, after, strict=True)):
+        if not self._keyed or [key for key, _ in before] == [key for key, _ in after]:
             values = self._values("u", after, before, first, context)
-            return [(self._key(new[0]), value, context.headers) for new, value in zip(after, values, strict=True)]
+            return list(zip(self._keys(after), values, repeat(context.headers)))
         messages: list[Message] = []
         for row, (old, new) in enumerate(zip(before, after, strict=True), first):
             if old[0] == new[0]:
@@ -199,6 +198,12 @@ class TableCodec:
         assert schema is not None
         return (header_text(schema, parse_value(schema, key)) or "").encode()
 
+    def _keys(self, rows: Sequence[tuple[str, str]]) -> Sequence[bytes | None]:
+        if not self._keyed:
+            return [None] * len(rows)
+        opening, closing = self._key_open, self._key_close
+        return [opening + key.encode() + closing for key, _ in rows]
+
     def _key(self, key: str) -> bytes | None:
         return self._key_open + key.encode() + self._key_close if self._keyed else None
 
@@ -228,20 +233,21 @@ class TableCodec:
                     first,
                 )
             ]
-        tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}'
+        # The whole end is one text: joining it costs a copy of the schema each time.
+        tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}{close.decode()}'
         if before is None:
             assert after is not None
             return [
-                start + f'{{"before":null,"after":{new}{middle}{row}{tail}'.encode() + close
+                start + f'{{"before":null,"after":{new}{middle}{row}{tail}'.encode()
                 for row, (_, new) in enumerate(after, first)
             ]
         if after is None:
             return [
-                start + f'{{"before":{old},"after":null{middle}{row}{tail}'.encode() + close
+                start + f'{{"before":{old},"after":null{middle}{row}{tail}'.encode()
                 for row, (_, old) in enumerate(before, first)
             ]
         return [
-            start + f'{{"before":{old},"after":{new}{middle}{row}{tail}'.encode() + close
+            start + f'{{"before":{old},"after":{new}{middle}{row}{tail}'.encode()
             for row, ((_, old), (_, new)) in enumerate(zip(before, after, strict=True), first)
         ]
 

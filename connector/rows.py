@@ -9,12 +9,13 @@ no call per column, no dict per row.
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from json.encoder import encode_basestring  # the compiled one where there is one
 from typing import Any
 
 import orjson
 
-from rowtide.connector.remembered import RememberedTexts
+from rowtide.connector.remembered import remembered
 from rowtide.connector.wire import (
     BIT,
     DATE,
@@ -238,7 +239,7 @@ class _Source:
         for index in wanted:
             column = self._columns[index]
             if self._repeats(index):
-                self._add(f"t{index} = {self.bind(_remembered(column))}[t{index}]")
+                self._add(f"t{index} = {self.bind(remembered(partial(_text_lines, column)))}[t{index}]")
             else:
                 self._add(*fixed_source(column.wire, column.meaning, f"t{index}", self.bind))
                 self._output(index, column, "")
@@ -268,7 +269,7 @@ class _Source:
             else:
                 self._add(f"if not n & {1 << bit}:")
         if self._repeats(index):
-            size, texts = column.wire.size, self.bind(_remembered(column))
+            size, texts = column.wire.size, self.bind(remembered(partial(_text_lines, column)))
             self._add(f"{indent}t{index} = {texts}[b[p:p + {size}]]", f"{indent}p += {size}")
             return
         read = self._fixed_read if column.wire.fixed else self._variable_read
@@ -321,23 +322,13 @@ class _Source:
             self._add(f"{indent}{v} = {expression}")
 
 
-def _remembered(column: Column) -> RememberedTexts:
-    """The texts of a column's values by their bytes."""
-    names: dict[str, object] = {}
-
-    def bind(value: object) -> str:
-        name = f"c{len(names)}"
-        names[name] = value
-        return name
-
+def _text_lines(column: Column, bind: Bind) -> list[str]:
+    """Source lines that turn the variable ``v`` from the bytes of a fixed column into the text of its value."""
     assert column.output is not None
     code = struct_code(column.wire, column.meaning)
     lines = [] if code.endswith("s") else [f"v, = {bind(struct.Struct('<' + code).unpack)}(v)"]
     lines += fixed_source(column.wire, column.meaning, "v", bind)
-    lines.append(f"return str({text_expression(column.output, 'v', bind)})")
-    source = "def text(v):\n" + "".join(f"    {line}\n" for line in lines)
-    exec(compile(source, "<value decoder>", "exec"), names)
-    return RememberedTexts(names["text"])  # type: ignore[arg-type]
+    return [*lines, f"v = str({text_expression(column.output, 'v', bind)})"]
 
 
 def text_expression(output: Output, v: str, bind: Bind) -> str:

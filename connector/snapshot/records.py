@@ -145,6 +145,6 @@ class RecordStream:
 
 
 def _batch(held: _Held, messages: list[Message], offset: SourceOffset) -> Batch:
-    size = sum(len(key or b"") + len(value or b"") for key, value, _ in messages)
+    size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
     table = held.table
     return Batch(table.topic, -1, messages, offset, size, held.moment.micros // 1000, table.schemas)

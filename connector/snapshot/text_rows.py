@@ -6,9 +6,15 @@ of a row holds the columns one after the other, each as a length and the server'
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring  # the compiled one where there is one
 
-from rowtide.connector.rows import Output, null_text, template
-from rowtide.connector.snapshot.text_values import ASCII_KINDS, value_source
+import orjson
+
+from rowtide.connector.remembered import remembered
+from rowtide.connector.rows import TIDY, Output, null_text, template
+from rowtide.connector.snapshot.text_values import ASCII_KINDS, REPEATED_KINDS, value_source
+from rowtide.envelope.json_text import string_text, tidied
+from rowtide.envelope.text_types import TEXT
 from rowtide.schema_history.model import Column
 
 Rows = Sequence[tuple[str, str]]
@@ -67,7 +73,7 @@ def text_rows(
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output.in_value])
     key_fields = [(columns[i].output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key]
     key_fields += [(name, source.bind(text)) for name, text in key_constants]
-    return source.compiled(f"({template(key_fields)}, {row})")
+    return source.compiled(f"k, r = {template(key_fields)}, {row}")
 
 
 class _Source:
@@ -81,11 +87,14 @@ class _Source:
     def __init__(self, columns: Sequence[ResultColumn], unchanged: frozenset[int]) -> None:
         self._columns = columns
         self._unchanged = unchanged
-        self._names: dict[str, object] = {"longer": longer, "overrun": _overrun}
+        self._names: dict[str, object] = {"longer": longer, "overrun": _overrun, "tidied": tidied}
         self._lines: list[str] = []
+        self._loose = False
 
     def bind(self, value: object) -> str:
         """A variable of the functions that has this value."""
+        if value is string_text:
+            self._loose, value = True, encode_basestring
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
@@ -129,11 +138,23 @@ class _Source:
         if not short:
             self._lines += [f"    if n > {_NULL}:", "        n, p = longer(b, p, n)"]
         self._lines += ["    q = p + n", f"    {v} = {'s' if short else 'b'}[p:q]", "    p = q"]
-        key = f"k{place}" if place in self._unchanged else None
-        self._lines += (f"    {line}" for line in value_source(column.column, column.output, v, self.bind, key))
+        self._lines += (f"    {line}" for line in self._value_source(place, v))
+
+    def _value_source(self, place: int, v: str) -> list[str]:
+        """Source lines that turn ``v`` from what the server sent into JSON text."""
+        column, output = self._columns[place].column, self._columns[place].output
+        if place in self._unchanged:
+            return value_source(column, output, v, self.bind, f"k{place}")
+        if output.type.kind in REPEATED_KINDS:
+            return [f"{v} = {self.bind(remembered(lambda bind: value_source(column, output, 'v', bind)))}[{v}]"]
+        if output.type is TEXT and output.change is None:
+            self._loose = True
+            return [f"{v} = {self.bind(orjson.dumps)}({v}.decode('utf-8', 'replace')).decode()"]
+        return value_source(column, output, v, self.bind)
 
     def compiled(self, result: str) -> TextRows:
-        body = "".join(f"        {line}\n" for line in self._lines)
+        lines = [*self._lines, result, *(TIDY if self._loose else ())]
+        body = "".join(f"        {line}\n" for line in lines)
         source = (
             "def rows(b):\n"
             "    out = []\n    add = out.append\n    s = b.decode('latin-1')\n    p, end = 0, len(b)\n"
@@ -145,14 +166,14 @@ class _Source:
             "        p += 4\n"
             f"{body}"
             "        if p != e:\n            raise overrun(p, e)\n"
-            f"        add({result})\n"
+            "        add((k, r))\n"
             "    return out, p\n"
             "def row(b):\n"
             "    s = b.decode('latin-1')\n    p, e = 0, len(b)\n"
             "    if True:\n"
             f"{body}"
             "    if p != e:\n        raise overrun(p, e)\n"
-            f"    return {result}\n"
+            "    return k, r\n"
         )
         exec(compile(source, "<result set reader>", "exec"), self._names)
         return TextRows(self._names["rows"], self._names["row"])  # type: ignore[arg-type]

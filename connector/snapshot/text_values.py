@@ -23,6 +23,11 @@ ASCII_KINDS: frozenset[Kind] = frozenset(
 )
 """Kinds whose values are short texts of ASCII, which are cut out of the buffer's text without decoding each."""
 
+REPEATED_KINDS: frozenset[Kind] = frozenset(
+    {"decimal", "float", "date", "datetime", "timestamp", "time", "bit", "enum", "set"}
+)
+"""Kinds whose texts are worth remembering, see :mod:`rowtide.connector.remembered`."""
+
 
 def value_source(column: Column, output: Output, v: str, bind: Bind, key: str | None = None) -> list[str]:
     """Source lines that turn ``v``, bytes or for `ASCII_KINDS` text, into the JSON text of the column's value.
