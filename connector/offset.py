@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
@@ -36,6 +38,10 @@ class SourceOffset:
     ts_sec: int | None = None
     snapshot: str | None = None
     transaction: Mapping[str, Any] | None = field(default=None)
+
+    def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
+        """``gtids`` as the set of the ``mysql`` connector, or the position of the ``mariadb`` one; empty for none."""
+        return (MariadbGtidPosition if connector == "mariadb" else GtidSet).parse(self.gtids or "")
 
     def to_map(self) -> dict[str, Any]:
         """Debezium's fields of this offset, in the order in which Debezium writes them."""

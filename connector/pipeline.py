@@ -62,7 +62,7 @@ class Pipeline:
         self._codecs = Codecs(settings)
         self._table_ids: dict[int, TableStructure] = {}
         self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceBlock] | None] = {}
-        self._gtids = _gtid_set(settings.connector, start.gtids)
+        self._gtids = start.gtid_set(settings.connector)
         self._start_place = False, (start.file, start.pos, str(self._gtids) if start.gtids is not None else None)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables)
@@ -395,9 +395,3 @@ class Pipeline:
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
         self._out.append(Batch(topic, partition, messages, self.offset(), size, self._micros() // 1000, schemas))
-
-
-def _gtid_set(connector: str, text: str | None) -> GtidSet | MariadbGtidPosition:
-    if connector == "mariadb":
-        return MariadbGtidPosition.parse(text or "")
-    return GtidSet.parse(text or "")

@@ -193,11 +193,7 @@ class _ByGtids(_Replay):
 
     def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
         super().__init__(files, settings, start, clock)
-        self._set: GtidSet | MariadbGtidPosition = (
-            MariadbGtidPosition.parse(start.gtids or "")
-            if settings.connector == "mariadb"
-            else GtidSet.parse(start.gtids or "")
-        )
+        self._set = start.gtid_set(settings.connector)
         self._within = False  # in a transaction that is wanted
         self._begun = False
 
