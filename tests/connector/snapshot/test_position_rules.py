@@ -1,0 +1,63 @@
+"""Whether a server can still stream from a position."""
+
+import pytest
+
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.snapshot.position_rules import file_check, mariadb_check, mysql_gtid_check
+from rowtide.topics.filters import EVERYTHING
+
+A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+@pytest.mark.parametrize(
+    ("file", "pos", "reason"),
+    [
+        ("b.2", 4, ""),
+        ("b.2", 100, ""),
+        ("b.2", 101, "ends at 100"),
+        ("b.1", 4, "it has b.2 to b.3"),
+        ("b.4", 4, "it has b.2 to b.3"),
+    ],
+)
+def test_a_file_must_be_there_and_reach_the_position(file: str, pos: int, reason: str) -> None:
+    found = file_check(SourceOffset(file, pos), {"b.2": 100, "b.3": 50})
+    assert found.available == (not reason)
+    assert reason in found.reason
+
+
+def test_a_server_without_binlog_files_has_no_position() -> None:
+    assert "it has none" in file_check(SourceOffset("b.1", 4), {}).reason
+
+
+@pytest.mark.parametrize(
+    ("stored", "executed", "purged", "reason"),
+    [
+        (f"{A}:1-5", f"{A}:1-5", "", ""),
+        (f"{A}:1-5", f"{A}:1-9", f"{A}:1-5", ""),
+        (f"{A}:1-5", f"{A}:1-9", f"{A}:1-6", f"has purged {A}:6"),
+        (f"{A}:1-5", f"{A}:1-9,{B}:1-2", f"{B}:1", f"has purged {B}:1"),
+        (f"{A}:1-5", f"{A}:1-4", "", f"has not executed {A}:5"),
+        (f"{A}:1-5,{B}:1", f"{A}:1-9", "", f"has not executed {B}:1"),
+    ],
+)
+def test_gtids_of_mysql(stored: str, executed: str, purged: str, reason: str) -> None:
+    found = mysql_gtid_check(stored, executed, purged, EVERYTHING)
+    assert found.available == (not reason)
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("stored", "written", "oldest", "reason"),
+    [
+        ("0-1-5", "0-1-5", "", ""),
+        ("0-1-5", "0-1-9", "0-1-5", ""),
+        ("0-1-5", "0-1-9", "0-1-6", "has purged its binlog up to 0-1-6"),
+        ("0-1-5", "0-1-4", "", "ends at 0-1-4"),
+        ("0-1-5,1-1-3", "0-1-5", "", "ends at 0-1-5"),
+        ("0-1-5", "0-1-5,1-1-7", "1-1-3", "has purged its binlog up to 1-1-3"),
+    ],
+)
+def test_gtids_of_mariadb(stored: str, written: str, oldest: str, reason: str) -> None:
+    found = mariadb_check(stored, written, oldest, EVERYTHING)
+    assert found.available == (not reason)
+    assert reason in found.reason
