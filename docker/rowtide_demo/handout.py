@@ -52,6 +52,6 @@ def next_steps(root: Path) -> str:
     return (
         "What to try next:\n"
         f"  {shown} --keep            the same, and everything stays up to play with\n"
-        f"  {shown} --rows 2000000    a larger shop\n"
+        f"  {shown} --rows 20000      a smaller shop, or a larger one\n"
         '  README.md, "Quick start"      rowtide with a MySQL of your own'
     )

@@ -7,6 +7,8 @@ from types import FrameType
 
 __all__ = ["Interrupted", "Interruption", "interruptible"]
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 class Interrupted(BaseException):
     """The demo was told to end."""
@@ -46,9 +48,9 @@ class Interruption:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Handle SIGINT and SIGTERM inside of the block."""
+    """Handle Ctrl-C, SIGTERM and the end of the terminal inside of the block."""
     interruption = Interruption()
-    before = {number: signal.signal(number, interruption.receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, interruption.receive) for number in _SIGNALS}
     try:
         yield interruption
     finally:

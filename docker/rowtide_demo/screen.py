@@ -10,7 +10,7 @@ from rich.table import Table
 
 __all__ = ["Screen", "Step"]
 
-_EVERY = 5.0  # seconds between lines of progress where there is no terminal
+_EVERY = 15.0  # seconds between lines of progress where there is no terminal
 
 
 class Step:

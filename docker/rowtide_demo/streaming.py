@@ -17,6 +17,8 @@ from rowtide_demo.watching import Watch, expected
 
 __all__ = ["change", "differences", "snapshot"]
 
+_MORE = 0.5  # seconds in which a record too many would come
+
 
 def snapshot(stage: Stage, watch: Watch) -> Child:
     """Start the worker and wait until every row is in Kafka."""
@@ -61,6 +63,7 @@ def change(stage: Stage, mysql: MySQL, worker: Child, watch: Watch) -> None:
         facts.transactions, facts.changed_rows = business.transactions, business.rows
         facts.streamed_records, facts.delays = wanted.total(), list(watch.delays)
         facts.record_bytes = watch.bytes
+        time.sleep(_MORE)
         wrong = differences(wanted, watch.seen)
         if wrong:
             raise DemoError(f"the topics have other records than MySQL's changes give: {'; '.join(wrong)}")

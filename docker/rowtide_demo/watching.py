@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from rowtide_demo.errors import DemoError
+
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
@@ -47,13 +49,20 @@ class Watch:
         self._topics = re.compile(re.escape(prefix) + r"\.[^.]+\..+")
         self._assigned: set[tuple[str, int]] = set()
         self._looked = 0.0
+        self._failure: Exception | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._thread.start()
 
     @property
     def total(self) -> int:
-        """Records seen."""
+        """Records seen.
+
+        Raises:
+            DemoError: the topics cannot be read.
+        """
+        if self._failure is not None:
+            raise DemoError(f"the topics cannot be read: {self._failure}") from self._failure
         return self.seen.total()
 
     def of(self, operation: str) -> int:
@@ -77,6 +86,8 @@ class Watch:
                 for message in self._consumer.consume(5000, timeout=0.2):
                     if message.error() is None:
                         self._count(message)
+        except Exception as error:  # noqa: BLE001 - told by whoever asks next
+            self._failure = error
         finally:
             self._consumer.close()
 
@@ -101,7 +112,7 @@ class Watch:
         kind = operation(value)
         table = topic[len(self._prefix) + 1 :].partition(".")[2]
         self.seen[table, kind] += 1
-        if value is not None and kind != "r" and self.total % _SAMPLE == 0:
+        if value is not None and kind != "r" and self.seen.total() % _SAMPLE == 0:
             committed = _COMMITTED.search(value, value.rfind(b'"source":{'))
             if committed:
                 self.delays.append(time.time() - int(committed[1]) / 1_000_000)
