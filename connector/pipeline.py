@@ -267,7 +267,8 @@ class Pipeline:
         progress = self.progress
         if self._start_place != (progress.in_transaction, progress.restart_place):
             # Debezium gives the time of a statement in milliseconds, that of rows in microseconds.
-            moment = Moment(progress, self._micros() // 1000 * 1000, self._clock(), self.offset)
+            block = self._monitor.block if self._monitor is not None else lambda _table: None
+            moment = Moment(progress, self._micros() // 1000 * 1000, self._clock(), self.offset, block)
             made = self._statements.handle(event, moment)
             progress.executed()
             offset = self.offset()

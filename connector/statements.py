@@ -77,6 +77,7 @@ class Moment:
         micros: its time, in µs since the epoch.
         now: the connector's clock, in ns since the epoch.
         offset: gives the offset behind it.
+        transaction: gives the ``transaction`` field of the next record of a table, null outside of a transaction.
         about_database: whether it is about a database as a whole; then ``source.table`` is null.
     """
 
@@ -84,6 +85,7 @@ class Moment:
     micros: int
     now: int
     offset: Callable[[], SourceOffset]
+    transaction: Callable[[str], dict[str, object] | None]
     about_database: bool = False
 
 
@@ -207,6 +209,7 @@ class Statements:
         records = table_records(change.table, topic, settings.rules, "stream", lambda table, column: None)
         value = {
             "source": self._source(change, moment),
+            "transaction": moment.transaction(str(table_id)),
             "op": "t",
             "ts_ms": moment.now // 1_000_000,
             "ts_us": moment.now // 1000,

@@ -49,6 +49,13 @@ class TransactionMonitor:
         self._counts[collection] = order + number
         return [block_text(self.id, total + place, order + place) for place in range(1, number + 1)]
 
+    def block(self, collection: str) -> dict[str, Any] | None:
+        """The ``transaction`` field of the next record of a table as a value, ``None`` outside of a transaction."""
+        if self.id is None:
+            return None
+        order = self._counts[collection] = self._counts.get(collection, 0) + 1
+        return {"id": self.id, "total_order": sum(self._counts.values()), "data_collection_order": order}
+
     def offset_fields(self) -> dict[str, Any]:
         """The fields of the offset."""
         return {"transaction_id": self.id, **{f"{_ORDER}{name}": count for name, count in self._counts.items()}}

@@ -1,0 +1,3 @@
+use mm; begin; insert into t values (2,'b'); do sleep(1.3); insert into t values (3,'c'); do sleep(1.3); commit; do sleep(1.2);
+truncate t; insert into t values (4,'d'); do sleep(1.2); create table n (id int primary key); insert into n values (1); insert into a values (1),(2); drop table n; begin; insert into t values (5,'e'); insert into a values (3); rollback;
+flush binary logs; insert into t values (6,'f'); xa start 'x1'; insert into t values (7,'g'); xa end 'x1'; xa prepare 'x1'; xa commit 'x1'; begin; update t set v='h'; delete from t where id=4; commit; create or replace view w as select * from t; grant select on mm.* to dbz; analyze table t; insert into t values (8,'i');
