@@ -1,0 +1,215 @@
+"""What goes wrong is told in a way that helps, and nothing is lost or written wrongly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from tcp_proxy import TcpProxy
+from topic_tools import Topics
+from worker_process import SOON, Worker, WorkerConfig, eventually, free_port
+
+from rowtide.connector.check import CheckFailedError
+from rowtide.connector.config import from_properties
+from rowtide.connector.errors import ChecksumMismatch, HistoryMissing, PositionPurged, UnknownTable
+from rowtide.connector.task import ConnectorTask
+from rowtide.schema_history.errors import DamagedHistory
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, Kafka
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+Configured = Callable[..., WorkerConfig]
+
+
+@contextmanager
+def running(config: WorkerConfig) -> Iterator[ConnectorTask]:
+    """A connector in this process, stopped at the end."""
+    task = ConnectorTask(from_properties(config.properties))
+    task.start()
+    try:
+        yield task
+    finally:
+        task.stop(SOON)
+
+
+def failure(config: WorkerConfig) -> BaseException:
+    """Run a connector that must end by itself; gives what ended it."""
+    with running(config) as task:
+        assert task.wait(SOON), "it goes on"
+    assert task.failure is not None
+    assert task.state == "FAILED"
+    return task.failure
+
+
+def connected(task: ConnectorTask) -> bool:
+    assert task.failure is None, task.failure
+    return task.attempt.reader is not None and task.attempt.reader.status.connected
+
+
+def keys(topics: Topics, config: WorkerConfig, table: str) -> list[int]:
+    topic = config.topic(table)
+    if topics.admin.partitions(topic) is None:
+        return []
+    return [json.loads(record.key or b"{}")["id"] for record in topics.read(topic)]
+
+
+def insert(database: Database, first: int, last: int, table: str = "t") -> None:
+    database.execute(*(f"INSERT INTO {table} VALUES ({key}, REPEAT('x', 100))" for key in range(first, last + 1)))
+
+
+@pytest.fixture
+def table(mysql_db: Database) -> str:
+    """A table with three rows."""
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100))")
+    insert(mysql_db, 1, 3)
+    return f"{mysql_db.name}.t"
+
+
+def once(config: WorkerConfig, topics: Topics, table: str, count: int) -> None:
+    """Let a connector run until so many records are there, and stop it."""
+    with running(config) as task:
+        eventually(lambda: task.failure or len(keys(topics, config, table)) >= count, "the records")
+        eventually(lambda: connected(task), "streaming")
+    assert task.failure is None
+
+
+def test_every_mistake_of_a_configuration_is_told_at_once(configured: Configured) -> None:
+    config = configured(snapshot_mod="initial", table_include_list="a[", max_batch_size="many")
+    with Worker(config) as worker:
+        assert worker.wait() == 1
+        log = worker.log
+    assert "snapshot.mod" in log
+    assert "snapshot.mode" in log, "the nearest name"
+    assert "table.include.list" in log
+    assert "max.batch.size" in log
+    assert "Traceback" not in log
+
+
+def test_everything_that_keeps_a_worker_from_starting_is_told_at_once(
+    mysql_db: Database, configured: Configured
+) -> None:
+    config = configured(database_password="not-this-one", bootstrap_servers=f"127.0.0.1:{free_port()}")
+    with Worker(config) as worker:
+        assert worker.wait() == 1
+        log = worker.log
+    report = log[log.index(f"connector {config.name} has failed: the connector cannot start:") :]
+    assert "database.password: the server" in report
+    assert "bootstrap.servers: no Kafka broker answers" in report
+    assert "not-this-one" not in log
+    assert "Traceback" not in log
+
+
+def test_a_missing_privilege(mysql_db: Database, configured: Configured) -> None:
+    user = f"u_{mysql_db.name[-8:]}"
+    mysql_db.execute(f"CREATE USER {user} IDENTIFIED BY 'pw'", f"GRANT SELECT ON *.* TO {user}")
+    try:
+        found = failure(configured(database_user=user, database_password="pw"))
+    finally:
+        mysql_db.execute(f"DROP USER {user}")
+    assert isinstance(found, CheckFailedError)
+    assert "REPLICATION SLAVE" in str(found)
+
+
+def test_a_position_that_the_server_no_longer_has(kafka: Kafka, configured: Configured, topics: Topics) -> None:
+    from rowtide_stack import MySQL
+
+    with MySQL() as server, server.database() as database:
+        database.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100))")
+        insert(database, 1, 3)
+        config = configured(database_port=str(server.port), database_include_list=database.name)
+        once(config, topics, f"{database.name}.t", 3)
+        offsets = topics.read(f"{config.name}-offsets")
+        insert(database, 4, 6)
+        server.execute("FLUSH BINARY LOGS")
+        last = server.query("SHOW BINARY LOGS")[-1][0]
+        server.execute(f"PURGE BINARY LOGS TO '{last}'")
+        found = failure(config)
+        assert isinstance(found, PositionPurged)
+        assert "no longer available on the server" in str(found)
+        assert "snapshot.mode=when_needed" in str(found)
+        assert keys(topics, config, f"{database.name}.t") == [1, 2, 3]
+        assert topics.read(f"{config.name}-offsets") == offsets
+        config.properties["snapshot.mode"] = "when_needed"
+        once(config, topics, f"{database.name}.t", 9)
+        assert keys(topics, config, f"{database.name}.t") == [1, 2, 3, 1, 2, 3, 4, 5, 6]
+
+
+def test_a_history_that_is_missing_or_damaged(
+    mysql_db: Database, table: str, configured: Configured, topics: Topics, kafka: Kafka
+) -> None:
+    config = configured()
+    once(config, topics, table, 3)
+    insert(mysql_db, 4, 4)
+    history = config.properties["schema.history.internal.kafka.topic"]
+    config.properties["schema.history.internal.kafka.topic"] = f"{history}-other"
+    found = failure(config)
+    assert isinstance(found, HistoryMissing)
+    assert "snapshot.mode=recovery" in str(found)
+    config.properties["schema.history.internal.kafka.topic"] = history
+    end = len(topics.read(history))
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer.produce(history, b"no json")
+    assert producer.flush(SOON) == 0
+    found = failure(config)
+    assert isinstance(found, DamagedHistory)
+    assert f"topic '{history}' partition 0 offset {end}" in str(found)
+    assert keys(topics, config, table) == [1, 2, 3], "nothing is guessed"
+
+
+def test_rows_of_a_table_that_the_history_does_not_know(
+    mysql_db: Database, table: str, configured: Configured, topics: Topics
+) -> None:
+    mysql_db.execute("CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(100))")
+    config = configured(table_include_list=table)
+    config.properties["schema.history.internal.store.only.captured.tables.ddl"] = "true"
+    once(config, topics, table, 3)
+    config.properties["table.include.list"] = f"{table},{mysql_db.name}.b"
+    insert(mysql_db, 4, 4)
+    insert(mysql_db, 1, 1, "b")
+    insert(mysql_db, 5, 5)
+    found = failure(config)
+    assert isinstance(found, UnknownTable)
+    assert f"{mysql_db.name}.b" in str(found)
+    assert "snapshot.mode=recovery" in str(found)
+    assert "(at binlog." in str(found)
+    assert keys(topics, config, f"{mysql_db.name}.b") == []
+    assert keys(topics, config, table) == [1, 2, 3, 4], "what was before is delivered, what follows waits"
+    config.properties["snapshot.mode"] = "recovery"
+    once(config, topics, table, 5)
+    assert keys(topics, config, f"{mysql_db.name}.b") == [1]
+    assert keys(topics, config, table) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_stream_that_is_cut_or_damaged(
+    mysql_db: Database, table: str, configured: Configured, topics: Topics, *, exactly_once: bool
+) -> None:
+    with TcpProxy(mysql_db.server.host, mysql_db.server.port) as proxy:
+        config = configured(
+            exactly_once=exactly_once, database_port=str(proxy.port), retriable_restart_connector_wait_ms="100"
+        )
+        config.properties["database.ssl.mode"] = "disabled"
+        last = 3
+        with running(config) as task:
+            for cut in (5_000, 5_001, 7_345, 9_999, 12_500):
+                eventually(lambda: connected(task), "streaming")
+                proxy.cut_after, cuts = cut, proxy.cuts
+                while proxy.cuts == cuts:
+                    insert(mysql_db, last + 1, last + 20)
+                    last += 20
+            eventually(lambda: len(keys(topics, config, table)) >= last, "what was written while it was cut")
+            assert keys(topics, config, table) == list(range(1, last + 1))
+            proxy.flip_after = 0
+            insert(mysql_db, last + 1, last + 1)
+            assert task.wait(SOON)
+        assert isinstance(task.failure, ChecksumMismatch), task.failure
+        assert "(at binlog." in str(task.failure)
+        assert keys(topics, config, table) == list(range(1, last + 1)), "the damaged row is not there"
+        once(config, topics, table, last + 1)
+        assert keys(topics, config, table) == list(range(1, last + 2)), "it comes when the server sends it whole"
