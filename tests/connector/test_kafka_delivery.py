@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-HEADERS = (("__debezium.context.connectorName", b"mysql"), ("empty", b""))
+HEADERS = (("__debezium.context.connectorName", b"mysql"), ("empty", b""), ("null", None))
 PATIENCE = 120.0
 Run = Callable[..., "Running"]
 
