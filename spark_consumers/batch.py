@@ -170,7 +170,9 @@ class _Step:
     def _append(self, records: DataFrame) -> Effect:
         names = {name for name, _ in CHANGE_COLUMNS}
         image = "coalesce(after, before)"
-        columns = [f"{image}.{quote(name)}" for name, _ in self.reading.evolution.after if name not in names]
+        columns = [
+            f"{image}.{quote(name)} AS {quote(name)}" for name, _ in self.reading.evolution.after if name not in names
+        ]
         changes = keyless_changes(records, self.reading, truncations=True).selectExpr(
             *columns, "op AS __op", "ts_ms AS __source_ts_ms", "at.file AS __source_file", "at.pos AS __source_pos",
             "at.row AS __source_row",

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -118,7 +119,7 @@ class TableJob:
             self._run(outcome)
         except TablesError as error:
             outcome.error = str(error)
-        except (PySparkException, OSError) as error:
+        except (PySparkException, Py4JError, OSError) as error:
             outcome.error = f"table {self.name}: {first_lines(error)}"
         outcome.seconds = time.monotonic() - started
         return outcome

@@ -214,7 +214,7 @@ class StateStore:
         path = join(self.directory, name)
         try:
             return Batch.from_json(self.files.read(path))
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise StateError(
                 f"the remembered offsets in {path} cannot be read ({error}); start anew with --restart"
             ) from error

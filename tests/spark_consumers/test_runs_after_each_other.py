@@ -1,0 +1,184 @@
+"""Runs after each other: new records only, crashes in between, repeated and reordered records, lost ones."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from change_topics import Topic
+from recorded_tables import fold, recorded, same_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+ID = {"type": "int32", "optional": False, "field": "id"}
+TEXT = {"type": "string", "optional": True, "field": "text"}
+
+
+@pytest.fixture
+def run(spark, frame_of, tmp_path: Path):
+    """Bring the tables of some records up to date, and return the outcomes by topic."""
+
+    def update(records, *, first=0, **settings):
+        from rowtide.spark_consumers.job import update_tables
+        from rowtide.spark_consumers.settings import Settings
+        from rowtide.spark_consumers.source import FrameSource
+
+        kept = [record for record in records if record.offset >= first]
+        outcomes = update_tables(
+            spark, FrameSource(frame_of(kept)), Settings(str(tmp_path), str(tmp_path / "_rowtide"), **settings), ".*"
+        )
+        return {outcome.name.topic: outcome for outcome in outcomes}
+
+    return update
+
+
+@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+def test_a_crash_between_table_and_offsets_applies_nothing_twice(
+    run, rows_of, tmp_path, monkeypatch, table_format
+) -> None:
+    from rowtide.spark_consumers.state import StateStore
+
+    topics = ["keys.k.nopk", *(["defaults-in-schemas.def.t"] if table_format == "delta" else [])]
+    records = {topic: [r for r in recorded(topic.split(".")[0]) if r.topic == topic] for topic in topics}
+    half = {topic: found[: len(found) // 2] for topic, found in records.items()}
+    for part in (half, records):
+        everything = [record for found in part.values() for record in found]
+        with monkeypatch.context() as patched:
+            patched.setattr(StateStore, "finish", _crash)
+            with pytest.raises(ZeroDivisionError):
+                run(everything, format=table_format)
+        again = run(everything, format=table_format)
+        assert {topic: outcome.error for topic, outcome in again.items()} == dict.fromkeys(topics)
+        for topic in topics:
+            same_rows(rows_of(str(tmp_path / topic), table_format), fold(part[topic]))
+    before = _files(tmp_path)
+    third = run(everything, format=table_format)
+    assert all(not outcome.ranges and not outcome.error for outcome in third.values())
+    assert _files(tmp_path) == before
+
+
+def _crash(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+def _files(directory: Path) -> set[str]:
+    return {str(path) for path in directory.rglob("*")}
+
+
+def test_repeated_and_reordered_records(run, rows_of, tmp_path) -> None:
+    repeated = Topic("p.d.repeated", [ID, TEXT], key=["id"])
+    repeated.change("r", None, {"id": 1, "text": "a"}, 0)
+    tail = [
+        repeated.change("u", {"id": 1, "text": "a"}, {"id": 1, "text": "b"}, 10),
+        repeated.change("d", {"id": 1, "text": "b"}, None, 20),  # a change of the key, 1 to 2
+        repeated.tombstone({"id": 1}),
+        repeated.change("c", None, {"id": 2, "text": "b"}, 20),
+        repeated.change("u", {"id": 2, "text": "b"}, {"id": 2, "text": "c"}, 30),
+    ]
+    for record in tail[1:]:
+        repeated.again(record)
+    # The topic got a second partition, and the key moved there: offsets no longer tell what is newer
+    moved = Topic("p.d.moved", [ID, TEXT], key=["id"])
+    for number in range(5):
+        moved.change("c", None, {"id": 10 + number, "text": "x"}, number)
+    moved.change("u", None, {"id": 1, "text": "old"}, 999, file=999_999)
+    moved.change("u", None, {"id": 1, "text": "new"}, 5, file=1_000_000, partition=1)
+    bag = Topic("p.d.bag", [ID, TEXT])
+    inserts = [bag.change("c", None, {"id": 1, "text": None}, pos) for pos in (10, 20)]
+    for record in inserts:
+        bag.again(record)
+    bag.change("d", {"id": 1, "text": None}, None, 30)
+    bag.change("d", {"id": 7, "text": "never seen"}, None, 40)
+
+    outcomes = run([*repeated.records, *moved.records, *bag.records])
+
+    assert [outcome.error for outcome in outcomes.values()] == [None, None, None]
+    same_rows(rows_of(str(tmp_path / "p.d.repeated")), [{"id": 2, "text": "c"}])
+    assert {row["id"]: row["text"] for row in rows_of(str(tmp_path / "p.d.moved"))}[1] == "new"
+    same_rows(rows_of(str(tmp_path / "p.d.bag")), [{"id": 1, "text": None}])
+    assert outcomes["p.d.bag"].unmatched == 1
+
+
+def test_changes_can_be_kept_instead_of_applied(run, rows_of, tmp_path) -> None:
+    from rowtide.spark_consumers.settings import Keyless
+
+    topic = Topic("p.d.log", [ID])
+    topic.change("c", None, {"id": 1}, 10)
+    topic.change("u", {"id": 1}, {"id": 2}, 20, file=3)
+    topic.change("d", {"id": 2}, None, 30)
+    topic.change("t", None, None, 40)
+    assert run(topic.records, keyless=Keyless.APPEND)["p.d.log"].error is None
+    rows = rows_of(str(tmp_path / "p.d.log"))
+    assert sorted((row["__source_pos"], row["__op"], row["id"], row["__source_file"]) for row in rows) == [
+        (10, "c", 1, 1),
+        (20, "u", 2, 3),
+        (30, "d", 2, 1),
+        (40, "t", None, 1),
+    ]
+
+
+def test_messages_without_schemas_need_given_ones_for_more_than_json_tells(run, rows_of, tmp_path) -> None:
+    columns = [ID, {"type": "int32", "optional": True, "field": "day", "name": "io.debezium.time.Date"}]
+    given, bare = (Topic(f"p.d.{name}", columns, key=["id"], schemas=False) for name in ("given", "bare"))
+    for topic in (given, bare):
+        topic.change("c", None, {"id": 1, "day": 365}, 10)
+    told = {"p.d.given": {"key": _struct([ID]), "value": given._envelope()}}
+    outcomes = run([*given.records, *bare.records], schemas=told)
+    assert [outcome.error for outcome in outcomes.values()] == [None, None]
+    assert [str(row["day"]) for row in rows_of(str(tmp_path / "p.d.given"))] == ["1971-01-01"]
+    assert rows_of(str(tmp_path / "p.d.bare")) == [{"id": 1, "day": 365}]
+
+
+def _struct(fields):
+    return {"type": "struct", "fields": fields, "optional": False}
+
+
+def test_what_cannot_be_done_is_told_and_the_rest_is_done(run, rows_of, tmp_path) -> None:
+    good, lost = (Topic(f"p.d.{name}", [ID], key=["id"]) for name in ("good", "lost"))
+    other, odd = Topic("p.d.other", [ID], key=["id"]), Topic("p.d.odd", [ID], key=["id"])
+    for topic in (good, lost):
+        topic.change("c", None, {"id": 1}, 10)
+    unwrapped = other._message(_struct([ID]), {"id": 1, "op": "c"})
+    other._append(0, unwrapped, unwrapped)
+    odd.change("x", None, {"id": 1}, 10)
+    first = run([*good.records, *lost.records, *other.records, *odd.records])
+    assert first["p.d.good"].error is first["p.d.lost"].error is None
+    assert "p.d.other" in str(first["p.d.other"].error)
+    assert "no change events" in str(first["p.d.other"].error)
+    assert "--topics" in str(first["p.d.other"].error)
+    assert "unknown operation 'x'" in str(first["p.d.odd"].error)
+
+    for number in range(2, 5):
+        lost.change("c", None, {"id": number}, 10 * number)
+    second = run(lost.records, first=3)
+    assert "offsets 1 to 2 were deleted by Kafka" in str(second["p.d.lost"].error)
+    assert rows_of(str(tmp_path / "p.d.lost")) == [{"id": 1}]
+
+    (state,) = (tmp_path / "_rowtide" / "p.d.good").glob("*.done.json")
+    kept = state.read_text()
+    state.write_text("{")
+    assert "cannot be read" in str(run(good.records)["p.d.good"].error)
+    for file in state.parent.iterdir():
+        file.unlink()
+    assert "remembers no offsets" in str(run(good.records)["p.d.good"].error)
+    state.write_text(kept)
+    (tmp_path / "p.d.good").rename(tmp_path / "elsewhere")
+    assert "is gone from" in str(run(good.records)["p.d.good"].error)
+
+
+def test_a_table_can_be_built_again(spark, frame_of, run, rows_of, tmp_path) -> None:
+    from rowtide.spark_consumers.errors import SettingsError
+    from rowtide.spark_consumers.job import restart_tables
+    from rowtide.spark_consumers.settings import Settings
+    from rowtide.spark_consumers.source import FrameSource
+
+    topic = Topic("p.d.t", [ID], key=["id"])
+    topic.change("c", None, {"id": 1}, 10)
+    run(topic.records)
+    source = FrameSource(frame_of([dataclasses.replace(record) for record in topic.records]))
+    settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"))
+    with pytest.raises(SettingsError, match=r"no topic is of such a table; there are p\.d\.t"):
+        restart_tables(spark, source, settings, ["d.u"], ".*")
+    restart_tables(spark, source, settings, ["p.d.t"], ".*")
+    assert not (tmp_path / "p.d.t").exists()
+    assert run(topic.records)["p.d.t"].records == 1
+    assert rows_of(str(tmp_path / "p.d.t")) == [{"id": 1}]
