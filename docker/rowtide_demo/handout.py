@@ -16,7 +16,9 @@ def write(stage: Stage, mysql: MySQL) -> list[tuple[str, str]]:
     """Write the scripts; gives each with what it does."""
     folder = stage.folder
     spark = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment(folder).items())
-    scripts = [("tables", f"env {spark} {shlex.join(tables_command(stage))}", "bring the Delta tables up to date")]
+    scripts = [
+        ("update-tables", f"env {spark} {shlex.join(tables_command(stage))}", "bring the Delta tables up to date")
+    ]
     if provider() == "local":
         client = [*programs.mysql_command("bin/mysql"), f"--host={mysql.host}", f"--port={mysql.port}"]
         client += [f"--user={mysql.user}", f"--password={mysql.password}", "shop"]

@@ -14,6 +14,7 @@ from rowtide_stack import StackError
 from rowtide_stack.ports import free_port
 
 from rowtide_demo import handout
+from rowtide_demo.child import Child
 from rowtide_demo.errors import DemoError
 from rowtide_demo.facts import Facts
 from rowtide_demo.interrupt import Interrupted, Interruption
@@ -71,6 +72,17 @@ def _guarded(screen: Screen, interruption: Interruption, folder: Path, rows: int
     return 0
 
 
+def _keep(stage: Stage, worker: Child) -> None:
+    """Wait for Ctrl-C: here it is no interruption, but the end."""
+    try:
+        while True:
+            stage.interruption.check()
+            worker.require_running()
+            time.sleep(0.2)
+    except Interrupted:
+        stage.interruption.hold()
+
+
 def _failed(screen: Screen, folder: Path, what: str) -> int:
     screen.say(f"The demo has failed: {what}", style="red")
     screen.say(f"The logs of all programs are in {folder}")
@@ -96,8 +108,5 @@ def _tell(stage: Stage, *, keep: bool) -> None:
     screen.say()
     if keep:
         screen.say(handout.advice(stage, mysql, kafka, os.getpid()))
-        while True:
-            stage.interruption.check()
-            worker.require_running()
-            time.sleep(0.2)
+        _keep(stage, worker)
     worker.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,12 +65,30 @@ def _marked(mark: str) -> Iterator[str]:
                     yield (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
 
 
+def look_around(output: str) -> None:
+    """Use what --keep has told: MySQL's client, and the worker's health."""
+    (client,) = re.findall(r"^  (/\S+/mysql) ", output, re.MULTILINE)
+    asked = [client, "--batch", "--skip-column-names", "--execute=SELECT COUNT(*) FROM products WHERE sku LIKE 'Q%'"]
+    assert int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout) > 0
+    (health,) = re.findall(r"(http://\S+/health)", output)
+    with urllib.request.urlopen(health) as answer:
+        assert json.load(answer)["status"] == "UP"
+
+
 @pytest.mark.servers
 @pytest.mark.spark
 @pytest.mark.timeout(900)  # a minute on a quiet machine
 def test_a_small_shop_is_proved_equal_and_nothing_is_left(short_path: Path) -> None:
-    with demo(short_path, "--rows", "2000") as (process, mark):
-        output, _ = process.communicate()
+    with demo(short_path, "--rows", "2000", "--keep") as (process, mark):
+        assert process.stdout is not None
+        output = ""
+        while "Ctrl-C here" not in output and (line := process.stdout.readline()):
+            output += line
+        if process.poll() is None:
+            look_around(output)
+            process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+        output += rest
     assert process.returncode == 0, output
     assert "8/8" in output
     assert re.search(r"\b4 tables, 48 columns: rows, nulls and checksums are equal", output)
