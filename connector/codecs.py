@@ -9,7 +9,7 @@ from rowtide.connector.protocol import charset, json_binary
 from rowtide.connector.protocol.table_structure import MappedColumn, TableStructure
 from rowtide.connector.rows import Column, Output
 from rowtide.connector.settings import PipelineSettings
-from rowtide.connector.wire import KINDS, Meaning, wire
+from rowtide.connector.wire import JSON, KINDS, Meaning, wire
 from rowtide.envelope.column_type import Fallback
 from rowtide.envelope.table import RecordColumn, TableRecords, table_records
 from rowtide.schema_history import model
@@ -88,7 +88,7 @@ class Codecs:
         absent = absent_value(column, record, settings)
         return Column(
             wire(mapped.type, mapped.metadata),
-            meaning(column, record, mapped.unsigned, mapped.collation),
+            meaning(column, record, mapped),
             mapped.nullable,
             column_output(record, settings),
             absent_text=record.text(absent, form),
@@ -96,22 +96,33 @@ class Codecs:
         )
 
 
-def meaning(column: model.Column, record: RecordColumn, unsigned: bool | None, collation: int | None) -> Meaning:
-    """What a column's bytes mean, from its structure; sign and collation of the TABLE_MAP come first if it has them."""
+def meaning(column: model.Column, record: RecordColumn, mapped: MappedColumn) -> Meaning:
+    """What a column's bytes mean, from its structure; the sign in the TABLE_MAP comes first if it has it."""
     kind = record.type.kind
-    decode = None
+    decode: charset.Decoder | None = None
     if kind == "text":
         name = column.charset or (column.form.charset_name if column.form else None)
-        if name is not None and name not in _UTF8:
+        if name == "binary":  # CHAR(4) CHARACTER SET binary: to Debezium a text, of one character for each byte
+            decode = _latin1
+        elif name is not None and name not in _UTF8:
             decode = charset.charset_decoder(name)
+    json_text = json_binary.json_text if mapped.type == JSON else _utf8
     return Meaning(
         kind,
-        unsigned=column.unsigned if unsigned is None else unsigned,
+        unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,
         decode=decode,
         labels=column.labels,
         pad=column.length or 0 if column.data_type == "binary" else 16 if column.data_type == "inet6" else 0,
-        json_text=json_binary.json_text if kind == "json" else None,
+        json_text=json_text if kind == "json" else None,
     )
+
+
+def _latin1(data: bytes) -> str:
+    return data.decode("latin-1")
+
+
+def _utf8(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def column_output(record: RecordColumn, settings: PipelineSettings) -> Output:

@@ -43,7 +43,7 @@ KINDS: dict[Kind, frozenset[int]] = {
     "bytes": TEXTS,
     "enum": frozenset({ENUM}),
     "set": frozenset({SET}),
-    "json": frozenset({JSON}),
+    "json": frozenset({JSON, BLOB, COMPRESSED_BLOB}),  # MariaDB's JSON is a text
     "geometry": frozenset({GEOMETRY, BLOB}),
     "vector": frozenset({VECTOR}),
     "uuid": frozenset({STRING}),

@@ -24,11 +24,10 @@ from rowtide.schema_history.tables import Tables
 if TYPE_CHECKING:
     from rowtide_stack import Database
 
-__all__ = ["Rows", "apply", "configured", "markers", "offsets", "place", "snapshot", "streamed", "user"]
+__all__ = ["Rows", "apply", "configured", "markers", "offsets", "snapshot", "streamed", "user"]
 
 Rows = dict[tuple[str, str], Any]
 """Rows by table and key, as JSON."""
-_STATUS = {"mysql": "SHOW BINARY LOG STATUS", "mariadb": "SHOW MASTER STATUS"}
 
 
 def configured(database: Database, properties: Mapping[str, str] | None = None) -> Configuration:
@@ -108,12 +107,6 @@ def _marked(message: Written) -> tuple[str, Any, str]:
 def offsets(outputs: Iterable[Output]) -> list[SourceOffset]:
     """The offsets behind batches."""
     return [output.offset for output in outputs if isinstance(output, Batch)]
-
-
-def place(database: Database) -> tuple[str, int]:
-    """Where the binlog ends."""
-    row = database.query(_STATUS[database.server.name])[0]
-    return str(row[0]), int(row[1])
 
 
 @contextlib.contextmanager

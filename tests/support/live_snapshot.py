@@ -19,7 +19,18 @@ from rowtide.connector.snapshot import Snapshot, decide
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer
 
-__all__ = ["Answer", "address", "configuration", "prepared", "recorded", "run", "taken", "unmarked", "wipe"]
+__all__ = [
+    "Answer",
+    "address",
+    "binlog_end",
+    "configuration",
+    "prepared",
+    "recorded",
+    "run",
+    "taken",
+    "unmarked",
+    "wipe",
+]
 
 _BUILTIN = {"mysql", "information_schema", "performance_schema", "sys"}
 _SOURCE_TIME = re.compile(
@@ -124,8 +135,11 @@ def address(server: SqlServer) -> dict[str, str]:
 
 
 @contextmanager
-def prepared(case: Case, server: SqlServer) -> Iterator[None]:
-    """A server that has nothing but what the case's ``setup.sql`` makes, with the case's variables."""
+def prepared(case: Case, server: SqlServer) -> Iterator[tuple[str, int]]:
+    """A server that has nothing but what the case's ``setup.sql`` makes, with the case's variables.
+
+    Gives the place in the binlog before it.
+    """
     from pymysql.constants import CLIENT
 
     wipe(server)
@@ -135,15 +149,22 @@ def prepared(case: Case, server: SqlServer) -> Iterator[None]:
         before = server.query(f"SELECT @@GLOBAL.{name}")[0][0]
         server.execute(*(f"SET GLOBAL {name} = {step!r}" for step in values))
         back = [*(f"SET GLOBAL {name} = {step!r}" for step in [*reversed(values[:-1]), before]), *back]
+    begin = binlog_end(server)
     try:
         with server.connect(client_flag=CLIENT.MULTI_STATEMENTS) as connection, connection.cursor() as cursor:
             cursor.execute((case.folder / "setup.sql").read_text())
             while cursor.nextset():
                 pass
-        yield
+        yield begin
     finally:
         server.execute(*back)
         wipe(server)
+
+
+def binlog_end(server: SqlServer) -> tuple[str, int]:
+    """File and position at which the binlog ends."""
+    row = server.query("SHOW MASTER STATUS" if server.name == "mariadb" else "SHOW BINARY LOG STATUS")[0]
+    return str(row[0]), int(row[1])
 
 
 def wipe(server: SqlServer) -> None:

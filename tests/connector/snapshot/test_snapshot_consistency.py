@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
-from live_database import Rows, apply, configured, markers, place, snapshot, streamed, user
+from live_database import Rows, apply, configured, markers, snapshot, streamed, user
+from live_snapshot import binlog_end
 from pymysql.constants import ER
 
 from rowtide.connector.batch import Output
@@ -142,7 +143,7 @@ def test_the_rows_are_the_state_at_the_offset_and_the_stream_goes_on_from_there(
                     if locking in ("minimal", "none") and markers([output]):
                         writers.wait_for(3)  # nobody is locked out: they write between the pieces of rows
             writers.wait_for(20)
-        end = place(database)
+        end = binlog_end(database.server)
     rows: Rows = {}
     apply(rows, outputs)
     assert len(markers(outputs)) == len(rows) == len(initial)
