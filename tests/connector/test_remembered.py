@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.connector.remembered import LARGEST, RememberedTexts
+from rowtide.connector.remembered import LARGEST, Memory, RememberedTexts
 from rowtide.envelope.json_text import string_text, tidied
 
 MANY = 20_000
@@ -30,6 +30,17 @@ def test_memory_does_not_grow_with_the_values() -> None:
         stored = number.to_bytes(4, "big")
         assert texts[stored] == stored.hex()
         assert len(texts) <= LARGEST
+
+
+def test_memory_does_not_grow_with_the_columns() -> None:
+    memory = Memory(100)
+    columns = [RememberedTexts(repr, memory) for _ in range(30)]
+    for number in range(10):
+        for column in columns:
+            assert column[str(number)] == repr(str(number))
+            assert sum(map(len, columns)) <= 100
+    del columns[:], column
+    assert not memory._texts
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
