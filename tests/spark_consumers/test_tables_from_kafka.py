@@ -1,0 +1,96 @@
+"""``rowtide tables`` from a real Kafka: topics that Debezium wrote, read in two runs, and what goes wrong there."""
+
+import json
+from pathlib import Path
+
+import pytest
+from change_topics import Topic
+from click.testing import CliRunner
+from recorded_tables import fold, recorded, same_rows
+
+pytestmark = [pytest.mark.servers, pytest.mark.spark, pytest.mark.timeout(600)]
+
+ID = {"type": "int32", "optional": False, "field": "id"}
+TEXT = {"type": "string", "optional": True, "field": "text"}
+MORE = {"type": "string", "optional": False, "field": "more", "default": ',"payload":'}
+
+
+def produce(bootstrap: str, topic: str, records) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for record in records:
+        producer.produce(topic, record.value, record.key, partition=record.partition)
+    producer.commit_transaction()  # its mark takes an offset, like that of the worker's transactions
+    producer.begin_transaction()
+    for record in records:
+        producer.produce(topic, None, record.key, partition=record.partition)
+    producer.flush()
+    producer.abort_transaction()
+
+
+def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: Path) -> None:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    from rowtide.spark_consumers.cli import tables
+
+    names = ["keys.k.comp", "keys.k.large"]
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for future in admin.create_topics([NewTopic(name, 1, 1) for name in [*names, "keys"]]).values():
+        future.result()
+    records = {"keys.k.comp": [r for r in recorded("keys") if r.topic == "keys.k.comp"], "keys.k.large": large()}
+
+    def run(*arguments: str) -> tuple[int, str]:
+        found = CliRunner().invoke(
+            tables,
+            ["--bootstrap-servers", kafka.bootstrap, "--topic-prefix", "keys", "--output", str(tmp_path), *arguments],
+        )
+        return found.exit_code, found.output
+
+    parts = {name: (found[: len(found) // 2], found[len(found) // 2 :]) for name, found in records.items()}
+    for part in (0, 1):
+        for name in names:
+            produce(kafka.bootstrap, name, parts[name][part])
+        status, output = run("--json")
+        assert status == 0, output
+        outcomes = {line["topic"]: line for line in map(json.loads, output.splitlines()) if line["topic"] in names}
+        assert {name: sum(outcomes[name]["read"].values()) for name in names} == {
+            name: len(parts[name][part]) for name in names
+        }
+    for name in names:
+        same_rows(rows_of(str(tmp_path / name.removeprefix("keys.").replace(".", "/"))), fold(records[name]))
+    status, output = run()
+    assert (status, "2 tables had nothing new." in output) == (0, True)
+
+    produce(kafka.bootstrap, "keys.k.comp", parts["keys.k.comp"][1])
+    end = outcomes["keys.k.comp"]["offsets"]["0"][1] + 5
+    admin.delete_records([TopicPartition("keys.k.comp", 0, end)])[TopicPartition("keys.k.comp", 0)].result()
+    status, output = run()
+    assert status == 1
+    assert "topic keys.k.comp, partition 0: offsets" in output
+    assert "were deleted by Kafka before they were read" in output
+
+    status, output = run("--topics", "nothing.*")
+    assert (status, "no topic matches nothing.*" in output) == (1, True)
+    # An address where nobody listens, for a client that gives up soon
+    status, output = run("--bootstrap-servers", "127.0.0.1:9", "--kafka-property", "default.api.timeout.ms=1500")
+    assert (status, "Kafka at 127.0.0.1:9 did not answer" in output) == (1, True)
+
+
+def large():
+    """So many records that not every schema is looked for in every one; a schema in the middle is not expected."""
+    versions = [Topic("keys.k.large", columns, ["id"]) for columns in ([ID], [ID, TEXT], [ID, TEXT, MORE])]
+    first = versions[0]
+    for number in range(4_200):
+        version = versions[(number >= 1_000) + (number >= 1_400)]
+        version.ends, version.records = first.ends, first.records
+        row = {"id": number % 50, "text": f'n{number},"payload":', "more": "{}"}
+        row = {column["field"]: row[column["field"]] for column in version.columns}
+        version.change("u", row, row, number)
+        if number % 1_100 == 0:
+            version.change("d", row, None, number)
+            version.tombstone({"id": number % 50})
+    return first.records
