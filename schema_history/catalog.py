@@ -1,6 +1,6 @@
 """All databases and tables that are known at one position, by name. Knows no statements."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import TableOptions
@@ -23,24 +23,43 @@ class Catalog:
         self.temporary: dict[tuple[int, TableId], Table] = {}
         self.variables: dict[str, str] = {}
         self._tables: dict[TableId, Table] = {}
+        self._deferred: dict[TableId, Callable[[], Table | None]] = {}
         self._databases: dict[str, Database] = {}
 
     def table(self, database: str, name: str) -> Table | None:
         """The table of that name, or ``None``."""
-        return self._tables.get(self._key(database, name))
+        key = self._key(database, name)
+        found = self._tables.get(key)
+        return self._made(key) if found is None and key in self._deferred else found
 
     def put(self, table: Table) -> None:
         """Add or replace a table (from a snapshot, a history record, or a repair)."""
-        self._tables[self._key(table.id.database, table.id.table)] = table
+        key = self._key(table.id.database, table.id.table)
+        self._tables[key] = table
+        self._deferred.pop(key, None)
 
-    def remove(self, table_id: TableId) -> Table | None:
-        """Forget a table; returns it if it was known."""
-        return self._tables.pop(self._key(table_id.database, table_id.table), None)
+    def defer(self, table_id: TableId, make: Callable[[], Table | None]) -> None:
+        """Add or replace a table that is made when it is first asked for; ``None`` of ``make``: there is none."""
+        key = self._key(table_id.database, table_id.table)
+        self._tables.pop(key, None)
+        self._deferred[key] = make
 
-    def tables_of(self, database: str) -> list[Table]:
-        """All tables of a database."""
+    def _made(self, key: TableId) -> Table | None:
+        table = self._deferred.pop(key)()
+        if table is not None:
+            self._tables[key] = table
+        return table
+
+    def remove(self, table_id: TableId) -> None:
+        """Forget a table, if it is known."""
+        key = self._key(table_id.database, table_id.table)
+        self._tables.pop(key, None)
+        self._deferred.pop(key, None)
+
+    def names_of(self, database: str) -> list[TableId]:
+        """The names of a database's tables."""
         key = self._name_key(database)
-        return [table for table_id, table in self._tables.items() if table_id.database == key]
+        return [table_id for known in (self._tables, self._deferred) for table_id in known if table_id.database == key]
 
     def database(self, name: str) -> Database | None:
         """The database of that name, or ``None``."""
@@ -54,18 +73,20 @@ class Catalog:
         """Forget a database and its tables."""
         key = self._name_key(name)
         self._databases.pop(key, None)
-        for table_id in [i for i in self._tables if i.database == key]:
-            del self._tables[table_id]
+        for table_id in self.names_of(key):
+            self.remove(table_id)
 
     def databases(self) -> Iterator[Database]:
         """All databases, in the order of their making."""
         return iter(self._databases.values())
 
     def __iter__(self) -> Iterator[Table]:
+        for key in list(self._deferred):
+            self._made(key)
         return iter(self._tables.values())
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self._tables) + len(self._deferred)
 
     def set_variables(self, variables: tuple[tuple[str, str], ...]) -> None:
         """Keep server variables as a history gives them."""

@@ -334,8 +334,8 @@ class Execution:
         self.catalog.put_database(Database(name, charset, collation, form))
 
     def _forget(self, name: str) -> None:
-        for table in self.catalog.tables_of(name):
-            self.staged[table.id] = None
+        for table_id in self.catalog.names_of(name):
+            self.staged[table_id] = None
         self.catalog.remove_database(name)
 
     def drop_database(self, body: DropDatabase) -> None:

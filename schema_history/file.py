@@ -74,13 +74,16 @@ class FileSchemaHistory:
         try:
             with self._path.open("rb") as lines:
                 for number, line in enumerate(lines, 1):
-                    if line.strip():
+                    if not line.isspace():
                         yield parsed(self._text(line, number), f"{self._path} line {number}", parse)
         except OSError as failure:
             raise HistoryStoreError(f"cannot read schema history file {self._path}: {failure}") from failure
 
     def _text(self, line: bytes, number: int) -> str:
-        return parsed(line.decode("utf-8", "surrogateescape"), f"{self._path} line {number}", _strict).rstrip("\r\n")
+        try:
+            return line.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            return parsed(line.decode("utf-8", "surrogateescape"), f"{self._path} line {number}", _strict)
 
     def exists(self) -> bool:
         """Whether the file exists and holds anything."""

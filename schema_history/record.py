@@ -6,8 +6,9 @@ read each other's.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from rowtide.schema_history.changes import ChangeKind, SchemaChange
@@ -19,21 +20,58 @@ _ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
 
 @dataclass(frozen=True, slots=True)
 class RecordedTable:
-    """One table of a record.
+    """One table of a record. Its columns are read when they are asked for: most records are overtaken by later ones.
 
     Attributes:
         kind: what happened to it.
         id: its name.
         previous_id: its name before, if it was renamed.
-        form: the table as Debezium describes it; ``None`` if it is dropped.
-        columns: its columns.
+        fields: the table as Debezium's JSON has it; ``None`` if it is dropped.
+        comment: of the table.
     """
 
     kind: ChangeKind
     id: TableId
     previous_id: TableId | None
-    form: TableForm | None
-    columns: tuple[ColumnForm, ...]
+    fields: Mapping[str, Any] | None
+    comment: str | None = None
+
+    @property
+    def form(self) -> TableForm | None:
+        """The table as Debezium describes it; ``None`` if it is dropped.
+
+        Raises:
+            DamagedHistory: the JSON is not a table's.
+        """
+        if self.fields is None:
+            return None
+        try:
+            return TableForm(
+                self.fields.get("defaultCharsetName"),
+                tuple(self.fields.get("primaryKeyColumnNames") or ()),
+                self.comment,
+                tuple((item["name"], item["value"]) for item in self.fields.get("attributes") or ()),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._damaged(error) from error
+
+    @property
+    def columns(self) -> tuple[ColumnForm, ...]:
+        """Its columns.
+
+        Raises:
+            DamagedHistory: the JSON is not a table's.
+        """
+        try:
+            return tuple(_column_form(column) for column in self.fields["columns"]) if self.fields is not None else ()
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> DamagedHistory:
+        return DamagedHistory(
+            f"the schema history's record of table {self.id} is damaged ({error!r}); rebuild the history with "
+            "snapshot.mode=recovery"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +193,18 @@ def _text(value: Any) -> str:
     return _ESCAPE.sub(lambda match: match[0][:2] + match[0][2:].upper(), text) if "\\u" in text else text
 
 
-def parse_record(text: str) -> HistoryRecord:
+def parse_record(text: str, loads: Callable[[str], Any] = json.loads) -> HistoryRecord:
     """Read a record.
+
+    Args:
+        text: one JSON object.
+        loads: reads JSON; raises ``ValueError``.
 
     Raises:
         DamagedHistory: it is not one; the message says why.
     """
     try:
-        fields = json.loads(text)
+        fields = loads(text)
         return HistoryRecord(
             fields.get("source", {}).get("server", ""),
             fields["position"],
@@ -176,23 +218,20 @@ def parse_record(text: str) -> HistoryRecord:
 
 
 def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
-    table = entry.get("table")
-    form = None
-    columns: tuple[ColumnForm, ...] = ()
-    if table is not None:
-        form = TableForm(
-            table.get("defaultCharsetName"),
-            tuple(table.get("primaryKeyColumnNames") or ()),
-            entry.get("comment"),
-            tuple((item["name"], item["value"]) for item in table.get("attributes") or ()),
-        )
-        columns = tuple(_column_form(column) for column in table["columns"])
+    fields = entry.get("table")
+    if fields is not None and not isinstance(fields["columns"], list):
+        raise TypeError("'columns' of a table is no list")
     previous = entry.get("previousId")
     return RecordedTable(
-        ChangeKind(entry["type"]), _table_id(entry["id"]), _table_id(previous) if previous else None, form, columns
+        ChangeKind(entry["type"]),
+        _table_id(entry["id"]),
+        _table_id(previous) if previous else None,
+        fields,
+        entry.get("comment"),
     )
 
 
+@cache
 def _table_id(text: str) -> TableId:
     match = _ID.fullmatch(text)
     if match is None:

@@ -1,25 +1,56 @@
 """Structure at a position, rebuilt from a schema history.
 
-Records are applied in their order up to the position, as Debezium compares positions. The tables that a record tells
+Records are taken in their order up to the position, as Debezium compares positions. The tables that a record tells
 are taken as they are (Debezium's own answer), the statement beside them is applied as well: it knows what they leave
 out, such as collations, unsigned columns behind a synonym, unique keys. Where the two disagree, what was recorded
 counts, unless ``prefer_ddl`` is set.
+
+Statements are applied to a table when it is first asked for (see ``journal``); here is only looked which statement
+belongs to which table.
 """
 
+import gc
 import logging
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from rowtide.schema_history.changes import ChangeKind
-from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.model import Column, Table
-from rowtide.schema_history.position import BinlogPosition, is_at_or_before
+from rowtide.schema_history.ddl.lexer import Dialect
+from rowtide.schema_history.ddl.parser import parse
+from rowtide.schema_history.ddl.statements import (
+    AlterDatabase,
+    AlterSequence,
+    AlterTable,
+    Body,
+    CreateDatabase,
+    CreateIndex,
+    CreateSequence,
+    CreateTable,
+    CreateTableLike,
+    DropDatabase,
+    DropIndex,
+    DropTable,
+    ExchangePartition,
+    RenameTable,
+    RenameTo,
+    SetVariables,
+    TableName,
+    Use,
+)
+from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
+from rowtide.schema_history.journal import Entry, Journal, table_of
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.position import BinlogPosition, Reach
 from rowtide.schema_history.query import QueryEvent, Server
 from rowtide.schema_history.record import HistoryRecord, RecordedTable
 from rowtide.schema_history.tables import Tables
-from rowtide.schema_history.told import column_of_form
 
 log = logging.getLogger(__name__)
+
+# Statements that are about more than the one table which their record tells, or about less than all of it.
+_MORE = re.compile(r"\b(?:RENAME|LIKE|EXCHANGE|CONVERT|DATABASE|SCHEMA|EXISTS)\b", re.IGNORECASE)
 
 
 def recover(
@@ -32,68 +63,177 @@ def recover(
         server: decides how statements are read.
         position: up to where; ``None`` for all.
         prefer_ddl: ``schema.history.internal.prefer.ddl``: statements count, recorded tables only where there is none.
-
-    Raises:
-        SchemaHistoryError: with ``prefer_ddl``, a statement is not understood.
     """
-    tables = Tables(server)
+    recovery = _Recovery(server)
+    reach = Reach(position) if position is not None else None
     done: set[int] = set()
-    for record in records:
-        if position is None or is_at_or_before(BinlogPosition.from_map(record.position), position):
-            identity = _identity(record)
-            if identity not in done:
-                done.add(identity)
-                _apply(tables, record, prefer_ddl=prefer_ddl)
-    return tables
+    with _collecting_nothing():
+        for record in records:
+            place = BinlogPosition.from_map(record.position)
+            if reach is None or reach.includes(place):
+                identity = _identity(record, place)
+                if identity not in done:
+                    done.add(identity)
+                    recovery.take(record)
+    return recovery.tables(prefer_ddl=prefer_ddl)
 
 
-def _identity(record: HistoryRecord) -> int:
+@contextmanager
+def _collecting_nothing() -> Iterator[None]:
+    """Without the search for unreachable cycles: what is read here has none, and would be searched many times."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _identity(record: HistoryRecord, place: BinlogPosition) -> int:
     """Equal for records that tell the same statement of the same place.
 
     After a crash between writing a record and storing an offset the statement is read, and recorded, a second time.
     """
     changed = tuple((table.kind, table.id, table.previous_id) for table in record.tables)
-    return hash((tuple(sorted(map(repr, record.position.items()))), record.database, record.ddl, changed))
+    return hash((place, record.database, record.ddl, changed))
 
 
-def _apply(tables: Tables, record: HistoryRecord, *, prefer_ddl: bool) -> None:
-    if record.ddl:
-        event = QueryEvent(record.ddl, database=record.database, sql_mode=0)
+class _Recovery:
+    """Sorts the records of a history by the tables that they are about."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._dialect = Dialect(server.flavor, server.version_number, 0)
+        self._catalog = Tables(server)  # of databases only
+        self._journals: dict[TableId, Journal] = {}
+
+    def tables(self, *, prefer_ddl: bool) -> Tables:
+        """All tables, none of them made yet."""
+        for journal in self._journals.values():
+            self._catalog.defer(
+                journal.id,
+                lambda journal=journal: table_of(journal, self._server, prefer_ddl=prefer_ddl),  # type: ignore[misc]
+            )
+        return self._catalog
+
+    def take(self, record: HistoryRecord) -> None:
+        """Take the next record."""
+        if record.ddl and (not record.tables or _MORE.search(record.ddl)):
+            try:
+                body = parse(record.ddl, self._dialect).body
+            except UnparsedDdl as error:
+                if not record.tables:
+                    # A statement that was recorded was accepted once; one without tables changed none.
+                    log.warning("a statement of the schema history is left out: %s", error)
+            else:
+                self._statement(record, body)
+        for told in record.tables:
+            self._told(record, told)
+
+    # ------------------------------------------------------------ tables that a record tells
+
+    def _told(self, record: HistoryRecord, told: RecordedTable) -> None:
+        key = self._key(told.id)
+        if told.kind is ChangeKind.DROP:
+            self._journals.pop(key, None)
+            return
+        known = self._journals.get(key)
+        if not record.ddl:
+            entries: tuple[Entry, ...] = (Entry(None, record.database, told=told),)
+        elif known is not None and (told.previous_id is not None or known.entries[-1].ddl is record.ddl):
+            entries = known.entries  # the statement was looked at before
+        else:
+            before = known.entries if known is not None and told.kind is not ChangeKind.CREATE else ()
+            entries = (*before, self._entry(record, told.id))
+        self._journals[key] = Journal(told.id, entries, told)
+
+    def _entry(self, record: HistoryRecord, *about: TableId, needs: tuple[Journal, ...] = ()) -> Entry:
+        names = dict.fromkeys((record.database, *(table_id.database for table_id in about)))
+        found = (self._catalog.database(name) for name in names)
+        return Entry(record.ddl, record.database, tuple(database for database in found if database), needs)
+
+    def _move(self, old: TableId, new: TableId, *entries: Entry) -> None:
+        journal = self._journals.pop(self._key(old), None)
+        if journal is not None:
+            self._journals[self._key(new)] = replace(journal, id=new, entries=(*journal.entries, *entries))
+
+    # ------------------------------------------------------------ what only the statement tells
+
+    def _statement(self, record: HistoryRecord, body: Body) -> None:
+        if isinstance(body, CreateDatabase | AlterDatabase | DropDatabase | SetVariables | Use):
+            self._about_databases(record, body)
+        elif isinstance(body, RenameTable):
+            self._rename(record, body)
+        elif isinstance(body, AlterTable):
+            self._alter(record, body)
+        elif isinstance(body, CreateTableLike):
+            self._create(record, body, self._journals.get(self._key(self._id(body.like, record))))
+        elif isinstance(body, CreateTable | CreateSequence):
+            self._create(record, body)
+        elif isinstance(body, CreateIndex | DropIndex):
+            self._add(record, self._id(body.table, record))
+        elif isinstance(body, AlterSequence):
+            self._add(record, self._id(body.name, record))
+        elif isinstance(body, DropTable):
+            for name in body.names:
+                self._journals.pop(self._key(self._id(name, record)), None)
+
+    def _about_databases(self, record: HistoryRecord, body: Body) -> None:
         try:
-            tables.apply(event)
+            self._catalog.apply(QueryEvent(record.ddl or "", database=record.database, sql_mode=0))
         except SchemaHistoryError as error:
-            if prefer_ddl or not record.tables:
-                # A statement that was recorded was accepted once; one without tables changed none.
-                log.warning("a statement of the schema history is left out: %s", error)
-    if prefer_ddl and record.ddl:
-        return
-    for recorded in record.tables:
-        _take(tables, recorded)
+            log.warning("a statement of the schema history is left out: %s", error)
+        if isinstance(body, DropDatabase) or (isinstance(body, CreateDatabase) and body.or_replace):
+            gone = self._key(TableId(body.name, "")).database
+            self._journals = {key: journal for key, journal in self._journals.items() if key.database != gone}
 
+    def _create(
+        self, record: HistoryRecord, body: CreateTable | CreateTableLike | CreateSequence, like: Journal | None = None
+    ) -> None:
+        table_id = self._id(body.name, record)
+        known = self._journals.get(self._key(table_id))
+        if body.temporary or (known is not None and body.if_not_exists and not body.or_replace):
+            if known is not None and record.tables:
+                entries = (*known.entries, self._entry(record, table_id))
+                self._journals[self._key(table_id)] = replace(known, entries=entries)
+            return
+        entry = self._entry(record, table_id, needs=(like,) if like is not None else ())
+        self._journals[self._key(table_id)] = Journal(table_id, (entry,))
 
-def _take(tables: Tables, recorded: RecordedTable) -> None:
-    if recorded.kind is ChangeKind.DROP:
-        tables.remove(recorded.id)
-        return
-    if recorded.previous_id is not None and recorded.previous_id != recorded.id:
-        tables.remove(recorded.previous_id)
-    if recorded.form is not None:
-        known = tables.table(recorded.id.database, recorded.id.table)
-        tables.put(_merged(known, recorded))
+    def _rename(self, record: HistoryRecord, body: RenameTable) -> None:
+        """The names that a record tells are full; those of its statement may lack the session's database."""
+        pairs = [(told.previous_id, told.id) for told in record.tables if told.previous_id is not None]
+        for old, new in pairs or [(self._id(old, record), self._id(new, record)) for old, new in body.pairs]:
+            self._move(old, new, Entry(None, record.database, moved=(old, new)))
 
+    def _alter(self, record: HistoryRecord, body: AlterTable) -> None:
+        table_id = self._id(body.name, record)
+        self._add(record, table_id)
+        renames = [action.name for action in body.actions if isinstance(action, RenameTo)]
+        if renames:
+            self._move(table_id, self._id(renames[-1], record))
+        for action in body.actions:
+            if isinstance(action, ExchangePartition):
+                other, journal = self._id(action.table, record), self._journals.get(self._key(table_id))
+                if action.makes and journal is not None:
+                    self._journals[self._key(other)] = replace(journal, id=other, told=None)
+                elif action.consumes:
+                    self._journals.pop(self._key(other), None)
 
-def _merged(known: Table | None, recorded: RecordedTable) -> Table:
-    """What the statement has made, with the forms that were recorded; without it, what the forms alone tell."""
-    assert recorded.form is not None
-    names = [form.name for form in recorded.columns]
-    if known is not None and [column.name for column in known.columns] == names:
-        pairs = zip(known.columns, recorded.columns, strict=True)
-        columns: tuple[Column, ...] = tuple(replace(column, form=form) for column, form in pairs)
-        return replace(known, id=recorded.id, columns=columns, form=recorded.form)
-    return Table(
-        recorded.id,
-        tuple(column_of_form(form) for form in recorded.columns),
-        charset=recorded.form.default_charset_name or "",
-        complete=False,
-        form=recorded.form,
-    )
+    def _add(self, record: HistoryRecord, table_id: TableId) -> None:
+        key = self._key(table_id)
+        journal = self._journals.get(key)
+        if journal is None:
+            return
+        # What was told of it before holds on after a statement with no table beside it: only indexes have changed.
+        told = None if record.tables else journal.told
+        self._journals[key] = Journal(journal.id, (*journal.entries, self._entry(record, table_id)), told)
+
+    def _id(self, name: TableName, record: HistoryRecord) -> TableId:
+        return TableId(name.database if name.database is not None else record.database, name.table)
+
+    def _key(self, table_id: TableId) -> TableId:
+        if self._server.lower_case_table_names:
+            return TableId(table_id.database.lower(), table_id.table.lower())
+        return table_id

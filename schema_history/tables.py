@@ -35,5 +35,6 @@ class Tables(Catalog):
         other.temporary = dict(self.temporary)
         other.variables = dict(self.variables)
         other._tables = dict(self._tables)
+        other._deferred = dict(self._deferred)
         other._databases = dict(self._databases)
         return other

@@ -125,6 +125,8 @@ def _readable_words(text: str, dialect: Dialect) -> list[str]:
 
 
 def _statement(c: Cursor) -> Body:
+    if c.word == "UNIQUE" and c.ahead() == "INDEX":
+        return parse_create_index(c, or_replace=False)  # as Debezium has it in its history: without CREATE
     word = c.accept_one("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET", "USE")
     if not word:
         c.fail("a statement")

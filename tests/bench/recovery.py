@@ -1,0 +1,81 @@
+"""How long a start takes to read a large schema history, and how much memory.
+
+python -m tests.bench.recovery [--tables 10000] [--alters 4] [--all]
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rowtide.schema_history.file import FileSchemaHistory
+from rowtide.schema_history.position import BinlogPosition
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
+from rowtide.schema_history.record import history_record, parse_record
+from rowtide.schema_history.recovery import recover
+from rowtide.schema_history.tables import Tables
+
+SERVER = Server(Flavor.MYSQL, "8.4.3")
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+COLUMNS = (
+    "id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(100) NOT NULL DEFAULT '', price DECIMAL(10,2), "
+    "created DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3), status ENUM('new','paid') NOT NULL, note TEXT, UNIQUE KEY u (name)"
+)
+
+
+def statements(tables: int, alters: int) -> Iterator[str]:
+    """Some tables, each changed a few times, one after the other."""
+    yield "CREATE DATABASE shop"
+    for number in range(tables):
+        yield f"CREATE TABLE t{number} ({COLUMNS}) COMMENT 'number {number}'"
+    for alter in range(alters):
+        for number in range(tables):
+            yield f"ALTER TABLE t{number} ADD COLUMN extra{alter} INT NULL DEFAULT 5 COMMENT 'added'"
+
+
+def write(path: Path, tables: int, alters: int) -> int:
+    """Write the history; returns the number of its records."""
+    history, model, written = FileSchemaHistory(path), Tables(SERVER), 0
+    with history.buffered():
+        for number, statement in enumerate(statements(tables, alters), 1):
+            position = {"file": "binlog.000003", "pos": 1000 + number * 100, "gtids": f"{UUID}:1-{number}"}
+            for change in model.apply(QueryEvent(statement, "shop")).changes:
+                history.append(history_record(change, "p", position, number))
+                written += 1
+    history.close()
+    return written
+
+
+def main() -> None:
+    """Write a history in another process, read it in this one, and print what that took."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--alters", type=int, default=4, help="changes of each table")
+    parser.add_argument("--all", action="store_true", help="then make every table, as if all had changes at once")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "history.jsonl")
+        records = write(path, options.tables, options.alters)
+        size = path.stat().st_size / 1e6
+        base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        wall, cpu = time.perf_counter(), time.process_time()
+        end = BinlogPosition("binlog.000009", 4, f"{UUID}:1-{records + 1}")
+        tables = recover(FileSchemaHistory(path).replay_as(parse_record), SERVER, end)
+        report("recovery", wall, cpu)
+        print(f"{len(tables)} tables of {records} records, {size:.0f} MB; writing them took up to {base:.0f} MB")
+        if options.all:
+            wall, cpu = time.perf_counter(), time.process_time()
+            made = len(list(tables))
+            report(f"making {made} tables", wall, cpu)
+
+
+def report(what: str, wall: float, cpu: float) -> None:
+    """Print one line."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{what}: {time.perf_counter() - wall:.1f} s, CPU {time.process_time() - cpu:.1f} s, peak {peak:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
