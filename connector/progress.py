@@ -42,6 +42,8 @@ class Progress:
         self.thread: int | None = None
         self.query: str | None = None
         self.in_transaction = False
+        # By GTIDs a server begins with the head of a file, which is no place behind the transactions of the set.
+        self._settled = start.gtids is None
         self._restart_file = start.file
         self._restart_pos = start.pos
         self._restart_gtids = start.gtids
@@ -58,7 +60,7 @@ class Progress:
         if not end:
             return
         self.pos, self.end = start, end
-        if not self.in_transaction:
+        if self._settled and not self.in_transaction:
             self._restart_file = self.file
             self._restart_pos = end
             self._events_done = self._rows_done = 0
@@ -66,12 +68,13 @@ class Progress:
     def rotated(self, file: str, pos: int) -> None:
         """The log goes on in another file."""
         self.file, self.pos, self.end = file, pos, pos
-        if not self.in_transaction:
+        if self._settled and not self.in_transaction:
             self._restart_file, self._restart_pos = file, pos
             self._events_done = self._rows_done = 0
 
     def gtid_started(self, gtid: str, before: str, with_it: str, micros: int | None) -> None:
         """A transaction with a GTID; ``before`` and ``with_it`` are the executed sets."""
+        self._settled = True
         self.gtid = gtid
         self.micros = micros
         self._restart_gtids = before
@@ -79,11 +82,13 @@ class Progress:
 
     def anonymous_started(self, micros: int | None) -> None:
         """A transaction without a GTID."""
+        self._settled = True
         self.gtid = None
         self.micros = micros
 
     def began(self, thread: int | None) -> None:
         """BEGIN: restarts come back to here."""
+        self._settled = True
         self._restart_file = self.file
         self._restart_pos = self.pos
         self._events_done = self._rows_done = 0

@@ -175,3 +175,24 @@ def test_a_restart_in_the_middle_of_a_large_transaction(
     marks = [json.loads(record.value or b"{}")["status"] for record in topics.read(f"{config.name}.transaction")]
     if exactly_once or end == "stop":
         assert marks == ["BEGIN", "END"] * 2
+
+
+def test_a_snapshot_that_is_broken_off_is_taken_again(
+    mysql_db: Database, topics: Topics, configured: Configured
+) -> None:
+    config = configured(exactly_once=True)
+    topic, count = config.topic(f"{mysql_db.name}.t"), 40_000
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(300))")
+    for _ in range(count // 1000):
+        mysql_db.execute(f"INSERT INTO t (v) VALUES {','.join(['(REPEAT(10,100))'] * 1000)}")
+    with Worker(config).said("reading table") as worker:
+        log = worker.stop()
+    assert "the snapshot is broken off" in log, "it was too quick for this test"
+    with Worker(config).streaming() as worker:
+        assert "an earlier snapshot was interrupted" in worker.log
+        mysql_db.execute("DELETE FROM t WHERE id=1")
+        eventually(lambda: worker.health()["lag"] == {"seconds": 0.0, "bytes": 0}, "everything is read")
+        worker.stop()
+    found = changes(topics.read(topic))
+    assert found[-count - 2 :] == [*(("r", key) for key in range(1, count + 1)), ("d", 1), ("-", 1)]
+    assert {operation for operation, _ in found[: -count - 2]} <= {"r"}
