@@ -83,6 +83,60 @@ class BinlogPosition:
         return int(number)
 
 
+class Reach:
+    """What belongs to the state at one position: the rule of `is_at_or_before` for many records.
+
+    Args:
+        desired: position to which the history is recovered.
+        keep: sources of GTIDs that count, all if ``None``.
+    """
+
+    def __init__(self, desired: BinlogPosition, keep: SourceFilter | None = None) -> None:
+        self._desired = desired
+        self._keep = keep
+        self._gtids = None if desired.gtids is None else _read_gtids(desired.gtids, keep)
+
+    def includes(self, recorded: BinlogPosition) -> bool:
+        """Whether what was recorded at a position is part of it.
+
+        Raises:
+            ValueError: a GTID set or a file name cannot be read.
+        """
+        desired = self._desired
+        if recorded.gtids is not None and self._gtids is not None:
+            return self._by_gtids(recorded, _read_gtids(recorded.gtids, self._keep), self._gtids)
+        if recorded.gtids is not None or desired.gtids is not None:
+            return recorded.gtids is None
+        if recorded.server_id and desired.server_id and recorded.server_id != desired.server_id:
+            return recorded.ts_sec <= desired.ts_sec
+        if recorded.base_name != desired.base_name:
+            return True
+        return _place(recorded) <= _place(desired)
+
+    def _by_gtids(
+        self, recorded: BinlogPosition, before: GtidSet | MariadbGtidPosition, after: GtidSet | MariadbGtidPosition
+    ) -> bool:
+        desired = self._desired
+        if before == after:
+            if desired.snapshot and not recorded.snapshot:
+                return False
+            if (
+                not recorded.snapshot
+                and recorded.event == desired.event
+                and recorded.base_name
+                and recorded.base_name == desired.base_name
+            ):
+                # Debezium takes the record in any case. But one behind the position is that of the next statement,
+                # whose offset was not stored before a crash; it comes again, and must not be applied twice.
+                return _place(recorded)[:2] <= _place(desired)[:2]
+            return recorded.event <= desired.event
+        if isinstance(before, GtidSet) and isinstance(after, GtidSet):
+            return before <= after
+        if isinstance(before, MariadbGtidPosition) and isinstance(after, MariadbGtidPosition):
+            return before <= after
+        return not before  # an empty set, which is that of any server
+
+
 def is_at_or_before(recorded: BinlogPosition, desired: BinlogPosition, keep: SourceFilter | None = None) -> bool:
     """Whether what was recorded at one position belongs to the state at another.
 
@@ -98,41 +152,11 @@ def is_at_or_before(recorded: BinlogPosition, desired: BinlogPosition, keep: Sou
     Raises:
         ValueError: a GTID set or a file name cannot be read.
     """
-    if recorded.gtids is not None and desired.gtids is not None:
-        return _by_gtids(recorded, desired, keep)
-    if recorded.gtids is not None or desired.gtids is not None:
-        return recorded.gtids is None
-    if recorded.server_id and desired.server_id and recorded.server_id != desired.server_id:
-        return recorded.ts_sec <= desired.ts_sec
-    if recorded.base_name != desired.base_name:
-        return True
-    return _place(recorded) <= _place(desired)
+    return Reach(desired, keep).includes(recorded)
 
 
 def _place(position: BinlogPosition) -> tuple[int, int, int, int]:
     return position.file_number, position.pos, position.event, position.row
-
-
-def _by_gtids(recorded: BinlogPosition, desired: BinlogPosition, keep: SourceFilter | None) -> bool:
-    before, after = (_read_gtids(position.gtids or "", keep) for position in (recorded, desired))
-    if before == after:
-        if desired.snapshot and not recorded.snapshot:
-            return False
-        if (
-            not recorded.snapshot
-            and recorded.event == desired.event
-            and recorded.base_name
-            and recorded.base_name == desired.base_name
-        ):
-            # Debezium takes the record in any case. But one behind the position is that of the next statement, whose
-            # offset was not stored before a crash; it comes again, and must not be applied twice.
-            return _place(recorded)[:2] <= _place(desired)[:2]
-        return recorded.event <= desired.event
-    if isinstance(before, GtidSet) and isinstance(after, GtidSet):
-        return before <= after
-    if isinstance(before, MariadbGtidPosition) and isinstance(after, MariadbGtidPosition):
-        return before <= after
-    return not before  # an empty set, which is that of any server
 
 
 def _read_gtids(text: str, keep: SourceFilter | None) -> GtidSet | MariadbGtidPosition:
