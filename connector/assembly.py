@@ -4,7 +4,7 @@ import secrets
 import time
 
 from rowtide.connector.batch import Headers
-from rowtide.connector.config import Configuration
+from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.choices import SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.settings import PipelineSettings
@@ -100,7 +100,7 @@ def record_rules(config: Configuration) -> RecordRules:
         unavailable_value_placeholder=_placeholder(values.unavailable_placeholder),
         adjust_field_name=field_name_adjuster(values.field_name_adjustment.value),
         adjust_schema_name=schema_name_adjuster(values.schema_name_adjustment.value),
-        include_schema_comments=values.include_schema_comments,
+        include_schema_comments=_comments(config),
         connector=config.flavor.value,
     )
     return RecordRules(
@@ -111,6 +111,13 @@ def record_rules(config: Configuration) -> RecordRules:
         values.propagate_columns,
         values.propagate_types,
     )
+
+
+def _comments(config: Configuration) -> bool:
+    """Whether comments are kept; Debezium's connector for MariaDB asks ``include.schema.changes`` instead."""
+    if config.flavor is Flavor.MARIADB:
+        return config.topics.include_schema_changes
+    return config.values.include_schema_comments
 
 
 def _placeholder(text: str) -> bytes:

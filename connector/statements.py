@@ -15,7 +15,7 @@ from rowtide.connector.settings import PipelineSettings
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
 from rowtide.envelope.table import table_records
-from rowtide.schema_history.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.changes import Applied, ChangeKind, SchemaChange
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.query import QueryEvent
 from rowtide.schema_history.record import history_record
@@ -24,7 +24,7 @@ from rowtide.schema_history.tables import Tables
 log = logging.getLogger(__name__)
 
 _DML = frozenset({"insert", "update", "delete", "replace", "load data"})
-_DATABASE = frozenset({"create database", "drop database", "set", "use"})
+_DATABASE = frozenset({"create database", "drop database"})
 """Classes that Debezium reports as an event without a table; other statements without one count as not understood."""
 _FILTERED = re.compile(
     r"xa|savepoint|release|grant|revoke|(?:analyze|optimize|repair)\b.*|flush relay logs|begin|commit|rollback"
@@ -119,6 +119,8 @@ class Statements:
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class):
             return out
+        if self._settings.only_captured_tables_ddl and not self._concerns_captured(applied):
+            return out
         if applied.statement_class in _DATABASE:
             moment = replace(moment, about_database=True)
         for change in applied.changes:
@@ -127,6 +129,14 @@ class Statements:
             else:
                 self._changed(change, moment, out)
         return _together(out)
+
+    def _concerns_captured(self, applied: Applied) -> bool:
+        """Whether a statement names a captured table, or makes or drops a captured database."""
+        tables = self._settings.tables
+        if applied.statement_class in _DATABASE:
+            return any(tables.captures_database(change.database) for change in applied.changes)
+        named = (change.table_id for change in applied.changes)
+        return any(table is not None and tables.captures(table.database, table.table) for table in named)
 
     def _refuse_dml(self, event: events.Query, place: str) -> None:
         """Rows that were logged as a statement cannot be known: binlog_format of the session was not ROW."""
@@ -145,9 +155,10 @@ class Statements:
 
     def _changed(self, change: SchemaChange, moment: Moment, out: list[Output]) -> None:
         settings = self._settings
-        captured = change.table_id is None or settings.tables.captures(change.table_id.database, change.table_id.table)
+        table = change.table_id if change.table is not None or change.kind is ChangeKind.DROP else None
+        captured = table is None or settings.tables.captures(table.database, table.table)
         if change.database and not settings.tables.captures_database(change.database):
-            if settings.only_captured_databases_ddl:
+            if settings.only_captured_databases_ddl or settings.only_captured_tables_ddl:
                 return
         elif not captured and settings.only_captured_tables_ddl:
             return

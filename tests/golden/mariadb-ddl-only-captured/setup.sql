@@ -1,0 +1,1 @@
+create database dd; use dd; create table t (id int primary key, v varchar(10)); create table h (id int primary key, x int); create database hid; create table hid.z (id int primary key); insert into t values (1,'a'); insert into hid.z values (1);
