@@ -12,6 +12,7 @@ from itertools import repeat
 
 from rowtide.connector.batch import Headers, Message
 from rowtide.connector.partial_update import whole_images, with_json_parts
+from rowtide.connector.protocol.events import Rows, RowsKind
 from rowtide.connector.rows import Column, TextRows, text_rows
 from rowtide.envelope.headers import header_text
 from rowtide.envelope.json_reader import parse_value
@@ -71,6 +72,26 @@ class TableCodec:
         """The topic of the records."""
         return self.records.topic
 
+    def rows(self, event: Rows) -> list[tuple[str, str]]:
+        """The key and the row of each image of an event, as JSON; the images of updates come in pairs.
+
+        Raises:
+            ValueError: the images do not fit the structure.
+        """
+        if event.partial:
+            return self.decode_partial(event.buffer, event.start, event.end, event.columns, event.columns_after)
+        if event.kind is RowsKind.UPDATE:
+            return self.decode(event.buffer, event.start, event.end, event.columns, event.columns_after)
+        return self.decode(event.buffer, event.start, event.end, event.columns)
+
+    def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
+        """The messages of an event's rows, without the first ``skip`` rows of it."""
+        if event.kind is RowsKind.WRITE:
+            return self.created(rows[skip:], skip, context)
+        if event.kind is RowsKind.DELETE:
+            return self.deleted(rows[skip:], skip, context)
+        return self.updated(rows[2 * skip :: 2], rows[2 * skip + 1 :: 2], skip, context)
+
     def decode(self, buffer: bytes, start: int, end: int, *present: bytes) -> list[tuple[str, str]]:
         """The key and the row of each image, as JSON.
 
@@ -101,14 +122,15 @@ class TableCodec:
         if rows is None:
             rows = self._partial_decoders[present] = self._compiled(present, with_json_parts(self._columns))
         layout = [column.wire for column in self._columns]
-        whole = whole_images(buffer, start, end, layout, *(self._layout(bitmap) for bitmap in present))
+        whole = whole_images(buffer, start, end, layout, *(self.layout(bitmap) for bitmap in present))
         return rows(whole, 0, len(whole))
 
-    def _layout(self, present: bytes) -> list[bool]:
+    def layout(self, present: bytes) -> list[bool]:
+        """For each column whether images with that bitmap hold it."""
         return [bool(present[index >> 3] >> (index & 7) & 1) for index in range(len(self._columns))]
 
     def _compiled(self, present: tuple[bytes, ...], columns: Sequence[Column]) -> TextRows:
-        layouts = [self._layout(bitmap) for bitmap in present]
+        layouts = [self.layout(bitmap) for bitmap in present]
         if len(layouts) == 2 and layouts[0] == layouts[1]:
             del layouts[1]  # pairs of one layout are a sequence of it
         for place, layout in enumerate(layouts):

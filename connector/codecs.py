@@ -1,6 +1,8 @@
 """The codecs in use: one for each captured table's structure and TABLE_MAP, made when the first row needs it."""
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rowtide.connector.codec import TableCodec
@@ -9,6 +11,7 @@ from rowtide.connector.protocol import charset, json_binary
 from rowtide.connector.protocol.table_structure import MappedColumn, TableStructure
 from rowtide.connector.rows import Column, Output
 from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.versioned import VersionedCodec, row_end
 from rowtide.connector.wire import JSON, KINDS, Meaning, wire
 from rowtide.envelope.column_type import Fallback
 from rowtide.envelope.table import RecordColumn, TableRecords, table_records
@@ -55,7 +58,10 @@ class Codecs:
         topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
         records = table_records(table, topic, settings.rules, "stream", warn_unknown, augment)
         columns = self._columns(structure, table, records)
-        return TableCodec(
+        make: Callable[..., TableCodec] = TableCodec
+        if (end := row_end(table)) is not None:
+            make = partial(VersionedCodec, end=end)
+        return make(
             records,
             columns,
             settings.keys,

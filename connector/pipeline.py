@@ -314,35 +314,12 @@ class Pipeline:
         if wanted is None:
             return
         table, codec, source = wanted
-        if event.partial:
-            rows = codec.decode_partial(event.buffer, event.start, event.end, event.columns, event.columns_after)
-        elif event.kind is RowsKind.UPDATE:
-            rows = codec.decode(event.buffer, event.start, event.end, event.columns, event.columns_after)
-        else:
-            rows = codec.decode(event.buffer, event.start, event.end, event.columns)
-        self._emit_rows(event.kind, rows, skip, table, codec, source)
-
-    def _emit_rows(
-        self,
-        kind: RowsKind,
-        rows: list[tuple[str, str]],
-        skip: int,
-        table: Table,
-        codec: TableCodec,
-        source: SourceBlock,
-    ) -> None:
-        progress = self.progress
-        total = len(rows) // 2 if kind is RowsKind.UPDATE else len(rows)
+        rows = codec.rows(event)
+        total = len(rows) // 2 if event.kind is RowsKind.UPDATE else len(rows)
         if skip >= total:
             return
-        context = self._context(source, table)
-        if kind is RowsKind.WRITE:
-            messages = codec.created(rows[skip:], skip, context)
-        elif kind is RowsKind.DELETE:
-            messages = codec.deleted(rows[skip:], skip, context)
-        else:
-            messages = codec.updated(rows[2 * skip :: 2], rows[2 * skip + 1 :: 2], skip, context)
-        progress.rows(total - 1, total)
+        messages = codec.messages(event, rows, skip, self._context(source, table))
+        self.progress.rows(total - 1, total)
         if messages:
             self._emit(codec.topic, -1, messages, codec.schemas)
 

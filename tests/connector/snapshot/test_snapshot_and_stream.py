@@ -24,8 +24,9 @@ pytestmark = pytest.mark.servers
 
 _CASES = (
     "bigint-unsigned-precise", "binary-as-base64", "binary-as-hex", "decimal-as-double", "decimal-as-string",
-    "enum-set-json", "geometry-and-vector", "keys", "mariadb-time-zone-and-transactions",
-    "mariadb-types", "masking", "numeric-types", "source-types-and-comments", "strings-and-charsets",
+    "enum-set-json", "geometry-and-vector", "keys", "mariadb-system-versioned",
+    "mariadb-time-zone-and-transactions", "mariadb-types", "masking", "numeric-types",
+    "source-types-and-comments", "strings-and-charsets",
     "temporal-connect", "temporal-isostring", "temporal-microseconds-in-another-zone", "temporal-nanoseconds",
     "temporal-types", "weird-names",
 )  # fmt: skip
