@@ -61,6 +61,10 @@ class Catalog:
         key = self._name_key(database)
         return [table_id for known in (self._tables, self._deferred) for table_id in known if table_id.database == key]
 
+    def names(self) -> list[TableId]:
+        """The names of all tables."""
+        return [*self._tables, *self._deferred]
+
     def database(self, name: str) -> Database | None:
         """The database of that name, or ``None``."""
         return self._databases.get(self._name_key(name))

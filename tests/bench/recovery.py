@@ -20,8 +20,9 @@ from rowtide.schema_history.tables import Tables
 SERVER = Server(Flavor.MYSQL, "8.4.3")
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 COLUMNS = (
-    "id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(100) NOT NULL DEFAULT '', price DECIMAL(10,2), "
-    "created DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3), status ENUM('new','paid') NOT NULL, note TEXT, UNIQUE KEY u (name)"
+    "id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(100) NOT NULL DEFAULT '', "
+    "price DECIMAL(10,2), created DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3), status ENUM('new','paid') NOT NULL, "
+    "note TEXT, UNIQUE KEY u (name)"
 )
 
 
