@@ -110,7 +110,7 @@ def test_a_small_shop_is_proved_equal_and_nothing_is_left(short_path: Path) -> N
     ],
 )
 def test_a_signal_stops_everything(number: signal.Signals, after: float | str, short_path: Path) -> None:
-    with demo(short_path, "--rows", "100000") as (process, mark):
+    with demo(short_path, "--rows", "20000") as (process, mark):
         assert process.stdout is not None
         if isinstance(after, str):
             for line in process.stdout:
