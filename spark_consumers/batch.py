@@ -10,7 +10,16 @@ from rowtide.spark_consumers.changes import Reading, keyed_changes, keyless_chan
 from rowtide.spark_consumers.conversion import JsonForm
 from rowtide.spark_consumers.errors import NotAnEnvelopeError
 from rowtide.spark_consumers.evolution import Evolution, evolve
-from rowtide.spark_consumers.fold import CONTENT, exchange, latest, loose_content, without_repetitions
+from rowtide.spark_consumers.fold import (
+    CONTENT,
+    REMEMBERED,
+    exchange,
+    identities,
+    latest,
+    loose_content,
+    unseen,
+    without_repetitions,
+)
 from rowtide.spark_consumers.formats.base import Effect, TableFormat
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.records import Group, KeyId, KnownSchemas, cut, known_schemas, survey
@@ -82,6 +91,10 @@ class TableBatch:
             records = truncated.survivors(records, alone=self.partitions == 1)
         elif batch.truncation is not None and self.partitions > 1:
             records = after(records, batch.truncation)
+        seen: tuple[int, ...] = ()
+        if any(group.key_id == (None, None) and group.op in {"c", "u", "d"} for group in groups):
+            seen = identities(records)
+            records = unseen(records, batch.seen)
         reading = self._reading(records, groups, batch)
         if not reading.evolution.after:  # nothing but truncations, or tombstones of rows that were never seen
             return batch
@@ -95,7 +108,12 @@ class TableBatch:
         known = None
         if reading.values and all(version.id is not None for version in reading.values):
             known = tuple(column.name for column in reading.values[-1].columns)
-        return replace(batch, columns=known or batch.columns, truncation=truncated.newest if truncated else None)
+        return replace(
+            batch,
+            columns=known or batch.columns,
+            truncation=truncated.newest if truncated else None,
+            seen=(*batch.seen, *seen)[-REMEMBERED:],
+        )
 
     def _is_log(self, groups: Sequence[Group]) -> bool:
         """Whether changes are appended, TRUNCATE among them."""

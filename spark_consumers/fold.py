@@ -16,6 +16,13 @@ from rowtide.spark_consumers.spark_types import literal, quote
 
 DELETED = "_rowtide_deleted"
 CONTENT = "content"
+REMEMBERED = 5_000
+"""Records without key whose repetition is noticed in a later batch."""
+
+_STREAMED = "key IS NULL AND value IS NOT NULL AND op NOT IN ('r', 't')"
+_IDENTITY = (
+    f"xxhash64(op, {', '.join(f'get_json_object(value, {name!r})' for name in ('$.source', '$.before', '$.after'))})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,28 @@ def without_repetitions(changes: DataFrame) -> DataFrame:
     """
     streamed = changes.where("op <> 'r'").dropDuplicates(["server_id", "gtid", "ts_ms", "at", "op", "before", "after"])
     return changes.where("op = 'r'").unionAll(streamed)
+
+
+def unseen(records: DataFrame, seen: Collection[int]) -> DataFrame:
+    """Leave out streamed records without key that an earlier batch had.
+
+    Args:
+        records: of :func:`rowtide.spark_consumers.records.cut`.
+        seen: of :func:`identities`.
+    """
+    if not seen:
+        return records
+    return records.where(F.expr(f"NOT ({_STREAMED})") | ~F.expr(_IDENTITY).isin(*seen))
+
+
+def identities(records: DataFrame) -> tuple[int, ...]:
+    """What tells the last records without key from others, oldest first.
+
+    After a crash a connector that delivers at least once writes again what was not acknowledged: the same changes of
+    the same place in the source, and no more of them than its producer holds back.
+    """
+    last = records.where(_STREAMED).orderBy(F.desc("offset")).limit(REMEMBERED).selectExpr(f"{_IDENTITY} AS found")
+    return tuple(row["found"] for row in reversed(last.collect()))
 
 
 def exchange(changes: DataFrame, existing: DataFrame | None, loose: str) -> Exchange:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.driver import driver
 from rowtide.spark_consumers.errors import KafkaUnreachableError
@@ -144,8 +145,8 @@ class FrameSource:
     def bounds(self, topic: str) -> Ranges:
         """First and end offsets."""
         found = self.frame.where(self.frame.topic == topic).groupBy("partition")
-        rows = found.agg({"offset": "min"}).join(found.agg({"offset": "max"}), "partition").collect()
-        return {row["partition"]: (row["min(offset)"], row["max(offset)"] + 1) for row in rows}
+        rows = found.agg(F.min("offset").alias("first"), F.max("offset").alias("last")).collect()
+        return {row["partition"]: (row["first"], row["last"] + 1) for row in rows}
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """The records of the ranges."""

@@ -96,6 +96,7 @@ class Batch:
         ranges: what this batch reads.
         columns: the columns of the newest row schema, ``None`` before the first.
         truncation: the newest truncation.
+        seen: identities of the last records without key.
     """
 
     app_id: str
@@ -104,6 +105,7 @@ class Batch:
     ranges: Ranges = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
     truncation: Truncation | None = None
+    seen: tuple[int, ...] = ()
 
     def next(self, ranges: Ranges) -> "Batch":
         """The batch that follows."""
@@ -128,6 +130,8 @@ class Batch:
             content["columns"] = list(self.columns)
         if self.truncation is not None:
             content["truncation"] = {"file": self.truncation.file, "pos": self.truncation.pos}
+        if self.seen:
+            content["seen"] = list(self.seen)
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -149,6 +153,7 @@ class Batch:
             ranges={int(partition): (first, end) for partition, (first, end) in content["ranges"].items()},
             columns=None if columns is None else tuple(columns),
             truncation=truncation and Truncation(truncation["file"], truncation["pos"]),
+            seen=tuple(content.get("seen", ())),
         )
 
 
