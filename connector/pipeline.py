@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from rowtide.connector.batch import Batch, Message, Output, Schemas
+from rowtide.connector.batch import Batch, HistoryEntry, Message, Output, Schemas
 from rowtide.connector.codec import EventContext, TableCodec, json_message
 from rowtide.connector.codecs import Codecs
 from rowtide.connector.errors import ProtocolError, SchemaError, UnknownTable
@@ -26,6 +26,7 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, RowsKind
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.protocol.table_structure import TableStructure
+from rowtide.connector.repair import contradictions, repaired
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa, query_event
 from rowtide.connector.transactions import TransactionMonitor
@@ -35,6 +36,7 @@ from rowtide.envelope.source import SourceBlock
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.model import Table
+from rowtide.schema_history.record import history_record
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -360,6 +362,7 @@ class Pipeline:
 
     def _make_codec(self, structure: TableStructure, table: Table | None) -> tuple[Table, TableCodec, SourceBlock]:
         settings = self._settings
+        table = self._checked(structure, table)
         if table is None:
             raise UnknownTable(
                 f"rows of table {structure.database}.{structure.table}, whose structure is not in the schema history. "
@@ -369,6 +372,26 @@ class Pipeline:
         codec = self._codecs.codec(structure, table)
         source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         return table, codec, source
+
+    def _checked(self, structure: TableStructure, table: Table | None) -> Table | None:
+        """The structure; made anew, and recorded, if a TABLE_MAP with full metadata contradicts it."""
+        wrong = contradictions(structure, table) if table is not None else ["it is not known"]
+        if not wrong or not structure.full:
+            return table
+        try:
+            made, change = repaired(structure, table, self.tables.server)
+        except (SchemaHistoryError, ValueError) as error:
+            raise SchemaError(
+                f"{structure.database}.{structure.table} is not as the history has it: {error}"
+            ) from error
+        log.warning(
+            "the structure of %s was not that of its rows (%s) and is taken from them; it was changed where the binlog "
+            "does not show it (at %s)", made.id, "; ".join(wrong), self._place()
+        )  # fmt: skip
+        self.tables.put(made)
+        place, now = self.offset().to_map(), self._clock() // 1_000_000
+        self._out.append(HistoryEntry(history_record(change, self._settings.topic_prefix, place, now)))
+        return made
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])

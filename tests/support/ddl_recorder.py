@@ -5,18 +5,23 @@ What it gives has the form of the recorded corpora, see ``ddl_corpus``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pymysql
 
+from rowtide.connector.assembly import pipeline_settings
+from rowtide.connector.batch import Output
 from rowtide.connector.config import from_properties
 from rowtide.connector.offset import SourceOffset
+from rowtide.connector.pipeline import Pipeline
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.statements import is_begin, is_end, is_xa, query_event
 from rowtide.connector.stream import BinlogStream
-from rowtide.schema_history.query import Flavor, QueryEvent
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
+from rowtide.schema_history.tables import Tables
 
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer
@@ -67,8 +72,10 @@ class DdlRecorder:
                 "database.server.id": "7771",
                 "bootstrap.servers": "none:1",
                 "schema.history.internal.kafka.topic": "h",
+                "include.schema.changes": "false",
             }
         )
+        self._config, self._start = config, SourceOffset(file, pos)
         self._stream = BinlogStream(config.database, SourceOffset(file, pos), mariadb=flavor is Flavor.MARIADB)
         self._decoder = EventDecoder(file)
         self._packets = self._read()
@@ -106,6 +113,17 @@ class DdlRecorder:
                 if not (is_begin(word) or is_end(word) or is_xa(word)):
                     found.append(query_event(event, f"{self._decoder.file}:{event.header.log_pos}"))
         return found
+
+    def outputs(self) -> Iterator[Output]:
+        """What a connector makes of everything since the recorder was made."""
+        file, pos = self._position()
+        tables = Tables(Server(self.flavor, self._server.version))
+        pipeline = Pipeline(pipeline_settings(self._config, "run"), tables, self._start, time.time_ns)
+        for packets in self._stream.events():
+            for packet in packets:
+                yield from pipeline.receive(packet)
+            if (pipeline.progress.file, pipeline.progress.pos) >= (file, pos) or not packets:
+                return
 
     _at = 0
 

@@ -1,0 +1,146 @@
+"""Structures that do not fit the rows: what a full TABLE_MAP tells is taken for true, and recorded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from ddl_recorder import DdlRecorder
+
+from rowtide.connector.batch import Batch, HistoryEntry
+from rowtide.connector.protocol.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.repair import contradictions, repaired
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
+from rowtide.schema_history.record import history_record, parse_record
+from rowtide.schema_history.recovery import recover
+from rowtide.schema_history.show_create import show_create
+from rowtide.schema_history.tables import Tables
+
+MYSQL, MARIADB = Server(Flavor.MYSQL, "8.4.3"), Server(Flavor.MARIADB, "11.4.5-MariaDB")
+UTF8MB4, LATIN1, BINARY = 255, 8, 63
+
+
+def column(name: str, kind: ColumnType, metadata: int = 0, **more: object) -> MappedColumn:
+    return MappedColumn(kind, metadata, nullable=True, **{"name": name, **more})  # type: ignore[arg-type]
+
+
+FULL = TableStructure(
+    "d",
+    "t",
+    (
+        replace(column("id", ColumnType.LONGLONG, unsigned=True), nullable=False),
+        column("Name", ColumnType.VARCHAR, 80, collation=UTF8MB4),
+        column("l", ColumnType.STRING, 5, collation=LATIN1),
+        column("b", ColumnType.VARCHAR, 9, collation=BINARY),
+        column("x", ColumnType.BLOB, 3, collation=BINARY),
+        column("n", ColumnType.NEWDECIMAL, 10 << 8 | 2, unsigned=False),
+        column("at", ColumnType.DATETIME2, 3),
+        column("e", ColumnType.ENUM, 1, collation=UTF8MB4, values=(b"a", "ü".encode(), b"it's")),
+        column("g", ColumnType.GEOMETRY, 4, geometry_type=1),
+        column("j", ColumnType.JSON, 4, visible=False),
+        column("v", ColumnType.VECTOR, 4, dimensions=3),
+        column("bits", ColumnType.BIT, 9),
+    ),
+    primary_key=((0, 0), (1, 5)),
+)
+WANTED = (
+    "`id` bigint unsigned NOT NULL,`Name` varchar(20) NOT NULL,`l` char(5) CHARACTER SET latin1 COLLATE "
+    "latin1_swedish_ci DEFAULT NULL,`b` varbinary(9) DEFAULT NULL,`x` mediumblob,`n` decimal(10,2) DEFAULT NULL,"
+    "`at` datetime(3) DEFAULT NULL,`e` enum('a','ü','it''s') DEFAULT NULL,`g` point DEFAULT NULL,"
+    "`j` json /*!80023 INVISIBLE */,"
+    "`v` vector(3) DEFAULT NULL,`bits` bit(9) DEFAULT NULL,PRIMARY KEY (`id`,`Name`(5))"
+)
+
+
+def made(sql: str, server: Server = MYSQL) -> Table:
+    tables = Tables(server)
+    tables.apply(QueryEvent(sql, "d"))
+    (table,) = tables
+    return table
+
+
+def test_a_table_that_is_not_known_is_made_of_its_table_map() -> None:
+    table, change = repaired(FULL, None, MYSQL)
+    lines = show_create(table, MYSQL).split("\n")[1:-1]
+    assert "".join(line.strip() for line in lines) == WANTED
+    assert table.form.primary_key == ("id", "Name")
+    assert contradictions(FULL, table) == []
+    text = history_record(change, "p", {"file": "b.000001", "pos": 4}, 0)
+    assert json.loads(text)["tableChanges"][0]["type"] == "CREATE"
+    (recovered,) = recover([parse_record(text)], MYSQL, None)
+    assert recovered == table
+
+
+@pytest.mark.parametrize(
+    ("sql", "wrong"),
+    [
+        ("a BIGINT, b INT", []),
+        ("A BIGINT, B INT", []),
+        ("a BIGINT", ["its columns are a, b, not a"]),
+        ("b BIGINT, a INT", ["its columns are a, b, not b, a"]),
+        ("a BIGINT UNSIGNED, b INT", ["column a is not unsigned"]),
+        ("a INT, b INT", ["column a is a bigint, not a int"]),
+    ],
+)
+def test_contradictions(sql: str, wrong: list[str]) -> None:
+    columns = (column("a", ColumnType.LONGLONG, unsigned=False), column("b", ColumnType.LONG, unsigned=False))
+    assert contradictions(TableStructure("d", "t", columns), made(f"CREATE TABLE t ({sql})")) == wrong
+
+
+def test_without_full_metadata_nothing_can_be_said() -> None:
+    columns = (MappedColumn(ColumnType.LONG, 0, nullable=True),)
+    assert contradictions(TableStructure("d", "t", columns), made("CREATE TABLE t (a INT, b INT)")) == []
+
+
+def test_what_fits_stays_as_it_was() -> None:
+    known = made("CREATE TABLE t (a INT DEFAULT 5 COMMENT 'kept', gone INT) COMMENT 'also' CHARSET latin1")
+    columns = (column("new", ColumnType.DATE), column("a", ColumnType.LONG, unsigned=False))
+    table, _ = repaired(TableStructure("d", "t", columns), known, MYSQL)
+    assert [c.name for c in table.columns] == ["new", "a"]
+    assert table.columns[1] is known.columns[0]
+    assert (table.comment, table.charset) == ("also", "latin1")
+
+
+def test_the_hidden_hash_of_mariadb_is_no_column() -> None:
+    columns = (
+        column("a", ColumnType.BLOB, 2, collation=45),
+        column("DB_ROW_HASH_1", ColumnType.LONGLONG, unsigned=True),
+    )
+    table, _ = repaired(TableStructure("d", "t", columns), None, MARIADB)
+    assert [c.name for c in table.columns] == ["a"]
+    assert [c.name for c in table.row_columns] == ["a", "DB_ROW_HASH_1"]
+    assert contradictions(TableStructure("d", "t", columns), table) == []
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("flavor", Flavor, ids=lambda flavor: flavor.value)
+def test_rows_of_a_table_that_was_changed_outside_of_the_binlog(flavor: Flavor) -> None:
+    from rowtide_stack import MariaDB, MySQL
+
+    with (MySQL if flavor is Flavor.MYSQL else MariaDB)({"binlog_row_metadata": "FULL"}) as server:
+        recorder = DdlRecorder(server, flavor)
+        for statement in (
+            "CREATE DATABASE d",
+            "USE d",
+            "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10) DEFAULT 'x')",
+            "INSERT INTO t VALUES (1, 'one')",
+            "SET sql_log_bin = 0",
+            "ALTER TABLE t ADD n DECIMAL(5,2) UNSIGNED FIRST, CHANGE a b VARCHAR(20) CHARACTER SET latin1",
+            "CREATE TABLE u (k INT)",
+            "SET sql_log_bin = 1",
+            "INSERT INTO t VALUES (1.5, 2, 'ü')",
+            "INSERT INTO u VALUES (7)",
+        ):
+            assert recorder.run(statement) is None
+        outputs = list(recorder.outputs())
+        recorder.close()
+    batches = [output for output in outputs if isinstance(output, Batch)]
+    values = [json.loads(value)["payload"]["after"] for batch in batches for _, value, _ in batch.messages]
+    assert values == [{"id": 1, "a": "one"}, {"n": "AJY=", "id": 2, "b": "ü"}, {"k": 7}]
+    told = [json.loads(output.text) for output in outputs if isinstance(output, HistoryEntry)][-2:]
+    assert [(t["tableChanges"][0]["type"], t["tableChanges"][0]["id"]) for t in told] == [
+        ("ALTER", '"d"."t"'),
+        ("CREATE", '"d"."u"'),
+    ]
