@@ -11,6 +11,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no failure: how long an example takes says nothing here.
+settings.register_profile("rowtide", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rowtide")
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MariaDB, MySQL, ZooKeeper
