@@ -65,7 +65,8 @@ def compare(config: WorkerConfig, topics: Topics, load: WriteLoad, database: str
         duplicates += len(changes) - len(wanted)
         if exactly_once:
             places = [place for place, _ in found]
-            assert places == sorted(set(places)), "in the order of the binlog, none twice"
+            if config.properties["database.flavor"] == "mysql":  # MariaDB's events have no places within a transaction
+                assert places == sorted(set(places)), "in the order of the binlog, none twice"
             assert sum(record.value is None for record in seen) == sum(operation == "d" for operation, _, _ in wanted)
         else:
             changes = once(found)
