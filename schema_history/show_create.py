@@ -12,7 +12,8 @@ from rowtide.schema_history.query import Flavor, Server
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal", "year", "bit"})
 _NO_LITERAL_DEFAULT = frozenset({"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob",
                                  "longblob", "json", "geometry"})  # fmt: skip
-_CURRENT = re.compile(r"(?:current_timestamp|now)(?:\((\d*)\))?", re.IGNORECASE)
+_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_CURRENT = re.compile(r"current_timestamp(?:\((\d*)\))?", re.IGNORECASE)
 
 
 def quoted_name(name: str) -> str:
@@ -73,11 +74,11 @@ def _column(column: Column, table: Table, server: Server) -> str:
         words.append(f"GENERATED ALWAYS AS ({column.generation.expression}) {kind}")
     if not column.nullable:
         words.append("NOT NULL")
-    elif column.data_type == "timestamp" and column.generation is None:
+    elif column.generation is None and column.data_type == "timestamp":
         words.append("NULL")
     words += _default(column, server)
     if column.auto_increment:
-        words.append("AUTO_INCREMENT")
+        words.append("AUTO_INCREMENT NULL" if column.nullable else "AUTO_INCREMENT")
     if column.invisible:
         words.append("INVISIBLE" if server.flavor is Flavor.MARIADB else "/*!80023 INVISIBLE */")
     if column.srid is not None:
@@ -98,8 +99,8 @@ def _default(column: Column, server: Server) -> list[str]:
     elif column.default_kind is DefaultKind.LITERAL and column.default is not None:
         words.append(f"DEFAULT {_literal(column, column.default, server)}")
     elif column.default_kind in (DefaultKind.EXPRESSION, DefaultKind.NOW) and column.default is not None:
-        current = _CURRENT.fullmatch(column.default)
-        words.append(f"DEFAULT {column.default if current else f'({column.default})'}")
+        bare = server.flavor is Flavor.MARIADB or _CURRENT.fullmatch(column.default)
+        words.append(f"DEFAULT {column.default if bare else f'({column.default})'}")
     if column.on_update is not None:
         digits = f"({column.on_update})" if column.on_update else ""
         words.append(f"ON UPDATE CURRENT_TIMESTAMP{digits}")
@@ -110,9 +111,19 @@ def _literal(column: Column, text: str, server: Server) -> str:
     if column.data_type == "bit":
         return f"b'{text}'"
     if server.flavor is Flavor.MARIADB:
-        return text if column.data_type in _NUMBERS else quoted_text(text)
+        return text if column.data_type in _NUMBERS else _mariadb_text(column, text)
     stored = text.encode("latin-1", "replace") if column.data_type in {"binary", "varbinary"} else text.encode()
     return quoted_text(text) if stored.isascii() else f"0x{stored.hex().upper()}"
+
+
+def _mariadb_text(column: Column, text: str) -> str:
+    if column.data_type not in _BINARY or text.isascii():
+        return quoted_text(text)
+    stored = text.encode("latin-1", "replace")
+    try:
+        return quoted_text(stored.decode())
+    except UnicodeDecodeError:
+        return f"X'{stored.hex().upper()}'"
 
 
 def _index(index: Index) -> str:
