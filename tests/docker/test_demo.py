@@ -119,7 +119,8 @@ def test_a_signal_stops_everything(number: signal.Signals, after: float | str, s
         time.sleep(0.4)
         process.send_signal(number)
         output, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, output
+    # Ended by the signal itself, where it came before there was anything to stop.
+    assert process.returncode in {128 + number, -number}, output
     assert "Traceback" not in output
     assert survivors(mark) == []
     assert list(short_path.iterdir()) == []
