@@ -1,4 +1,4 @@
-"""The statements in the binlog files of a folder, each with its place: for ``rowtide schema`` without a history.
+"""The statements in binlog files, each with its place: for ``rowtide schema`` without a history, and for a replay.
 
 An edge: it opens the files.
 """
@@ -39,7 +39,7 @@ def binlog_statements(folder: Path) -> Iterator[BinlogStatement]:
         ConnectorError: a file cannot be read.
     """
     files = binlog_files(folder)
-    reader = _Reader()
+    reader = StatementReader(EventDecoder())
     for number, file in enumerate(files, 1):
         with file.path.open("rb") as stream:
             reader.decoder.file = file.name
@@ -47,23 +47,33 @@ def binlog_statements(folder: Path) -> Iterator[BinlogStatement]:
                 yield from reader.statements(reader.decoder.decode(packet))
 
 
-class _Reader:
-    def __init__(self) -> None:
-        self.decoder = EventDecoder()
-        self._gtids: GtidSet | MariadbGtidPosition | None = None
+class StatementReader:
+    """Picks the statements out of events that are given to it in their order.
+
+    Args:
+        decoder: of the events.
+
+    Attributes:
+        gtids: of the transactions up to the last event, ``None`` if none had one.
+    """
+
+    def __init__(self, decoder: EventDecoder) -> None:
+        self.decoder = decoder
+        self.gtids: GtidSet | MariadbGtidPosition | None = None
 
     def statements(self, event: events.Event) -> Iterator[BinlogStatement]:
+        """The statements of an event, but for the frame of transactions."""
         if isinstance(event, events.TransactionPayload):
             for inner in self.decoder.unpack(event):
                 yield from self.statements(inner)
         elif isinstance(event, events.PreviousGtids):
-            self._gtids = event.gtids.copy()
-        elif isinstance(event, events.Gtid) and not event.anonymous and isinstance(self._gtids, GtidSet):
-            self._gtids.add(event.uuid, event.gno, event.tag)
+            self.gtids = event.gtids.copy()
+        elif isinstance(event, events.Gtid) and not event.anonymous and isinstance(self.gtids, GtidSet):
+            self.gtids.add(event.uuid, event.gno, event.tag)
         elif isinstance(event, events.MariadbGtidEvent):
-            self._gtids = self._gtids or MariadbGtidPosition()
-            if isinstance(self._gtids, MariadbGtidPosition):
-                self._gtids.add(event.gtid)
+            self.gtids = self.gtids or MariadbGtidPosition()
+            if isinstance(self.gtids, MariadbGtidPosition):
+                self.gtids.add(event.gtid)
         elif isinstance(event, events.Query):
             word = event.statement[:24].lstrip().upper()
             if not (is_begin(word) or is_end(word) or is_xa(word)):
@@ -71,7 +81,7 @@ class _Reader:
 
     def _statement(self, event: events.Query) -> BinlogStatement:
         file, header = self.decoder.file, event.header
-        gtids = str(self._gtids) if self._gtids else None
+        gtids = str(self.gtids) if self.gtids else None
         place = BinlogPosition(file, header.log_pos, gtids, server_id=header.server_id, ts_sec=header.timestamp)
         version = self.decoder.format.server_version if self.decoder.format else ""
         return BinlogStatement(place, query_event(event, f"{file}:{header.log_pos}"), version)

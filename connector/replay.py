@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rowtide.connector.batch import Output
 from rowtide.connector.binlog_folder import BinlogFile, binlog_files
+from rowtide.connector.binlog_statements import StatementReader
 from rowtide.connector.errors import OffsetError, UnparsedDdl
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.pipeline import Clock, Pipeline
@@ -19,10 +20,9 @@ from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER, EventType
 from rowtide.connector.settings import PipelineSettings
-from rowtide.connector.statements import is_begin, is_end, is_xa, query_event
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
-from rowtide.schema_history.query import Flavor, Server
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
 from rowtide.schema_history.snapshot_form import as_snapshot
 from rowtide.schema_history.tables import Tables
 
@@ -76,7 +76,7 @@ class _Replay:
         self._clock = clock
         self._decoder = EventDecoder()
         self._tables: Tables | None = None
-        self._gtids: GtidSet | MariadbGtidPosition | None = None
+        self._before = StatementReader(self._decoder)
 
     def run(self) -> Iterator[Output]:
         pipeline: Pipeline | None = None
@@ -108,7 +108,7 @@ class _Replay:
         raise NotImplementedError
 
     def _pipeline(self, file: str, position: int) -> Pipeline:
-        tables = self._tables or Tables(self._server())
+        tables = self._structures()
         for database in list(tables.databases()):
             tables.put_database(replace(database, form_charset=database.charset))
         for table in list(tables):
@@ -117,40 +117,22 @@ class _Replay:
         pipeline.enter_file(file, self._decoder)
         return pipeline
 
-    def _server(self) -> Server:
-        version = self._decoder.format.server_version if self._decoder.format else ""
-        return Server(Flavor(self._settings.connector), version)
+    def _structures(self) -> Tables:
+        """The structures up to the event that is read; they are the pipeline's too once it has begun."""
+        if self._tables is None:
+            version = self._decoder.format.server_version if self._decoder.format else ""
+            self._tables = Tables(Server(Flavor(self._settings.connector), version))
+        return self._tables
 
     def _prepare(self, packet: bytes, place: str) -> None:
         """An event that makes no records: only statements count."""
         event = self._decoder.decode(packet)
-        if isinstance(event, events.TransactionPayload):
-            for inner in self._decoder.unpack(event):
-                self._structure(inner, place)
-        else:
-            self._structure(event, place)
+        for statement in self._before.statements(event):
+            self._apply(replace(statement.event, position=place))
 
-    def _structure(self, event: events.Event, place: str) -> None:
-        if isinstance(event, events.FormatDescription) and self._tables is None:
-            self._tables = Tables(self._server())
-        elif isinstance(event, events.PreviousGtids):
-            self._gtids = event.gtids.copy()
-        elif isinstance(event, events.Gtid) and not event.anonymous and isinstance(self._gtids, GtidSet):
-            self._gtids.add(event.uuid, event.gno, event.tag)
-        elif isinstance(event, events.MariadbGtidEvent):
-            self._gtids = self._gtids or MariadbGtidPosition()
-            if isinstance(self._gtids, MariadbGtidPosition):
-                self._gtids.add(event.gtid)
-        elif isinstance(event, events.Query) and self._tables is not None:
-            self._statement(event, place)
-
-    def _statement(self, event: events.Query, place: str) -> None:
-        assert self._tables is not None
-        word = event.statement[:24].lstrip().upper()
-        if is_begin(word) or is_end(word) or is_xa(word):
-            return
+    def _apply(self, statement: QueryEvent) -> None:
         try:
-            self._tables.apply(query_event(event, place))
+            self._structures().apply(statement)
         except SchemaHistoryError as error:
             if not self._settings.skip_unparseable_ddl:
                 raise UnparsedDdl(str(error)) from error
@@ -183,8 +165,8 @@ class _ByPosition(_Replay):
             raise OffsetError(f"the start {file.name}:{self._position} is behind the end of the file, {position}")
 
     def _offset(self, file: str, position: int) -> SourceOffset:
-        if self._start.gtids is None and self._gtids:
-            return replace(self._start, gtids=str(self._gtids))
+        if self._start.gtids is None and self._before.gtids:
+            return replace(self._start, gtids=str(self._before.gtids))
         return self._start
 
 

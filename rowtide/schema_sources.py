@@ -89,7 +89,7 @@ class BinlogSource:
         tables: Tables | None = None
         for tables, _ in self._applied(reached.includes):  # noqa: B007 - the last one counts
             pass
-        return tables or Tables(self.server)
+        return tables if tables is not None else Tables(self.server)
 
     def changes(self) -> Iterator[Change]:
         """What changed tables, in order."""

@@ -10,6 +10,7 @@ from golden import Case, Written, written
 from rowtide.connector.assembly import pipeline_settings
 from rowtide.connector.batch import Batch
 from rowtide.connector.binlog_folder import binlog_files
+from rowtide.connector.binlog_statements import binlog_statements
 from rowtide.connector.config import from_properties
 from rowtide.connector.errors import OffsetError, TruncatedEvent
 from rowtide.connector.offset import SourceOffset
@@ -114,3 +115,18 @@ def test_a_file_that_ends_in_an_event_is_an_error_unless_the_server_still_writes
     with pytest.raises(TruncatedEvent, match=r"the file ends inside a \w+ event.*binlog.000001:\d+"):
         batches(case.name, None, tmp_path)
     shutil.rmtree(tmp_path)
+
+
+def test_a_database_without_tables_is_known_at_the_start() -> None:
+    case = Case("ddl-and-filters")
+    settings = pipeline_settings(from_properties(case.properties()), "run")
+    behind_the_database = next(
+        statement.place
+        for statement in binlog_statements(case.binlog)
+        if b"create database pd " in bytes(statement.event.sql if isinstance(statement.event.sql, bytes) else b"")
+    )
+    start = SourceOffset(behind_the_database.file, behind_the_database.pos)
+    texts = [message.value or "" for message in written(replay(case.binlog, settings, start, lambda: 0))]
+    created = [text for text in texts if '"ddl":"create table t (id int primary key, v varchar(10), n int)' in text]
+    assert len(created) == 1
+    assert '"defaultCharsetName":"latin1"' in created[0]
