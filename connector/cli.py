@@ -1,6 +1,7 @@
 """Commands about the connector: ``rowtide check``, ``rowtide properties`` and ``rowtide run``."""
 
 import difflib
+from collections.abc import Collection
 
 import click
 
@@ -13,14 +14,14 @@ from rowtide.connector.logs import LEVELS
 _CONFIG = click.Path(exists=True, dir_okay=False)
 
 
-def loaded(path: str) -> Configuration:
-    """Read a configuration for a command.
+def loaded(path: str, unneeded: Collection[str] = ()) -> Configuration:
+    """Read a configuration for a command; properties that it does not need may be missing.
 
     Raises:
         click.ClickException: it has problems; all of them are told.
     """
     try:
-        return load(path)
+        return load(path, unneeded=unneeded)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
 

@@ -174,33 +174,20 @@ class TableCodec:
         first: int,
         context: EventContext,
     ) -> list[Message]:
-        """One ``u`` record for each pair of images; where the key changes, ``d``, tombstone and ``c``."""
-        if self._skip_unchanged:
-            return self._updated_if_changed(before, after, first, context)
-        if not self._keyed or [key for key, _ in before] == [key for key, _ in after]:
+        """One ``u`` record for each pair of images; where the key changes, ``d``, tombstone and ``c``.
+
+        With ``skip.messages.without.change`` none for an update that changed nothing that is published. Debezium then
+        drops a change of the key too, where only the key has the changed column: that would be a lost change.
+        """
+        keys_stay = not self._keyed or [key for key, _ in before] == [key for key, _ in after]
+        if keys_stay and not self._skip_unchanged:
             values = self._values("u", after, before, first, context)
             return list(zip(self._keys(after), values, repeat(context.headers)))
         messages: list[Message] = []
         for row, (old, new) in enumerate(zip(before, after, strict=True), first):
-            if old[0] == new[0]:
-                messages.append((self._key(new[0]), self._values("u", [new], [old], row, context)[0], context.headers))
-            else:
+            if old[0] != new[0]:
                 messages.extend(self._moved(old, new, row, context))
-        return messages
-
-    def _updated_if_changed(
-        self,
-        before: Sequence[tuple[str, str]],
-        after: Sequence[tuple[str, str]],
-        first: int,
-        context: EventContext,
-    ) -> list[Message]:
-        """Without the updates that changed nothing that is published (``skip.messages.without.change``)."""
-        messages: list[Message] = []
-        for row, (old, new) in enumerate(zip(before, after, strict=True), first):
-            if old[0] != new[0]:  # Debezium drops these too where only the key has the changed column: a lost change
-                messages.extend(self._moved(old, new, row, context))
-            elif old[1] != new[1]:
+            elif not self._skip_unchanged or old[1] != new[1]:
                 messages.append((self._key(new[0]), self._values("u", [new], [old], row, context)[0], context.headers))
         return messages
 
@@ -239,8 +226,8 @@ class TableCodec:
     ) -> list[bytes]:
         start, close = self._value_open, self._value_close
         middle = f',"source":{context.before_row}'
-        behind = f'"op":"{op}",{context.times}}}'.encode() + close
         if context.transactions is not None:
+            behind = f'"op":"{op}",{context.times}}}'.encode() + close
             return [
                 start
                 + f'{{"before":{old},"after":{new}{middle}{row}{context.after_row},{transaction},'.encode()

@@ -11,7 +11,8 @@ import click
 
 from rowtide.connector.assembly import pipeline_settings, run_id
 from rowtide.connector.batch import Batch, Output
-from rowtide.connector.config import Configuration, ConfigurationError, load
+from rowtide.connector.cli import loaded
+from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.offset import SourceOffset
@@ -71,10 +72,7 @@ def replay(config: str, *, binlog: Path, start: SourceOffset | None, output: str
     the connector's stored position nor its schema history is read or changed.
     """
     unneeded = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
-    try:
-        configuration = load(config, unneeded=unneeded)
-    except ConfigurationError as error:
-        raise click.ClickException(str(error)) from None
+    configuration = loaded(config, unneeded)
     begin = time.monotonic()
     try:
         outputs = replayed(binlog, pipeline_settings(configuration, run_id()), start)
