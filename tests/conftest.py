@@ -19,6 +19,7 @@ settings.load_profile("rowtide")
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MariaDB, MySQL, ZooKeeper
+    from topic_tools import Topics
 
 
 _NEEDS = {"servers": 1, "spark": 2}
@@ -78,6 +79,14 @@ def kafka() -> Iterator[Kafka]:
 
     with Kafka() as server:
         yield server
+
+
+@pytest.fixture
+def topics(kafka: Kafka) -> Topics:
+    """The topics of the shared Kafka, with names of their own for each test."""
+    from topic_tools import Topics
+
+    return Topics(kafka.bootstrap)
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,10 @@
 """The streamed records of every recorded case, replayed from its binlog files, byte for byte."""
 
-import itertools
 import json
 
 import pytest
-from differences import DIFFERENCES, LOST, MORE, NOT_REPLAYED, PENDING, STOPS
-from golden import Case, Written, by_topic, cases, difference, normalised, written
+from differences import DIFFERENCES, LOST, MORE, NOT_REPLAYED, PENDING, STOPS, put_right
+from golden import Case, Written, by_topic, cases, check_messages, normalised, written
 
 from rowtide.connector.assembly import pipeline_settings
 from rowtide.connector.batch import Output
@@ -23,18 +22,7 @@ CASES = [
 def expected(case: Case) -> dict[str, list[Written]]:
     """The recorded messages, with what rowtide writes instead where they are damaged."""
     topics = case.streamed()
-    for known in DIFFERENCES.get(case.name, []):
-        replaced = 0
-        for messages in topics.values():
-            for place, message in enumerate(messages):
-                key, value = (
-                    None if text is None else text.replace(known.recorded, known.written)
-                    for text in (message.key, message.value)
-                )
-                if (key, value) != (message.key, message.value):
-                    replaced += 1
-                    messages[place] = Written(message.topic, key, value, message.headers)
-        assert replaced, f"{known.recorded!r} is nowhere in the recorded messages of {case.name}"
+    put_right(topics, DIFFERENCES.get(case.name, []), case.name)
     return topics
 
 
@@ -56,13 +44,7 @@ def test_the_replayed_stream_is_what_was_recorded(name: str) -> None:
     found = by_topic(written(replay(case.binlog, settings, case.start)))
     take_lost(case, found)
     wanted = expected(case)
-    for topic in sorted(wanted.keys() | found.keys()):
-        for place, (want, have) in enumerate(itertools.zip_longest(wanted.get(topic, []), found.get(topic, []))):
-            if want is None and name in MORE:
-                break
-            assert want is not None, f"{topic} {place}: more than was recorded: {have}"
-            assert have is not None, f"{topic} {place}: missing: {want}"
-            assert have == want, f"{topic} {place}: {difference(want, have)}"
+    check_messages(wanted, found, more=name in MORE)
 
 
 @pytest.mark.parametrize("name", sorted(STOPS))

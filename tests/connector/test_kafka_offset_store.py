@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -18,17 +17,9 @@ from rowtide.connector.offset import SourceOffset
 from rowtide.connector.offset_store import offset_key
 from rowtide.topics.internal import offsets_settings
 
-if TYPE_CHECKING:
-    from rowtide_stack import Kafka
-
 pytestmark = pytest.mark.servers
 
 OFFSET = SourceOffset("binlog.000003", 484, gtids="24bc7850-0000-0000-0000-000000000001:1-5", event=2, row=1)
-
-
-@pytest.fixture
-def topics(kafka: Kafka) -> Topics:
-    return Topics(kafka.bootstrap)
 
 
 @pytest.fixture

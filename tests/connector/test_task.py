@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from configurations import PROPERTIES
 
 from rowtide.connector import task as task_module
 from rowtide.connector.config import from_properties
@@ -18,16 +19,6 @@ from rowtide.schema_history.store import HistoryStoreError, TrimmedHistory
 from rowtide.topics.errors import KafkaUnreachable
 
 SOON = 20.0
-PROPERTIES = {
-    "name": "inventory",
-    "topic.prefix": "shop",
-    "database.hostname": "127.0.0.1",
-    "database.user": "dbz",
-    "database.password": "geheim",
-    "database.server.id": "5400",
-    "bootstrap.servers": "127.0.0.1:9092",
-    "schema.history.internal.kafka.topic": "history",
-}
 
 
 class FakeAttempt:

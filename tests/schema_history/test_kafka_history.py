@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -16,15 +15,7 @@ from rowtide.schema_history.kafka import KafkaSchemaHistory
 from rowtide.schema_history.store import HistoryStoreError, TrimmedHistory
 from rowtide.topics.internal import history_settings
 
-if TYPE_CHECKING:
-    from rowtide_stack import Kafka
-
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture
-def topics(kafka: Kafka) -> Topics:
-    return Topics(kafka.bootstrap)
 
 
 @pytest.fixture

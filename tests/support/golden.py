@@ -1,6 +1,7 @@
 """Recorded cases: what the real Debezium wrote, and how answers are compared (rules: ``tests/golden/README.md``)."""
 
 import gzip
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -169,3 +170,14 @@ def difference(expected: Written, found: Written) -> str:
             near = slice(max(0, at - 120), at + 120)
             return f"{part} at {at}:\n  recorded …{want[near]}\n  found    …{have[near]}"
     return "equal"
+
+
+def check_messages(wanted: dict[str, list[Written]], found: dict[str, list[Written]], *, more: bool) -> None:
+    """Assert that all topics hold what is wanted, message by message; ``more`` messages may follow."""
+    for topic in sorted(wanted.keys() | found.keys()):
+        for place, (want, have) in enumerate(itertools.zip_longest(wanted.get(topic, []), found.get(topic, []))):
+            if want is None and more:
+                break
+            assert want is not None, f"{topic} {place}: more than was recorded: {have}"
+            assert have is not None, f"{topic} {place}: missing: {want}"
+            assert have == want, f"{topic} {place}: {difference(want, have)}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from topic_tools import Topics
 
@@ -12,15 +10,7 @@ from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import history_settings, offsets_settings
 from rowtide.topics.settings import TopicCreation, TopicSettings
 
-if TYPE_CHECKING:
-    from rowtide_stack import Kafka
-
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture
-def topics(kafka: Kafka) -> Topics:
-    return Topics(kafka.bootstrap)
 
 
 def test_a_topic_is_created_once_with_its_settings(topics: Topics) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from configurations import PROPERTIES
 
 from rowtide.connector.check.facts import ColumnFact, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, from_properties
@@ -56,19 +57,6 @@ def configured() -> Callable[..., Configuration]:
     """Make a configuration; keywords of a dictionary are further properties."""
 
     def make(properties: dict[str, str] | None = None) -> Configuration:
-        return from_properties(
-            {
-                "name": "inventory",
-                "topic.prefix": "shop",
-                "database.hostname": "127.0.0.1",
-                "database.user": "dbz",
-                "database.password": "geheim",
-                "database.server.id": "5400",
-                "bootstrap.servers": "127.0.0.1:9092",
-                "schema.history.internal.kafka.topic": "history",
-                "bigint.unsigned.handling.mode": "precise",
-                **(properties or {}),
-            }
-        )
+        return from_properties({**PROPERTIES, "bigint.unsigned.handling.mode": "precise", **(properties or {})})
 
     return make

@@ -7,19 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from topic_tools import Topics
 from worker_process import WorkerConfig
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka
 
 EXACTLY_ONCE = {"exactly.once.source.support": "enabled", "exactly.once.support": "required"}
-
-
-@pytest.fixture
-def topics(kafka: Kafka) -> Topics:
-    """The topics of the shared Kafka."""
-    return Topics(kafka.bootstrap)
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-from golden import Case, Written, cases, difference
+from differences import put_right
+from golden import Case, cases, check_messages
 from live_snapshot import Answer, configuration, prepared, recorded, run, taken, unmarked
 from snapshot_differences import DIFFERENCES, MORE, NOT_TAKEN, SEQUENCES
 
@@ -20,18 +20,7 @@ _NOT_YET = ("signal.", "incremental.")
 def expected(case: Case) -> Answer:
     """What was recorded, with what rowtide writes instead where it is damaged."""
     answer = recorded(case)
-    for known in DIFFERENCES.get(case.name, []):
-        replaced = 0
-        for messages in answer.topics.values():
-            for place, message in enumerate(messages):
-                key, value = (
-                    None if text is None else text.replace(known.recorded, known.written)
-                    for text in (message.key, message.value)
-                )
-                if (key, value) != (message.key, message.value):
-                    replaced += 1
-                    messages[place] = Written(message.topic, key, value, message.headers)
-        assert replaced, f"{known.recorded!r} is nowhere in the recorded messages of {case.name}"
+    put_right(answer.topics, DIFFERENCES.get(case.name, []), case.name)
     return answer
 
 
@@ -48,16 +37,6 @@ def without_sequences(answer: Answer, names: tuple[str, ...]) -> Answer:
             schema_changes.remove(told[0])
             history.remove(kept[0])
     return Answer(topics, history, answer.running, answer.completed)
-
-
-def check_messages(wanted: dict[str, list[Written]], found: dict[str, list[Written]], *, more: bool) -> None:
-    for topic in sorted(wanted.keys() | found.keys()):
-        for place, (want, have) in enumerate(itertools.zip_longest(wanted.get(topic, []), found.get(topic, []))):
-            if want is None and more:
-                break
-            assert want is not None, f"{topic} {place}: more than was recorded: {have}"
-            assert have is not None, f"{topic} {place}: missing: {want}"
-            assert have == want, f"{topic} {place}: {difference(want, have)}"
 
 
 @pytest.mark.servers
