@@ -22,9 +22,9 @@ from rowtide.connector.stream import BinlogStream
 from rowtide.schema_history.tables import Tables
 
 if TYPE_CHECKING:
-    from rowtide_stack import Database
+    from rowtide_stack import Database, SqlServer
 
-__all__ = ["Rows", "apply", "configured", "markers", "offsets", "snapshot", "streamed", "user"]
+__all__ = ["Rows", "apply", "configured", "markers", "offsets", "purge_binlogs", "snapshot", "streamed", "user"]
 
 Rows = dict[tuple[str, str], Any]
 """Rows by table and key, as JSON."""
@@ -48,6 +48,22 @@ def configured(database: Database, properties: Mapping[str, str] | None = None) 
         "value.converter.schemas.enable": "false",
     }
     return from_properties({**base, **address(database.server), **(properties or {})})
+
+
+def purge_binlogs(server: SqlServer) -> None:
+    """Leave the server only a new, empty binlog file.
+
+    A server keeps a file that is still in use without an error: MariaDB until its storage engine has written down, in
+    the background, that it no longer needs the file to recover from a crash; both while a replica reads it.
+    """
+    server.execute("FLUSH BINARY LOGS")
+    newest = server.query("SHOW BINARY LOGS")[-1][0]
+    for _ in range(100):
+        server.execute(f"PURGE BINARY LOGS TO '{newest}'")
+        if server.query("SHOW BINARY LOGS")[0][0] == newest:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the server keeps {server.query('SHOW BINARY LOGS')!r}")
 
 
 def snapshot(config: Configuration, offset: SourceOffset | None = None) -> Snapshot:

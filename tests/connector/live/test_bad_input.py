@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
+from live_database import purge_binlogs
 from tcp_proxy import TcpProxy
 from topic_tools import Topics
 from worker_process import SOON, Worker, WorkerConfig, eventually, free_port
@@ -126,9 +127,7 @@ def test_a_position_that_the_server_no_longer_has(kafka: Kafka, configured: Conf
         once(config, topics, f"{database.name}.t", 3)
         offsets = topics.read(f"{config.name}-offsets")
         insert(database, 4, 6)
-        server.execute("FLUSH BINARY LOGS")
-        last = server.query("SHOW BINARY LOGS")[-1][0]
-        server.execute(f"PURGE BINARY LOGS TO '{last}'")
+        purge_binlogs(server)
         found = failure(config)
         assert isinstance(found, PositionPurged)
         assert "no longer available on the server" in str(found)

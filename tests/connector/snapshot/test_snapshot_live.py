@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 from golden import written
-from live_database import configured, markers, offsets, snapshot, user
+from live_database import configured, markers, offsets, purge_binlogs, snapshot, user
 from pymysql.constants import ER
 
 from rowtide.connector.batch import Batch, HistoryEntry
@@ -105,11 +105,8 @@ def test_a_completed_snapshot_is_not_taken_again_unless_always_says_so(small: Da
 def test_a_position_that_is_gone_needs_a_snapshot_or_stops(small: Database) -> None:
     first = snapshot(configured(small))
     list(first.outputs())
-    server = small.server
     small.execute("INSERT INTO a VALUES (4, 'later')")
-    server.execute("FLUSH BINARY LOGS")
-    newest = server.query("SHOW BINARY LOGS")[-1][0]
-    server.execute(f"PURGE BINARY LOGS TO '{newest}'")
+    purge_binlogs(small.server)
     for known in (first.offset, SourceOffset(first.offset.file, first.offset.pos)):
         with pytest.raises(PositionPurged, match="when_needed"):
             availability(configured(small), known)
