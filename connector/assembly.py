@@ -94,6 +94,7 @@ def record_rules(config: Configuration) -> RecordRules:
         decimal_handling_mode=values.decimal.value,
         bigint_unsigned_handling_mode=values.bigint_unsigned.value,
         time_precision_mode=values.time_precision.value,
+        zero_date_handling_mode=values.zero_date.value,
         enable_time_adjuster=values.time_adjuster,
         binary_handling_mode=values.binary.value,
         event_converting_failure_handling_mode=config.failure.event_converting.value,

@@ -12,6 +12,7 @@ from rowtide.connector.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.progress import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.value_risks import RiskWarnings
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
 from rowtide.envelope.table import table_records
@@ -95,6 +96,7 @@ class Statements:
     def __init__(self, settings: PipelineSettings, tables: Tables) -> None:
         self._settings = settings
         self._tables = tables
+        self._risks = RiskWarnings(settings.rules)
         self._key_schema = key_schema(settings.connector)
         self._value_schema = value_schema(settings.connector)
 
@@ -162,6 +164,8 @@ class Statements:
                 return
         elif not captured and settings.only_captured_tables_ddl:
             return
+        if captured and change.table is not None:
+            self._risks.changed(change.table)
         text = history_record(
             change,
             settings.topic_prefix,

@@ -9,6 +9,7 @@ from rowtide.envelope.json_text import DEFAULT_FORM, JsonForm
 DecimalMode = Literal["precise", "double", "string"]
 BigintUnsignedMode = Literal["long", "precise"]
 TimePrecisionMode = Literal["adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
+ZeroDateMode = Literal["epoch", "null"]
 BinaryMode = Literal["bytes", "base64", "base64-url-safe", "hex"]
 FailureMode = Literal["fail", "warn", "skip"]
 Stage = Literal["snapshot", "stream"]
@@ -29,6 +30,7 @@ class ValueSettings:
         adjust_field_name: ``field.name.adjustment.mode``.
         adjust_schema_name: ``schema.name.adjustment.mode``.
         include_schema_comments: ``include.schema.comments``: comments become ``doc``.
+        zero_date_handling_mode: ``zero.date.handling.mode``, rowtide's own.
         connector: ``mysql`` or ``mariadb``, part of schema names.
     """
 
@@ -42,6 +44,7 @@ class ValueSettings:
     adjust_field_name: Callable[[str], str] = str
     adjust_schema_name: Callable[[str], str] = str
     include_schema_comments: bool = False
+    zero_date_handling_mode: ZeroDateMode = "epoch"
     connector: Literal["mysql", "mariadb"] = "mysql"
 
 

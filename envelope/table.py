@@ -15,6 +15,7 @@ from rowtide.envelope.masking import column_change
 from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Field, Schema, struct
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.source import source_schema
+from rowtide.envelope.temporal_types import ZERO_DATE_KINDS
 from rowtide.envelope.types import column_type
 from rowtide.schema_history.model import Column, ColumnForm, Table
 from rowtide.topics.column_rules import ColumnRules, Hash
@@ -223,6 +224,9 @@ def _record_column(
 def _column_schema(form: ColumnForm, form_type: ColumnType, default_type: ColumnType, rules: RecordRules) -> Schema:
     schema = form_type.schema
     doc = form.comment if rules.values.include_schema_comments and form.comment else schema.doc
+    if rules.values.zero_date_handling_mode == "null" and form_type.kind in ZERO_DATE_KINDS:
+        # Without a default: Kafka Connect's converters would write and read it for null.
+        return replace(schema, optional=True, doc=doc)
     return replace(
         schema,
         optional=form.optional or schema.optional,

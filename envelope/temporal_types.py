@@ -9,6 +9,9 @@ from rowtide.envelope.json_text import string_text, value_text
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.temporal import OffCalendar, TemporalForm
 
+ZERO_DATE_KINDS: frozenset[Kind] = frozenset({"date", "datetime", "timestamp"})
+"""Kinds with values that no calendar has (``zero.date.handling.mode``)."""
+
 
 def _temporal(form: TemporalForm, kind: Kind, adjusted: temporal.Adjusted | None = None) -> ColumnType:
     """The type of a form; ``adjusted`` if years before 100 are two-digit years (``enable.time.adjuster``)."""
@@ -58,7 +61,7 @@ def timestamp_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -
     """TIMESTAMP: text in UTC."""
     form = temporal.zoned_form(column.length or 0, trimmed=stage == "snapshot")
     zoned = _temporal(form, "timestamp")
-    if settings.connector == "mariadb" and stage == "stream":
+    if settings.connector == "mariadb" and stage == "stream" and settings.zero_date_handling_mode == "epoch":
         # MariaDB's zero timestamp is 1970 in the stream, also where null is allowed.
         return replace(
             zoned,

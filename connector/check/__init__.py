@@ -62,7 +62,7 @@ def judge(config: Configuration, facts: ServerFacts) -> list[Finding]:
     """What the rules say about a server, errors first; pure."""
     found = [*server_findings(config, facts), *privilege_findings(config, facts)]
     if facts.tables is not None:
-        found += table_findings(config, facts.tables)
+        found += table_findings(config, facts.tables, zero_dates=facts.takes_zero_dates)
     return sorted(found, key=lambda finding: -finding.severity)
 
 

@@ -76,6 +76,16 @@ class ServerFacts:
         found = self.variables.get(name)
         return None if found is None else found.upper()
 
+    @property
+    def takes_zero_dates(self) -> bool:
+        """Whether a session that changes nothing can write zero and partial dates; ``False`` if it is not known."""
+        sql_mode = self.value("sql_mode")
+        if sql_mode is None:
+            return False
+        modes = set(sql_mode.split(","))
+        strict = modes & {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL"}
+        return not (strict and {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"} <= modes)
+
     def is_on(self, name: str) -> bool:
         """Whether a switch is on."""
         return self.value(name) in ("ON", "1")

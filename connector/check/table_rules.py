@@ -6,7 +6,8 @@ from rowtide.connector.check.facts import TableFact
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture, values
-from rowtide.connector.config.choices import BigintUnsignedHandling, LimitAction
+from rowtide.connector.config.choices import BigintUnsignedHandling, LimitAction, ZeroDateHandling
+from rowtide.connector.value_risks import OVERFLOW, ZERO_DATES, Risk
 from rowtide.topics.filters import Patterns
 from rowtide.topics.java_regex import compile_java
 from rowtide.topics.naming import TopicNameClashError, TopicNames
@@ -14,14 +15,22 @@ from rowtide.topics.naming import TopicNameClashError, TopicNames
 _SHOWN = 5
 
 
-def table_findings(config: Configuration, tables: tuple[TableFact, ...]) -> Iterator[Finding]:
-    """Lists that choose nothing, topics that clash, limits that are passed, values that overflow."""
+def table_findings(
+    config: Configuration, tables: tuple[TableFact, ...], *, zero_dates: bool = True
+) -> Iterator[Finding]:
+    """Lists that choose nothing, topics that clash, limits that are passed, values that have no right form.
+
+    Args:
+        config: the configuration.
+        tables: what is there.
+        zero_dates: whether the server lets everybody write zero dates.
+    """
     captured = [table for table in tables if config.capture.tables.captures(table.database, table.name)]
     yield from _nothing(config, tables, captured)
     yield from _patterns(config, tables, captured)
     yield from _clashes(config, captured)
     yield from _guardrail(config, captured)
-    yield from _overflow(config, captured)
+    yield from _risks(config, captured, zero_dates=zero_dates)
 
 
 def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: list[TableFact]) -> Iterator[Finding]:
@@ -86,20 +95,26 @@ def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Fin
         )
 
 
-def _overflow(config: Configuration, captured: list[TableFact]) -> Iterator[Finding]:
-    if config.values.bigint_unsigned is not BigintUnsignedHandling.LONG:
-        return
+def _risks(config: Configuration, captured: list[TableFact], *, zero_dates: bool) -> Iterator[Finding]:
+    """Values that Debezium's form of a column does not hold, though another one would."""
+    if config.values.bigint_unsigned is BigintUnsignedHandling.LONG:
+        yield from _risk(config, captured, OVERFLOW, Severity.WARNING, "")
+    if config.values.zero_date is ZeroDateHandling.EPOCH:
+        severity, more = Severity.WARNING, ""
+        if not zero_dates:
+            severity, more = Severity.REMARK, ". The server's sql_mode takes no new ones, but a session's may"
+        yield from _risk(config, captured, ZERO_DATES, severity, more)
+
+
+def _risk(
+    config: Configuration, captured: list[TableFact], risk: Risk, severity: Severity, more: str
+) -> Iterator[Finding]:
     columns = [
         f"{table.database}.{table.name}.{column.name}"
         for table in captured
         for column in table.columns
-        if column.column_type.lower().startswith("bigint") and "unsigned" in column.column_type.lower()
+        if risk.concerns(column.column_type, column.nullable)
+        and config.capture.columns.captures(table.database, table.name, column.name)
     ]
     if columns:
-        more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-        yield Finding(
-            Severity.WARNING,
-            values.BIGINT_UNSIGNED_HANDLING.name,
-            f"is long: values from 2^63 on become negative in {', '.join(columns[:_SHOWN])}{more}. precise keeps them "
-            "right, with another type in the schema",
-        )
+        yield Finding(severity, risk.setting, risk.message(columns) + more)

@@ -18,6 +18,13 @@ class BigintUnsignedHandling(enum.StrEnum):
     PRECISE = "precise"
 
 
+class ZeroDateHandling(enum.StrEnum):
+    """``zero.date.handling.mode``, a property of rowtide."""
+
+    EPOCH = "epoch"
+    NULL = "null"
+
+
 class TimePrecision(enum.StrEnum):
     """``time.precision.mode``."""
 

@@ -21,6 +21,7 @@ from rowtide.connector.config.choices import (
     SslMode,
     TimePrecision,
     TransactionBoundary,
+    ZeroDateHandling,
 )
 from rowtide.connector.config.clients import ClientSettings
 from rowtide.connector.config.property import Flavor
@@ -107,6 +108,7 @@ class ValuesConfig:
     decimal: DecimalHandling
     bigint_unsigned: BigintUnsignedHandling
     time_precision: TimePrecision
+    zero_date: ZeroDateHandling
     binary: BinaryHandling
     time_adjuster: bool
     schema_name_adjustment: NameAdjustment

@@ -133,6 +133,7 @@ def values_config(reader: Reader) -> ValuesConfig:
         decimal=reader[values.DECIMAL_HANDLING],
         bigint_unsigned=reader[values.BIGINT_UNSIGNED_HANDLING],
         time_precision=reader[values.TIME_PRECISION],
+        zero_date=reader[values.ZERO_DATE_HANDLING],
         binary=reader[values.BINARY_HANDLING],
         time_adjuster=reader[values.TIME_ADJUSTER],
         schema_name_adjustment=reader[values.SCHEMA_NAME_ADJUSTMENT],

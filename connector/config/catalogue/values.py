@@ -8,6 +8,7 @@ from rowtide.connector.config.choices import (
     NameAdjustment,
     SourceStructVersion,
     TimePrecision,
+    ZeroDateHandling,
 )
 from rowtide.connector.config.kinds import (
     boolean,
@@ -46,6 +47,14 @@ TIME_PRECISION = Property(
         "adaptive": "The 'adaptive' time.precision.mode is no longer supported; use adaptive_time_microseconds",
         "structured": "structured came with Debezium 3.7 and is not supported by rowtide yet",
     },
+)
+ZERO_DATE_HANDLING = Property(
+    "zero.date.handling.mode",
+    choice(ZeroDateHandling),
+    ZeroDateHandling.EPOCH,
+    "rowtide's own: what stands for `0000-00-00`, `2024-00-10` and other dates that no calendar has, in a NOT NULL "
+    "DATE, DATETIME or TIMESTAMP column: 1970-01-01 or the column's default, as in Debezium (epoch), or null, and then "
+    "every column of these types is optional and without a default in the schema (null).",
 )
 BINARY_HANDLING = Property(
     "binary.handling.mode",

@@ -192,6 +192,28 @@ def test_what_a_configuration_means_for_the_tables(
     assert found[subject].severity is Severity.WARNING
 
 
+@pytest.mark.parametrize(
+    ("mode", "severity"),
+    [
+        ("", Severity.WARNING),
+        ("STRICT_TRANS_TABLES,NO_ZERO_DATE", Severity.WARNING),
+        ("NO_ZERO_DATE,NO_ZERO_IN_DATE", Severity.WARNING),
+        ("STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE", Severity.REMARK),
+    ],
+)
+def test_columns_with_dates_that_no_calendar_has(
+    mode: str, severity: Severity, facts: Facts, configured: Configured
+) -> None:
+    columns = {"id": "int", "d": "date", "dt": "datetime(6)", "ts": "timestamp", "hidden": "date", "t": "time"}
+    columns_of = [ColumnFact(name, kind, nullable=False) for name, kind in columns.items()]
+    tables = (TableFact("d", "t", (*columns_of, ColumnFact("n", "date", nullable=True))),)
+    own = {"column.exclude.list": r"d\.t\.hidden"}
+    (finding,) = judge(configured(own), facts({"sql_mode": mode}, tables=tables))
+    assert (finding.severity, finding.subject) == (severity, "zero.date.handling.mode")
+    assert "NOT NULL columns d.t.d, d.t.dt, d.t.ts. null keeps" in finding.message
+    assert judge(configured(own | {"zero.date.handling.mode": "null"}), facts(tables=tables)) == []
+
+
 def test_no_table_is_captured(facts: Facts, configured: Configured) -> None:
     (finding,) = judge(configured(), facts(tables=()))
     assert "can see no table at all" in finding.message
