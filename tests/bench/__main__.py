@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docker"))
 
 from rowtide_stack import Kafka, MySQL  # noqa: E402 - it is not installed
-from rowtide_stack.ports import free_port  # noqa: E402
 
 from tests.bench.connectors import DEFAULT, TUNED, Connector, Debezium, Rowtide  # noqa: E402
 from tests.bench.load import Load  # noqa: E402
@@ -62,7 +61,7 @@ def main(
         for side in ("key", "value"):
             properties[f"{side}.converter"] = "org.apache.kafka.connect.json.JsonConverter"
             properties[f"{side}.converter.schemas.enable"] = "false"
-    Debezium.programs, Debezium.port = Path(debezium or "").absolute(), free_port()
+    Debezium.programs = Path(debezium or "").absolute()
     kinds: list[type[Connector]] = [Rowtide, *([Debezium] if debezium else [])]
     with ExitStack() as stack:
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-bench-")))

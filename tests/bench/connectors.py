@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rowtide_stack.ports import free_port
+
+from tests.support.kafka_connect import JSON_CONVERTER, KafkaConnect, spawn, terminate
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, MySQL
@@ -29,8 +28,6 @@ TUNED = {
 """What makes Debezium fast: small batches and no compression are its defaults."""
 DEFAULT: dict[str, str] = {}
 
-_JSON = "org.apache.kafka.connect.json.JsonConverter"
-_PATIENCE = 90.0
 _OFFSETS_S = 5.0
 """Connect stores offsets every second, and not when it is told to stop before."""
 
@@ -86,18 +83,8 @@ class Connector:
     def stop(self) -> None:
         """End in order, and wait for the end."""
         process, self._process = self._process, None
-        if process is not None and process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-    def _spawn(self, folder: Path, command: list[str]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{self.name}.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        if process is not None:
+            terminate(process)
 
 
 class Rowtide(Connector):
@@ -113,14 +100,14 @@ class Rowtide(Connector):
             "offset.storage.topic": f"{self.name}-offsets",
             "offset.storage.replication.factor": "1",
             "offset.storage.partitions": "1",
-            "key.converter": _JSON,
-            "value.converter": _JSON,
+            "key.converter": JSON_CONVERTER,
+            "value.converter": JSON_CONVERTER,
         }
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{self.name}.json"
         file.write_text(json.dumps(config))
         command = [sys.executable, "-m", "rowtide", "run", "--no-progress", "--web-port", str(free_port()), str(file)]
-        self._spawn(folder, command)
+        self._process = spawn(folder / f"{self.name}.log", command)
 
 
 class Debezium(Connector):
@@ -131,69 +118,32 @@ class Debezium(Connector):
 
     kind = "Debezium"
     programs = Path()
-    port = 0
+
+    def __init__(self, name: str, database: MySQL, schema: str, kafka: Kafka, properties: Mapping[str, str]) -> None:
+        super().__init__(name, database, schema, kafka, properties)
+        self._worker = KafkaConnect(name, self.programs, ["debezium-mysql"], kafka.bootstrap)
+
+    @property
+    def pid(self) -> int:
+        """The worker's process."""
+        return self._worker.pid
+
+    def alive(self) -> bool:
+        """Whether the worker runs."""
+        return self._worker.alive()
 
     def start(self, folder: Path) -> None:
-        if self._process is None:
-            self._start_worker(folder)
-            self._ask("POST", "/connectors", {"name": self.name, "config": self._config()})
+        if self._worker.alive():
+            self._worker.ask("PUT", f"/connectors/{self.name}/resume")
         else:
-            self._ask("PUT", f"/connectors/{self.name}/resume")
+            self._worker.start(folder)
+            self._worker.create(self.name, {**self.properties, "driver.allowPublicKeyRetrieval": "true"})
+
+    def stop(self) -> None:
+        self._worker.stop()
 
     def pause(self) -> None:
         """Stop the connector, and keep the worker."""
         time.sleep(_OFFSETS_S)
-        self._ask("PUT", f"/connectors/{self.name}/stop")
-        self._wait(lambda: self._state() == [])
-
-    def _config(self) -> dict[str, str]:
-        return {**self.properties, "driver.allowPublicKeyRetrieval": "true"}
-
-    def _start_worker(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        plugins = folder / "plugins"
-        plugins.mkdir(exist_ok=True)
-        (plugins / "debezium-mysql").symlink_to(self.programs / "debezium-mysql")
-        internal = {"config": 1, "offset": 1, "status": 1}
-        lines = {
-            "bootstrap.servers": self._kafka.bootstrap,
-            "group.id": f"{self.name}-connect",
-            "key.converter": _JSON,
-            "value.converter": _JSON,
-            **{f"{part}.storage.topic": f"{self.name}-{part}" for part in internal},
-            **{f"{part}.storage.replication.factor": "1" for part in internal},
-            "offset.storage.partitions": "1",
-            "status.storage.partitions": "1",
-            "offset.flush.interval.ms": "1000",
-            "connector.client.config.override.policy": "All",
-            "plugin.path": str(plugins),
-            "listeners": f"http://127.0.0.1:{self.port}",
-        }
-        file = folder / "connect.properties"
-        file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
-        jars = f"{self.programs}/kafka/*"
-        main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        self._spawn(folder, ["java", "-Xmx2g", "-cp", jars, main, str(file)])
-        self._wait(lambda: self._ask("GET", "/connectors") is not None)
-
-    def _state(self) -> list[str]:
-        return [task["state"] for task in self._ask("GET", f"/connectors/{self.name}/status")["tasks"]]
-
-    def _wait(self, test: Any) -> None:
-        end = time.monotonic() + _PATIENCE
-        while time.monotonic() < end:
-            try:
-                if test():
-                    return
-            except (OSError, urllib.error.URLError):
-                pass
-            time.sleep(0.3)
-        raise RuntimeError("Kafka Connect gives no answer")
-
-    def _ask(self, method: str, path: str, body: object = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        url = f"http://127.0.0.1:{self.port}{path}"
-        request = urllib.request.Request(url, method=method, data=data, headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=20) as response:
-            text = response.read()
-        return json.loads(text) if text else None
+        self._worker.ask("PUT", f"/connectors/{self.name}/stop")
+        self._worker.wait(lambda: self._worker.status(self.name)["tasks"] == [])

@@ -1,0 +1,277 @@
+"""One round: tables and rows, both connectors' snapshots, then statements, and what both wrote of it."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+
+from tests.parity.changes import Changes
+from tests.parity.compare import Message
+from tests.parity.options import choose
+from tests.parity.sides import Debezium, Records, Rowtide, properties
+from tests.parity.values import Column
+from tests.support.kafka_connect import KafkaConnect
+
+if TYPE_CHECKING:
+    from rowtide_stack import Kafka, SqlServer
+
+__all__ = ["Played", "Script", "Statement", "play"]
+
+_PATIENCE_S = 60.0
+_END = "parity-end"
+_QUIET_S = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that was tried.
+
+    Attributes:
+        text: its text.
+        file: the binlog's file behind it.
+        pos: the place behind it.
+        error: why the server refused it.
+    """
+
+    text: str
+    file: str = ""
+    pos: int = 0
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Played:
+    """What came of a round.
+
+    Attributes:
+        seed: to repeat it.
+        options: the configuration.
+        setup: the statements before the snapshot.
+        stream: those behind it.
+        records: Debezium's and rowtide's messages by topic.
+        seconds: how long each part took.
+        stopped: why Debezium, and why rowtide stopped, if they did.
+        types: the last known type of each column.
+    """
+
+    seed: int
+    options: dict[str, str]
+    setup: list[Statement] = field(default_factory=list)
+    stream: list[Statement] = field(default_factory=list)
+    records: tuple[dict[str, list[Message]], dict[str, list[Message]]] = ({}, {})
+    seconds: dict[str, float] = field(default_factory=dict)
+    stopped: tuple[str | None, str | None] = (None, None)
+    types: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+class Script:
+    """Executes statements one by one, and keeps what came of each."""
+
+    def __init__(self, server: SqlServer, database: str) -> None:
+        self._server = server
+        self._database = database
+        self._place = "SHOW MASTER STATUS" if server.name == "mariadb" else "SHOW BINARY LOG STATUS"
+        self.types: dict[tuple[str, str], str] = {}
+        self._watch = server.connect()
+        self._connection = self._connect()
+        self._known: dict[str, list[Column]] | None = None
+
+    def _connect(self) -> Any:
+        connection = self._server.connect(self._database)
+        with connection.cursor() as cursor:
+            cursor.execute("SET innodb_lock_wait_timeout = 2, lock_wait_timeout = 3")
+        return connection
+
+    def close(self) -> None:
+        """Let go of the server."""
+        self._watch.close()
+        self._connection.close()
+
+    def run(self, text: str) -> Statement:
+        """Execute a statement; an error is a result too."""
+        error = ""
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(text)
+        except pymysql.err.MySQLError as refused:
+            error = str(refused)
+            if text.startswith("XA") or not self._connection.open:
+                self._connection.close()
+                self._connection = self._connect()
+                self._end_prepared()
+        if re.match(r"\W*(CREATE|ALTER|DROP|RENAME)", text, re.IGNORECASE):
+            self._known = None
+        file, pos = self._query(self._place)[0][:2]
+        return Statement(text, str(file), int(pos), error)
+
+    def tables(self) -> Mapping[str, list[Column]]:
+        """The tables as they are now."""
+        if self._known is None:
+            self._known = self._structure()
+        return self._known
+
+    def _structure(self) -> dict[str, list[Column]]:
+        srid = "srs_id" if self._server.name == "mysql" else "NULL"
+        rows = self._query(
+            "SELECT c.table_name, c.column_name, c.column_type, c.is_nullable, c.character_set_name, c.extra, "
+            f"c.column_default, {srid} FROM information_schema.columns c JOIN information_schema.tables t "
+            "USING (table_schema, table_name) WHERE table_schema = %s AND table_type = 'BASE TABLE' "
+            "ORDER BY c.table_name, c.ordinal_position",
+            (self._database,),
+        )
+        found: dict[str, list[Column]] = {}
+        for table, name, kind, nullable, charset, extra, default, place in rows:
+            text = kind.decode() if isinstance(kind, bytes) else str(kind)
+            self.types[str(table), str(name)] = f"{text} {'NULL' if nullable == 'YES' else 'NOT NULL'} {charset or ''}"
+            if table != "zz_end":
+                column = Column(
+                    name=str(name),
+                    type=text,
+                    nullable=nullable == "YES",
+                    charset=charset,
+                    generated="GENERATED" in extra and "DEFAULT_GENERATED" not in extra,
+                    counts="auto_increment" in extra,
+                    default=nullable == "YES" or default is not None or "auto_increment" in extra,
+                    srid=place,
+                )
+                found.setdefault(str(table), []).append(column)
+        return found
+
+    def _end_prepared(self) -> None:
+        for row in self._query("XA RECOVER"):
+            with contextlib.suppress(pymysql.err.MySQLError):
+                self._query(f"XA COMMIT '{row[3][: row[1]]}','{row[3][row[1] :]}',{row[0]}")
+
+    def _query(self, text: str, values: object = None) -> Any:
+        with self._watch.cursor() as cursor:
+            cursor.execute(text, values)
+            return cursor.fetchall()
+
+
+def play(
+    seed: int,
+    server: SqlServer,
+    kafka: Kafka,
+    worker: KafkaConnect,
+    folder: Path,
+    options: Mapping[str, str] | None = None,
+    statements: int = 120,
+) -> Played:
+    """Play a round.
+
+    Args:
+        seed: decides on everything.
+        server: where both read; nothing else may read its binlog.
+        kafka: where both write.
+        worker: where Debezium runs.
+        folder: for rowtide's files.
+        options: a configuration instead of a random one.
+        statements: how many, or groups of them.
+    """
+    began = [time.monotonic()]
+
+    def done(part: str) -> None:
+        began.append(time.monotonic())
+        played.seconds[part] = round(began[-1] - began[-2], 1)
+
+    rng = random.Random(seed)
+    chosen = choose(random.Random(rng.getrandbits(32)))
+    played = Played(seed, dict(options) if options is not None else chosen)
+    number = f"{seed % 10**8:08}"
+    database, names = f"par{number}", (f"deb{number}", f"row{number}")
+    mariadb = server.name == "mariadb"
+    _globals(server, rng, mariadb=mariadb)
+    server.execute(f"CREATE DATABASE {database}")
+    script, records = Script(server, database), Records(kafka.bootstrap, names)
+    changes = Changes(rng, database, mariadb=mariadb)
+    try:
+        _set_up(played, script, changes, rng)
+        done("set up")
+        own = [properties(name, server, database, kafka, played.options) for name in names]
+        sides = Debezium(worker, names[0], own[0]), Rowtide(names[1], own[1], kafka, folder)
+        try:
+            played.stopped = _until_streaming(server, sides)
+            done("start")
+            if played.stopped == (None, None):
+                for _ in range(statements):
+                    played.stream += [script.run(text) for text in changes.next(script.tables())]
+                played.stream.append(script.run("ROLLBACK"))
+            played.stream.append(script.run(f"INSERT INTO zz_end VALUES (1, '{_END}')"))
+            done("statements")
+            played.stopped = _until_end(records, sides)
+            done("end")
+        finally:
+            for side in sides:
+                side.stop()
+            records.read(0.3)
+            done("stop")
+    finally:
+        script.close()
+        records.close()
+        _forget(server, database)
+    done("forget")
+    played.records, played.types = records.of, script.types
+    return played
+
+
+def _globals(server: SqlServer, rng: random.Random, *, mariadb: bool) -> None:
+    server.execute(f"SET GLOBAL binlog_row_metadata = {rng.choice(('MINIMAL', 'FULL'))!r}")
+    if not mariadb:
+        server.execute(f"SET GLOBAL binlog_rows_query_log_events = {rng.choice((0, 1, 1))}")
+
+
+def _set_up(played: Played, script: Script, changes: Changes, rng: random.Random) -> None:
+    played.setup.append(script.run("CREATE TABLE zz_end (id INT PRIMARY KEY, v VARCHAR(20))"))
+    played.setup += [script.run(text) for text in changes.setup(rng.choice((1, 3, 5, 7)))]
+    played.setup += [script.run(text) for text in changes.filling(script.tables())]
+
+
+def _states(sides: tuple[Debezium, Rowtide]) -> tuple[str | None, str | None]:
+    return sides[0].failed(), sides[1].failed()
+
+
+def _until_streaming(server: SqlServer, sides: tuple[Debezium, Rowtide]) -> tuple[str | None, str | None]:
+    end = time.monotonic() + _PATIENCE_S
+    stopped = _states(sides)
+    while stopped == (None, None) and len(server.query(_DUMPS)) < 2:
+        if time.monotonic() > end:
+            return "not streaming in time", "not streaming in time"
+        time.sleep(0.2)
+        stopped = _states(sides)
+    return stopped
+
+
+def _until_end(records: Records, sides: tuple[Debezium, Rowtide]) -> tuple[str | None, str | None]:
+    end = time.monotonic() + _PATIENCE_S
+    stopped = _states(sides)
+    while True:
+        records.read(_QUIET_S / 2)
+        seen = records.count(_END)
+        missing = [side for side in (0, 1) if not seen[side] and not stopped[side]]
+        if not missing:
+            break
+        if time.monotonic() > end:
+            late = "the last row does not come"
+            return (stopped[0] or (late if 0 in missing else None), stopped[1] or (late if 1 in missing else None))
+        stopped = _states(sides)
+    while records.read(_QUIET_S):
+        pass
+    return stopped
+
+
+_DUMPS = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
+
+
+def _forget(server: SqlServer, database: str) -> None:
+    for (thread,) in server.query(_DUMPS):  # the server does not notice by itself that a connector has gone
+        with contextlib.suppress(pymysql.err.OperationalError):
+            server.execute(f"KILL {thread}")
+    server.execute(f"DROP DATABASE IF EXISTS {database}")

@@ -1,0 +1,189 @@
+"""The two connectors of a round over the same server: the real Debezium in a worker that stays, and rowtide."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from rowtide_stack.ports import free_port
+
+from tests.parity.compare import Message
+from tests.support.kafka_connect import JSON_CONVERTER, KafkaConnect, spawn, terminate
+
+if TYPE_CHECKING:
+    from rowtide_stack import Kafka, SqlServer
+
+__all__ = ["Debezium", "Records", "Rowtide", "properties"]
+
+_CLASSES = {
+    "mysql": "io.debezium.connector.mysql.MySqlConnector",
+    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
+}
+
+
+def properties(name: str, server: SqlServer, database: str, kafka: Kafka, own: Mapping[str, str]) -> dict[str, str]:
+    """A connector's configuration: both have the same, but for the name, which is the prefix of its topics."""
+    return {
+        "connector.class": _CLASSES[server.name],
+        "tasks.max": "1",
+        "database.hostname": server.host,
+        "database.port": str(server.port),
+        "database.user": server.user,
+        "database.password": server.password,
+        "database.server.id": str(184000 + sum(name.encode())),
+        "database.include.list": database,
+        "topic.prefix": name,
+        "schema.history.internal.kafka.bootstrap.servers": kafka.bootstrap,
+        "schema.history.internal.kafka.topic": f"{name}-history",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.partitions": "1",
+        "driver.allowPublicKeyRetrieval": "true",
+        **own,
+    }
+
+
+class Debezium:
+    """One connector in the worker."""
+
+    def __init__(self, worker: KafkaConnect, name: str, config: Mapping[str, str]) -> None:
+        self.name = name
+        self._worker = worker
+        self._worker.create(name, config)
+
+    def failed(self) -> str | None:
+        """Why it stopped, if it did."""
+        try:
+            status = self._worker.status(self.name)
+        except urllib.error.HTTPError:
+            return None  # it is not known everywhere yet
+        for state in (status["connector"], *status["tasks"]):
+            if state["state"] == "FAILED":
+                return str(state.get("trace", "without a trace"))
+        return None
+
+    def stop(self) -> None:
+        """End it."""
+        self._worker.ask("DELETE", f"/connectors/{self.name}")
+
+
+class Rowtide:
+    """A process of ``rowtide run``."""
+
+    def __init__(self, name: str, config: Mapping[str, str], kafka: Kafka, folder: Path) -> None:
+        self.name = name
+        converters = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER}
+        whole = {
+            "name": name,
+            **converters,
+            **config,
+            "bootstrap.servers": kafka.bootstrap,
+            "offset.storage.topic": f"{name}-offsets",
+            "offset.storage.replication.factor": "1",
+            "offset.storage.partitions": "1",
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{name}.json"
+        file.write_text(json.dumps(whole))
+        self._log = folder / f"{name}.log"
+        command = [sys.executable, "-m", "rowtide", "run", "--no-progress", "--web-port", str(free_port()), str(file)]
+        self._process: subprocess.Popen[bytes] = spawn(self._log, command)
+
+    def failed(self) -> str | None:
+        """Why it stopped, if it did."""
+        text = self._log.read_text(errors="replace")
+        if self._process.poll() is None and not re.search(r"^(Traceback|.*\bERROR\b)", text, re.MULTILINE):
+            return None
+        return text[-6000:]
+
+    def stop(self) -> None:
+        """End it."""
+        terminate(self._process, 20)
+
+
+class Records:
+    """What both write, read as it comes.
+
+    Args:
+        bootstrap: Kafka.
+        names: the prefixes of Debezium's and rowtide's topics, of the same length.
+    """
+
+    def __init__(self, bootstrap: str, names: tuple[str, str]) -> None:
+        self._names = names
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "parity",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 50,
+                "log_level": 0,
+            }
+        )
+        self._places: dict[str, int] = {}
+        self.of: tuple[dict[str, list[Message]], dict[str, list[Message]]] = ({}, {})
+
+    def read(self, seconds: float) -> int:
+        """Read for so long; returns the number of new messages."""
+        self._assign()
+        end, count = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            for message in self._consumer.consume(1000, 0.1):
+                if message.error() is None:
+                    self._take(message)
+                    count += 1
+        return count
+
+    def count(self, text: str) -> tuple[int, int]:
+        """How many messages of either have a text in their value."""
+        return tuple(
+            sum(text in (message.value or "") for messages in topics.values() for message in messages)
+            for topics in self.of
+        )  # type: ignore[return-value]
+
+    def close(self) -> None:
+        """Remove the topics."""
+        self._consumer.close()
+        for future in self._admin.delete_topics(self._topics(everything=True)).values():
+            try:
+                future.result(20)
+            except Exception as error:  # noqa: BLE001 - it is only to save room
+                print(f"a topic stays: {error}", file=sys.stderr)
+
+    def _topics(self, *, everything: bool = False) -> list[str]:
+        known = self._admin.list_topics(timeout=10).topics
+        return [
+            topic
+            for topic in known
+            if any(name in topic for name in self._names) and (everything or not topic.endswith("-offsets"))
+        ]
+
+    def _assign(self) -> None:
+        topics = self._topics()
+        if set(topics) != self._places.keys():
+            self._places = {topic: self._places.get(topic, 0) for topic in topics}
+            self._consumer.assign([TopicPartition(topic, 0, place) for topic, place in self._places.items()])
+
+    def _take(self, message: Any) -> None:
+        topic = message.topic()
+        self._places[topic] = message.offset() + 1
+        side = int(self._names[1] in topic)
+        headers = tuple((name, self._text(text)) for name, text in message.headers() or ())
+        found = Message(
+            str(self._text(topic.encode())), self._text(message.key()), self._text(message.value()), headers
+        )
+        self.of[side].setdefault(found.topic, []).append(found)
+
+    def _text(self, found: bytes | None) -> str | None:
+        return None if found is None else found.decode(errors="surrogateescape").replace(self._names[1], self._names[0])

@@ -1,0 +1,66 @@
+"""The generator and the comparison of the differential run; the run itself needs Debezium, and is started by hand."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from tests.parity.changes import Changes
+from tests.parity.compare import Message, compare
+from tests.parity.options import choose
+from tests.parity.values import Column
+
+TABLES = {
+    "t1": [Column("id", "int", nullable=False, counts=True), Column("v", "varchar(10)", charset="latin1")],
+    "t 2": [Column("d", "decimal(5,2)"), Column("e", "enum('a','it''s')"), Column("g", "bigint", generated=True)],
+}
+
+
+def statements(seed: int, *, mariadb: bool) -> list[str]:
+    changes = Changes(random.Random(seed), "par", mariadb=mariadb)
+    return [*changes.setup(5), *(text for _ in range(300) for text in changes.next(TABLES))]
+
+
+def test_a_seed_gives_the_same_statements_again() -> None:
+    for mariadb in (False, True):
+        assert statements(7, mariadb=mariadb) == statements(7, mariadb=mariadb)
+    assert statements(7, mariadb=False) != statements(8, mariadb=False)
+    assert choose(random.Random(7)) == choose(random.Random(7))
+
+
+def test_values_fit_the_columns() -> None:
+    assert Column("e", "enum('a','it''s')").labels == ("a", "it's")
+    assert Column("d", "decimal(5,2) unsigned").sizes == (5, 2)
+    text = "\n".join(statements(3, mariadb=False))
+    assert "`g` =" not in text, "a computed column is not set"
+
+
+def _message(row: str, op: str = "c", time: int = 1) -> Message:
+    source = '{"ts_ms":5,"snapshot":"false","db":"d","sequence":null,"ts_us":5,"ts_ns":5,"pos":7}'
+    times = f'"ts_ms":{time},"ts_us":{time},"ts_ns":{time}'
+    value = f'{{"payload":{{"after":{row},"source":{source},"op":"{op}",{times}}}}}'
+    return Message("p.d.t", '{"id":1}', value, (("__debezium.context.runId", str(time)),))
+
+
+def test_times_of_handling_do_not_count() -> None:
+    assert list(compare({"p.d.t": [_message("{}", time=1)]}, {"p.d.t": [_message("{}", time=2)]})) == []
+
+
+def test_a_difference_has_the_path_of_its_field_and_both_values() -> None:
+    one, other = _message('{"a":[1,{"field":"x","v":1.0}]}'), _message('{"a":[1,{"field":"x","v":1.00}]}')
+    (found,) = compare({"p.d.t": [one]}, {"p.d.t": [other]})
+    assert (found.place, found.path) == (0, ("value", "payload", "after", "a", "1:x", "v"))
+    assert (found.want, found.have) == ("1.0", "1.00")
+
+
+def test_what_only_one_wrote_is_a_difference_unless_the_other_stopped() -> None:
+    one, two = _message('{"a":1}'), _message('{"a":2}')
+    assert [found.path for found in compare({"p.d.t": [one]}, {"p.d.t": [one, two]})] == [("message",)]
+    assert list(compare({"p.d.t": [one]}, {"p.d.t": [one, two]}, more=True)) == []
+    assert len(list(compare({"p.d.t": [one, two]}, {"p.d.t": [one]}, more=True))) == 1
+
+
+def test_the_spelling_counts() -> None:
+    same = json.dumps({"a": 1})
+    (found,) = compare({"p": [Message("p", None, same)]}, {"p": [Message("p", None, same.replace(" ", ""))]})
+    assert found.path == ("value", "(spelling)")

@@ -1,0 +1,134 @@
+"""A worker of the real Kafka Connect, which runs Debezium beside rowtide: a Java process behind its REST interface."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rowtide_stack.ports import free_port
+
+__all__ = ["JSON_CONVERTER", "KafkaConnect", "spawn", "terminate"]
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+_PATIENCE_S = 240.0
+
+
+def spawn(log: Path, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Run a program whose output goes to the end of a file."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        return subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL)
+
+
+def terminate(process: subprocess.Popen[bytes], patience: float = 60) -> None:
+    """End a process in order, and wait for the end."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class KafkaConnect:
+    """A worker with any number of connectors.
+
+    Args:
+        name: of its group and its topics.
+        programs: a folder with ``kafka/*.jar``, those of Connect among them, and a folder for each plugin.
+        plugins: the plugins' folders.
+        bootstrap: Kafka.
+    """
+
+    def __init__(self, name: str, programs: Path, plugins: Sequence[str], bootstrap: str) -> None:
+        self.name = name
+        self._programs = programs
+        self._plugins = plugins
+        self._bootstrap = bootstrap
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, folder: Path) -> None:
+        """Run, with files in a folder of its own."""
+        plugins = folder / "plugins"
+        plugins.mkdir(parents=True, exist_ok=True)
+        for plugin in self._plugins:
+            (plugins / plugin).symlink_to(self._programs / plugin)
+        internal = ("config", "offset", "status")
+        lines = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": f"{self.name}-connect",
+            "key.converter": JSON_CONVERTER,
+            "value.converter": JSON_CONVERTER,
+            **{f"{part}.storage.topic": f"{self.name}-{part}" for part in internal},
+            **{f"{part}.storage.replication.factor": "1" for part in internal},
+            "offset.storage.partitions": "1",
+            "status.storage.partitions": "1",
+            "offset.flush.interval.ms": "1000",
+            "connector.client.config.override.policy": "All",
+            "plugin.path": str(plugins),
+            "listeners": f"http://127.0.0.1:{self._port}",
+        }
+        file = folder / "connect.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        command = ["java", "-Xmx2g", "-cp", f"{self._programs}/kafka/*", main, str(file)]
+        self._process = spawn(folder / f"{self.name}.log", command)
+        self.wait(lambda: self.ask("GET", "/connectors") is not None)
+
+    def stop(self) -> None:
+        """End in order, and wait for the end."""
+        process, self._process = self._process, None
+        if process is not None:
+            terminate(process)
+
+    def create(self, name: str, config: Mapping[str, str]) -> None:
+        """Make and start a connector."""
+        self.ask("POST", "/connectors", {"name": name, "config": dict(config)})
+
+    def status(self, name: str) -> dict[str, Any]:
+        """The states of a connector and its tasks."""
+        return self.ask("GET", f"/connectors/{name}/status")  # type: ignore[no-any-return]
+
+    def wait(self, test: Callable[[], object]) -> None:
+        """Wait until something holds.
+
+        Raises:
+            RuntimeError: it never did.
+        """
+        end = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < end:
+            try:
+                if test():
+                    return
+            except (OSError, urllib.error.URLError):
+                pass
+            time.sleep(0.3)
+        raise RuntimeError("Kafka Connect gives no answer")
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """A request to the REST interface; gives the JSON of the answer."""
+        data = None if body is None else json.dumps(body).encode()
+        url = f"http://127.0.0.1:{self._port}{path}"
+        request = urllib.request.Request(url, method=method, data=data, headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=20) as response:
+            text = response.read()
+        return json.loads(text) if text else None
