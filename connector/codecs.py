@@ -11,6 +11,7 @@ from rowtide.connector.protocol import charset, json_binary
 from rowtide.connector.protocol.table_structure import MappedColumn, TableStructure
 from rowtide.connector.rows import Column, Output
 from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.versioned import VersionedCodec, row_end
 from rowtide.connector.wire import JSON, KINDS, Meaning, wire
 from rowtide.envelope.column_type import Fallback
@@ -29,8 +30,9 @@ _PLACEHOLDER_TYPES = frozenset(
 class Codecs:
     """Makes codecs, and keeps them as long as neither the structure nor the TABLE_MAP changes."""
 
-    def __init__(self, settings: PipelineSettings) -> None:
+    def __init__(self, settings: PipelineSettings, topics: TopicGuard) -> None:
         self._settings = settings
+        self._topics = topics
         self._made: dict[TableStructure, TableCodec] = {}
 
     def codec(self, structure: TableStructure, table: Table) -> TableCodec:
@@ -39,6 +41,7 @@ class Codecs:
         Raises:
             ColumnCountMismatch: the TABLE_MAP has more or fewer columns than the structure.
             SchemaError: a column's type is not the structure's.
+            TopicClash: its topic belongs to another table.
         """
         codec = self._made.get(structure)
         if codec is None or codec.records.table is not table:
@@ -55,7 +58,7 @@ class Codecs:
                 "Restart with snapshot.mode=recovery, or set inconsistent.schema.handling.mode=warn to leave them out"
             )
         database, name = table.id.database, table.id.table
-        topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
+        topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
         records = table_records(table, topic, settings.rules, "stream", warn_unknown, augment)
         columns = self._columns(structure, table, records)
         make: Callable[..., TableCodec] = TableCodec
@@ -118,9 +121,18 @@ def meaning(column: model.Column, record: RecordColumn, mapped: MappedColumn) ->
         unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,
         decode=decode,
         labels=column.labels,
-        pad=column.length or 0 if column.data_type == "binary" else 16 if column.data_type == "inet6" else 0,
+        pad=_padding(column),
         json_text=json_text if kind == "json" else None,
     )
+
+
+def _padding(column: model.Column) -> int:
+    """To how many bytes values are filled up; Debezium does not know the length of a BINARY that was made without one."""
+    if column.data_type == "inet6":
+        return 16
+    if column.data_type != "binary":
+        return 0
+    return (column.length if column.form is None else column.form.length) or 0
 
 
 def _latin1(data: bytes) -> str:

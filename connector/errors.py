@@ -12,6 +12,7 @@ ConnectorError
 │   ├── UnknownTable           rows of a table that the history does not know
 │   ├── ColumnCountMismatch    rows with more or fewer columns than the history says
 │   └── UnparsedDdl            a statement that may change structure and was not understood
+├── TopicClash               two tables whose rows would stand in one topic though nobody wants that
 ├── OffsetError              a stored position that cannot be continued from
 │   └── PositionPurged         the server no longer has the binlog at that position
 └── SnapshotError            a snapshot that is not allowed, or cannot be taken
@@ -77,6 +78,10 @@ class ColumnCountMismatch(SchemaError):
 
 class UnparsedDdl(SchemaError):
     """A statement that may change a structure and was not understood."""
+
+
+class TopicClash(ConnectorError):
+    """Two tables whose rows would stand in one topic though nobody wants that."""
 
 
 class OffsetError(ConnectorError):

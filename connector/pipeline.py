@@ -18,7 +18,7 @@ from functools import partial
 from rowtide.connector.batch import Batch, HistoryEntry, Message, Output, Schemas
 from rowtide.connector.codec import EventContext, TableCodec, json_message
 from rowtide.connector.codecs import Codecs
-from rowtide.connector.errors import ProtocolError, SchemaError, UnknownTable
+from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash, UnknownTable
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.progress import Progress
 from rowtide.connector.protocol import events
@@ -29,6 +29,7 @@ from rowtide.connector.protocol.table_structure import TableStructure
 from rowtide.connector.repair import contradictions, repaired
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa, query_event
+from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.transactions import TransactionMonitor
 from rowtide.connector.transforming import Transformer
 from rowtide.envelope import transaction
@@ -61,13 +62,14 @@ class Pipeline:
         self.decoder = EventDecoder(start.file)
         self._settings = settings
         self._clock = clock
-        self._codecs = Codecs(settings)
+        guard = TopicGuard(settings, tables)
+        self._codecs = Codecs(settings, guard)
         self._table_ids: dict[int, TableStructure] = {}
         self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceBlock] | None] = {}
         self._gtids = start.gtid_set(settings.connector)
         self._start_place = False, (start.file, start.pos, str(self._gtids) if start.gtids is not None else None)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
-        self._statements = Statements(settings, tables)
+        self._statements = Statements(settings, tables, guard)
         self._transformer = Transformer(settings.transforms, start) if settings.transforms else None
         self._events_to_skip = start.event
         self._rows_to_skip = start.row
@@ -139,7 +141,7 @@ class Pipeline:
         if handler is not None:
             try:
                 handler(event)
-            except SchemaError as error:
+            except (SchemaError, TopicClash) as error:
                 raise type(error)(f"{error} (at {self._place()})") from error
             except (ProtocolError, ValueError) as error:
                 problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{header.type_name}: {error}")

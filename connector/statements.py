@@ -12,6 +12,7 @@ from rowtide.connector.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.progress import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.value_risks import RiskWarnings
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
@@ -93,8 +94,9 @@ class Moment:
 class Statements:
     """Applies statements to the structure, and makes history entries, schema change messages and truncate records."""
 
-    def __init__(self, settings: PipelineSettings, tables: Tables) -> None:
+    def __init__(self, settings: PipelineSettings, tables: Tables, topics: TopicGuard) -> None:
         self._settings = settings
+        self._topics = topics
         self._tables = tables
         self._risks = RiskWarnings(settings.rules)
         self._key_schema = key_schema(settings.connector)
@@ -106,6 +108,7 @@ class Statements:
         Raises:
             UnparsedDdl: it was not understood (``schema.history.internal.skip.unparseable.ddl``).
             ProtocolError: it changes rows as a statement, so that the rows cannot be known.
+            TopicClash: it empties a table whose topic belongs to another one.
         """
         place = f"{moment.progress.file}:{moment.progress.pos}"
         try:
@@ -118,6 +121,9 @@ class Statements:
         if applied.statement_class in _DML:
             self._refuse_dml(event, place)
             return []
+        for altered, now in applied.altered:
+            if now is not None:
+                self._topics.made(altered)
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class):
             return out
@@ -220,7 +226,7 @@ class Statements:
             return
         if not settings.tables.captures(table_id.database, table_id.table):
             return
-        topic = settings.naming.data_change(table_id.database, table_id.table)
+        topic = self._topics.topic(table_id)
         records = table_records(change.table, topic, settings.rules, "stream", lambda table, column: None)
         value = {
             "source": self._source(change, moment),

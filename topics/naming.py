@@ -20,7 +20,15 @@ PHYSICAL_TABLE_FIELD = "__dbz__physicalTableIdentifier"
 
 
 class TopicNameClashError(ValueError):
-    """Two tables would be written to one topic although no rule was configured that joins them."""
+    """Two tables would be written to one topic although no rule was configured that joins them.
+
+    Attributes:
+        owner: database and name of the table that has the topic; ``None`` if it is one of the connector's own.
+    """
+
+    def __init__(self, message: str, owner: tuple[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.owner = owner
 
 
 def sanitized(name: str) -> str:
@@ -233,7 +241,8 @@ class TopicNames:
                     f"tables {owner[0]}.{owner[1]} and {database}.{table} would both be written to topic {name!r}, "
                     "since Kafka does not allow all characters of their names; set topic.naming.strategy="
                     "io.debezium.schema.DefaultUnicodeTopicNamingStrategy, rename one of them, or exclude it by "
-                    "table.exclude.list"
+                    "table.exclude.list",
+                    owner,
                 )
         self._names[(database, table)] = name
         return name

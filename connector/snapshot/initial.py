@@ -16,6 +16,7 @@ from rowtide.connector.snapshot.plan import ListedTable, Statement
 from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
 from rowtide.connector.snapshot.session import Session
 from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.transforming import Transformer
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.tables import Tables
@@ -95,6 +96,7 @@ class Snapshot:
 
         Raises:
             SnapshotError: the server does not allow it, a structure is not understood, a table cannot be read.
+            TopicClash: a table was made in the meantime whose topic belongs to another one.
             DatabaseUnreachableError: there is no connection.
         """
         self._notifications.begin()
@@ -178,6 +180,9 @@ class Snapshot:
         if self._progress:
             self._progress.tables([table.id for table in chosen])
         self._notifications.reading([table.id for table in chosen])
+        topics = TopicGuard(self._settings, self.tables)
+        for table in chosen:
+            topics.topic(table.id)
         structures = [(listed, self.tables.table(listed.id.database, listed.id.table)) for listed in chosen]
         stream = RecordStream(structures[0][1] if structures else None)
         for place, (listed, structure) in enumerate(structures, 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,27 @@ import pytest
 from worker_process import WorkerConfig
 
 if TYPE_CHECKING:
-    from rowtide_stack import Database, Kafka
+    from rowtide_stack import Database, Kafka, MySQL
 
 EXACTLY_ONCE = {"exactly.once.source.support": "enabled", "exactly.once.support": "required"}
+
+
+@pytest.fixture(scope="session")
+def own_mysql() -> Iterator[MySQL]:
+    """A server that may be stopped."""
+    from rowtide_stack import MySQL
+
+    with MySQL() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def own_kafka() -> Iterator[Kafka]:
+    """A broker that may be stopped."""
+    from rowtide_stack import Kafka
+
+    with Kafka() as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
-"""Servers that go away while a worker streams: it waits, goes on, and loses nothing."""
+"""Servers that go away while a worker streams exactly once: it waits, goes on, and loses nothing.
+
+The same at least once: ``test_legacy_promises``.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,25 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module")
-def own_mysql() -> Iterator[MySQL]:
-    """A server that may be stopped."""
-    from rowtide_stack import MySQL
-
-    with MySQL() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def own_kafka() -> Iterator[Kafka]:
-    """A broker that may be stopped."""
-    from rowtide_stack import Kafka
-
-    with Kafka() as server:
-        yield server
-
-
-def prepared(database: Database, folder: Path, bootstrap: str, *, exactly_once: bool) -> WorkerConfig:
+def prepared(database: Database, folder: Path, bootstrap: str) -> WorkerConfig:
     database.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(100))")
     return WorkerConfig(
         folder,
@@ -44,8 +28,8 @@ def prepared(database: Database, folder: Path, bootstrap: str, *, exactly_once: 
         bootstrap,
         {
             "database.include.list": database.name,
-            "exactly.once.source.support": "enabled" if exactly_once else "disabled",
-            "exactly.once.support": "required" if exactly_once else "requested",
+            "exactly.once.source.support": "enabled",
+            "exactly.once.support": "required",
             "offset.flush.interval.ms": "500",
             "retriable.restart.connector.wait.ms": "1000",
         },
@@ -66,11 +50,10 @@ def keys(topics: Topics, config: WorkerConfig, database: Database) -> list[int]:
     return [json.loads(record.key or b"{}")["id"] for record in topics.read(topic)]
 
 
-@pytest.mark.parametrize("exactly_once", [True, False])
-def test_a_database_that_restarts(own_mysql: MySQL, kafka: Kafka, tmp_path: Path, *, exactly_once: bool) -> None:
+def test_a_database_that_restarts(own_mysql: MySQL, kafka: Kafka, tmp_path: Path) -> None:
     topics = Topics(kafka.bootstrap)
     with own_mysql.database() as database:
-        config = prepared(database, tmp_path, kafka.bootstrap, exactly_once=exactly_once)
+        config = prepared(database, tmp_path, kafka.bootstrap)
         with Worker(config).streaming() as worker:
             insert(database, 300)
             own_mysql.stop()
@@ -91,12 +74,10 @@ def test_a_database_that_restarts(own_mysql: MySQL, kafka: Kafka, tmp_path: Path
         assert keys(topics, config, database) == list(range(1, 901))
 
 
-@pytest.mark.parametrize(("end", "exactly_once"), [("stop", True), ("kill", True), ("kill", False)])
-def test_a_broker_that_restarts(
-    mysql_db: Database, own_kafka: Kafka, tmp_path: Path, end: str, *, exactly_once: bool
-) -> None:
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_broker_that_restarts(mysql_db: Database, own_kafka: Kafka, tmp_path: Path, end: str) -> None:
     topics = Topics(own_kafka.bootstrap)
-    config = prepared(mysql_db, tmp_path, own_kafka.bootstrap, exactly_once=exactly_once)
+    config = prepared(mysql_db, tmp_path, own_kafka.bootstrap)
     with Worker(config).streaming() as worker:
         insert(mysql_db, 300)
         own_kafka.stop() if end == "stop" else own_kafka.kill()
@@ -106,16 +87,12 @@ def test_a_broker_that_restarts(
         insert(mysql_db, 300)
         eventually(lambda: len(keys(topics, config, mysql_db)) >= 900, f"all rows; {worker.log}")
         worker.stop()
-    found = keys(topics, config, mysql_db)
-    if exactly_once or len(found) == 900:
-        assert found == list(range(1, 901))
-    else:  # an idempotent producer may have to begin anew when its broker has lost what it was told
-        assert list(dict.fromkeys(found)) == list(range(1, 901))
+    assert keys(topics, config, mysql_db) == list(range(1, 901))
 
 
 def test_stopping_while_kafka_is_away(mysql_db: Database, own_kafka: Kafka, tmp_path: Path) -> None:
     topics = Topics(own_kafka.bootstrap)
-    config = prepared(mysql_db, tmp_path, own_kafka.bootstrap, exactly_once=True)
+    config = prepared(mysql_db, tmp_path, own_kafka.bootstrap)
     config.properties["task.shutdown.graceful.timeout.ms"] = "3000"
     with Worker(config).streaming() as worker:
         insert(mysql_db, 10)
@@ -137,7 +114,7 @@ def test_stopping_while_kafka_is_away(mysql_db: Database, own_kafka: Kafka, tmp_
 def test_a_second_worker_takes_over(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
     """Two workers of one configuration: the older one is fenced, and nothing that it sends after that counts."""
     topics = Topics(kafka.bootstrap)
-    config = prepared(mysql_db, tmp_path, kafka.bootstrap, exactly_once=True)
+    config = prepared(mysql_db, tmp_path, kafka.bootstrap)
     with Worker(config).streaming() as first:
         insert(mysql_db, 100)
         eventually(lambda: len(keys(topics, config, mysql_db)) == 100, "the first rows")
