@@ -14,6 +14,7 @@ from dataclasses import replace
 from rowtide.connector.batch import HistoryEntry
 from rowtide.connector.check import require
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.current_structure import CurrentStructure
 from rowtide.connector.database import connect
 from rowtide.connector.delivery import Delivery
 from rowtide.connector.event_store import StoreClosed
@@ -163,18 +164,31 @@ class Attempt:
         snapshot = Snapshot(
             self._config.database, self._settings, self._config.snapshot, decision, time.time_ns, self._progress
         )
+        complete = False
+        try:
+            complete = self._take(snapshot, parts)
+        finally:
+            if not complete:
+                for batch in snapshot.aborted():
+                    with contextlib.suppress(StoreClosed):  # delivery has ended, and says why
+                        parts.store.put([batch])
+        return snapshot.tables, decision.position or snapshot.offset
+
+    def _take(self, snapshot: Snapshot, parts: Parts) -> bool:
+        """Take a snapshot; gives whether it is complete."""
         with contextlib.closing(snapshot.outputs()) as outputs, parts.history.buffered():
             for output in outputs:
                 if isinstance(output, HistoryEntry):
                     parts.history.append(output.text)
                 else:
                     parts.store.put([output])
+                    if output.offset.snapshot is None:
+                        continue  # nothing is left to be broken off
                 if self._stop.is_set():
                     log.info("the snapshot is broken off; the next start takes it again from its beginning")
-                    break
-            else:
-                log.info("the snapshot is complete; its position is %s", place(snapshot.offset))
-        return snapshot.tables, decision.position or snapshot.offset
+                    return False
+        log.info("the snapshot is complete; its position is %s", place(snapshot.offset))
+        return True
 
     def _recovered(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
         offset = decision.position
@@ -209,6 +223,7 @@ class Attempt:
             parts.history,
             self._stream,
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
+            current=CurrentStructure(config.database, mariadb=config.flavor is Flavor.MARIADB),
         )
         if not self._stop.is_set() and not parts.store.closed:
             self.reader.run()

@@ -27,7 +27,8 @@ VALUE_SCHEMA = struct(
     version=1,
 )
 
-Kind = Literal["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED", "COMPLETED", "SKIPPED"]
+End = Literal["COMPLETED", "SKIPPED", "ABORTED"]
+Kind = Literal["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"] | End
 
 
 class Notifications:
@@ -85,8 +86,17 @@ class Notifications:
         }
         yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
 
-    def ended(self, kind: Literal["COMPLETED", "SKIPPED"], offset: SourceOffset) -> Iterator[Batch]:
-        """The snapshot is complete, or none was due."""
+    def table_failed(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
+        """A table cannot be read; the snapshot will be aborted."""
+        data = {
+            "scanned_collection": str(table),
+            "connector_name": self._settings.topic_prefix,
+            "status": "SQL_EXCEPTION",
+        }
+        yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
+
+    def ended(self, kind: End, offset: SourceOffset) -> Iterator[Batch]:
+        """The snapshot is complete, or none was due, or it failed or was broken off."""
         yield from self._notified(kind, {"connector_name": self._settings.topic_prefix}, offset, self._clock())
 
     def _notified(self, kind: Kind, data: dict[str, str], offset: SourceOffset, now: int) -> Iterator[Batch]:

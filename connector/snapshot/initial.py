@@ -5,8 +5,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from rowtide.connector.batch import Output
+from rowtide.connector.batch import Batch, Output
 from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
+from rowtide.connector.errors import SnapshotError
 from rowtide.connector.notifications import Notifications
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.settings import PipelineSettings
@@ -118,6 +119,14 @@ class Snapshot:
             if frozen.until_end:
                 view.unlock(session)
 
+    def aborted(self) -> Iterator[Batch]:
+        """What is told of a snapshot that failed or was broken off; nothing as long as its position is not known."""
+        if self._offset is not None:
+            offset = replace(self._offset, snapshot=INITIAL)
+            transforms = self._settings.transforms
+            for batch in self._notifications.ended("ABORTED", offset):
+                yield Transformer(transforms, offset).batch(batch) if transforms else batch
+
     def _session(self) -> Session:
         return Session(self._database, mariadb=self._settings.connector == "mariadb")
 
@@ -206,11 +215,15 @@ class Snapshot:
         query = plan.select_statement(listed.id, table.columns, self._config.select_overrides)
         yield from self._notifications.in_progress(listed.id, running)
         done = 0
-        for rows in session.rows(listed.id, query, table.reader):
-            done += len(rows)
-            if self._progress:
-                self._progress.rows(listed.id, done, listed.rows, finished=False)
-            yield from stream.rows(table, moment, rows)
+        try:
+            for rows in session.rows(listed.id, query, table.reader):
+                done += len(rows)
+                if self._progress:
+                    self._progress.rows(listed.id, done, listed.rows, finished=False)
+                yield from stream.rows(table, moment, rows)
+        except SnapshotError:
+            yield from self._notifications.table_failed(listed.id, running)
+            raise
         log.info("read table %s: %d rows", listed.id, done)
         yield from self._notifications.table_completed(listed.id, done, running)
         if self._progress:

@@ -66,6 +66,19 @@ def test_a_snapshot_is_told_from_beginning_to_end() -> None:
     ]
 
 
+def test_a_snapshot_that_fails_is_told_too() -> None:
+    some = notifications()
+    some.reading(TABLES)
+    table, end = told([*some.table_failed(TABLES[0], OFFSET), *some.ended("ABORTED", OFFSET)])
+    assert (table["type"], end["type"]) == ("TABLE_SCAN_COMPLETED", "ABORTED")
+    assert table["additional_data"] == {
+        "scanned_collection": "d.b",
+        "connector_name": "shop",
+        "status": "SQL_EXCEPTION",
+    }
+    assert end["additional_data"] == {"connector_name": "shop"}
+
+
 def test_every_notification_has_an_id_of_its_own() -> None:
     some = Notifications(
         PipelineSettings("mysql", "shop", StandardNaming("shop"), notification_topic="notes"), lambda: 1

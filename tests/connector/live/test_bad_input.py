@@ -16,7 +16,7 @@ from worker_process import SOON, Worker, WorkerConfig, eventually
 
 from rowtide.connector.check import CheckFailedError
 from rowtide.connector.config import from_properties
-from rowtide.connector.errors import ChecksumMismatch, HistoryMissing, PositionPurged, UnknownTable
+from rowtide.connector.errors import ChecksumMismatch, HistoryMissing, PositionPurged, SnapshotError, UnknownTable
 from rowtide.connector.task import ConnectorTask
 from rowtide.schema_history.errors import DamagedHistory
 
@@ -145,6 +145,24 @@ def test_a_history_that_is_missing_or_damaged(
     assert isinstance(found, DamagedHistory)
     assert f"topic '{history}' partition 0 offset {end}" in str(found)
     assert keys(topics, config, table) == [1, 2, 3], "nothing is guessed"
+
+
+def test_a_table_that_cannot_be_read(table: str, configured: Configured, topics: Topics) -> None:
+    """The snapshot fails, and its notifications say so to the end."""
+    config = configured(notification_enabled_channels="sink", snapshot_select_statement_overrides=table)
+    config.properties[f"snapshot.select.statement.overrides.{table}"] = "SELECT nonsense"
+    notes = config.properties["notification.sink.topic.name"] = f"{config.name}-notes"
+    found = failure(config)
+    assert isinstance(found, SnapshotError)
+    assert f"table {table} cannot be read with 'SELECT nonsense'" in str(found)
+    told = [json.loads(record.value or b"{}") for record in topics.read(notes)]
+    assert [(one["type"], one["additional_data"].get("status")) for one in told] == [
+        ("STARTED", None),
+        ("IN_PROGRESS", None),
+        ("TABLE_SCAN_COMPLETED", "SQL_EXCEPTION"),
+        ("ABORTED", None),
+    ]
+    assert {one["aggregate_type"] for one in told} == {"Initial Snapshot"}
 
 
 def test_rows_of_a_table_that_the_history_does_not_know(

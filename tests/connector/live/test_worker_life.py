@@ -180,7 +180,8 @@ def test_a_restart_in_the_middle_of_a_large_transaction(
 def test_a_snapshot_that_is_broken_off_is_taken_again(
     mysql_db: Database, topics: Topics, configured: Configured
 ) -> None:
-    config = configured(exactly_once=True)
+    config = configured(exactly_once=True, notification_enabled_channels="sink")
+    notes = config.properties["notification.sink.topic.name"] = f"{config.name}-notes"
     topic, count = config.topic(f"{mysql_db.name}.t"), 40_000
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(300))")
     for _ in range(count // 1000):
@@ -196,3 +197,5 @@ def test_a_snapshot_that_is_broken_off_is_taken_again(
     found = changes(topics.read(topic))
     assert found[-count - 2 :] == [*(("r", key) for key in range(1, count + 1)), ("d", 1), ("-", 1)]
     assert {operation for operation, _ in found[: -count - 2]} <= {"r"}
+    told = [json.loads(record.value or b"{}")["type"] for record in topics.read(notes)]
+    assert told == ["STARTED", "IN_PROGRESS", "ABORTED", "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED", "COMPLETED"]
