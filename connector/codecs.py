@@ -127,7 +127,7 @@ def meaning(column: model.Column, record: RecordColumn, mapped: MappedColumn) ->
 
 
 def _padding(column: model.Column) -> int:
-    """To how many bytes values are filled up; Debezium does not know the length of a BINARY that was made without one."""
+    """To how many bytes values are filled up; Debezium does not know the length of a BINARY made without one."""
     if column.data_type == "inet6":
         return 16
     if column.data_type != "binary":

@@ -6,7 +6,7 @@ read gives no default, which every consumer takes for "not known".
 
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from rowtide.envelope.column_type import ColumnFacet, ColumnType, Kind
@@ -18,6 +18,8 @@ _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _DATETIME = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?")
 _TIME = re.compile(r"(-)?(\d+):(\d{1,2})(?::(\d{1,2}))?(?:\.(\d+))?")
 _BITS = re.compile(r"[01]*")
+_EXACT = Context(prec=100)
+"""Enough for all 65 digits of a DECIMAL: Python's own context has 28."""
 
 
 def default_value(column: ColumnForm, column_type: ColumnType) -> Any:
@@ -65,7 +67,7 @@ def _decimal(text: str, column: ColumnFacet) -> int:
     if text.lower() in {"true", "false"}:
         text = "1" if text.lower() == "true" else "0"
     scale = column.scale or 0
-    return int(Decimal(text).scaleb(scale).quantize(Decimal(1), ROUND_HALF_UP)) if text else 0
+    return int(Decimal(text).scaleb(scale, _EXACT).quantize(Decimal(1), ROUND_HALF_UP, _EXACT)) if text else 0
 
 
 def _bits(text: str, column: ColumnFacet) -> int:

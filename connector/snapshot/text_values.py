@@ -6,7 +6,7 @@ there on a snapshot and the stream go one way. Nothing here reads anything: it g
 :mod:`rowtide.connector.snapshot.text_rows`.
 """
 
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from rowtide.connector.rows import Output, key_expression, text_expression
 from rowtide.connector.wire import at_time, floats
@@ -14,6 +14,9 @@ from rowtide.envelope.column_type import Bind, Kind
 from rowtide.envelope.number_types import single
 from rowtide.envelope.temporal import DAY, DAYS, OffCalendar
 from rowtide.schema_history.model import Column
+
+_EXACT = Context(prec=100)
+"""Enough for all 65 digits of a DECIMAL: Python's own context has 28."""
 
 BINARY_KINDS: frozenset[Kind] = frozenset({"bytes", "bit", "geometry", "vector"})
 """Kinds whose values are bytes."""
@@ -96,7 +99,7 @@ def _datetime_source(digits: int, v: str, bind: Bind) -> list[str]:
 
 def unscaled(text: str, scale: int) -> int:
     """The unscaled number of a decimal's text, rounded to ``scale`` digits behind the point as MySQL rounds."""
-    number = Decimal(text).scaleb(scale)
+    number = Decimal(text).scaleb(scale, _EXACT)
     return int(number.to_integral_value("ROUND_HALF_UP"))
 
 

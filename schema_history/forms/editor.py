@@ -23,7 +23,12 @@ class FormEditor:
         return self.columns.get(name.lower())
 
     def add(self, form: ColumnForm) -> None:
-        """Add a column at the end, or replace the one of its name in its place."""
+        """Add a column at the end, or replace the one of its name in its place.
+
+        A column that can be NULL has NULL for its default from then on, if it has none: even behind DROP DEFAULT.
+        """
+        if form.optional and not form.has_default:
+            form = replace(form, has_default=True, default_expression=None)
         self.columns[form.name.lower()] = form
 
     def remove(self, name: str) -> None:

@@ -23,6 +23,8 @@ from tests.parity.rounds import Played, play  # noqa: E402
 from tests.parity.rules import rule_for, stop_for  # noqa: E402
 from tests.support.kafka_connect import KafkaConnect  # noqa: E402
 
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Java's options for many connectors that each do little."""
 SERVERS = {"mysql": MySQL, "mariadb": MariaDB}
 
 
@@ -62,7 +64,7 @@ def main(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-parity-")))
         server = stack.enter_context(SERVERS[flavor]({"max_connections": 200}))
         kafka = stack.enter_context(Kafka())
-        worker = KafkaConnect("parity", debezium.absolute(), [f"debezium-{flavor}"], kafka.bootstrap)
+        worker = KafkaConnect("parity", debezium.absolute(), [f"debezium-{flavor}"], kafka.bootstrap, QUICK)
         stack.callback(worker.stop)
         worker.start(folder)
         number = 0

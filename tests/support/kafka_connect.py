@@ -46,13 +46,17 @@ class KafkaConnect:
         programs: a folder with ``kafka/*.jar``, those of Connect among them, and a folder for each plugin.
         plugins: the plugins' folders.
         bootstrap: Kafka.
+        java: options of the Java machine.
     """
 
-    def __init__(self, name: str, programs: Path, plugins: Sequence[str], bootstrap: str) -> None:
+    def __init__(
+        self, name: str, programs: Path, plugins: Sequence[str], bootstrap: str, java: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self._programs = programs
         self._plugins = plugins
         self._bootstrap = bootstrap
+        self._java = java
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -90,7 +94,7 @@ class KafkaConnect:
         file = folder / "connect.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        command = ["java", "-Xmx2g", "-cp", f"{self._programs}/kafka/*", main, str(file)]
+        command = ["java", "-Xmx2g", *self._java, "-cp", f"{self._programs}/kafka/*", main, str(file)]
         self._process = spawn(folder / f"{self.name}.log", command)
         self.wait(lambda: self.ask("GET", "/connectors") is not None)
 

@@ -58,3 +58,8 @@ def test_decimals_are_rounded_to_the_columns_digits(number: Decimal, scale: int)
 def test_lengths_of_values_that_do_not_fit_into_a_byte(size: int) -> None:
     code, width = (252, 2) if size < 1 << 16 else (253, 3) if size < 1 << 24 else (254, 8)
     assert longer(b"??" + size.to_bytes(width, "little") + b"?", 2, code) == (size, 2 + width)
+
+
+def test_no_digit_of_a_long_decimal_is_lost() -> None:
+    digits = "1234567890" * 6
+    assert unscaled(f"{digits[:35]}.{digits[35:]}", 25) == int(digits)

@@ -1,0 +1,17 @@
+"""What the schema history's records say of a default that was dropped."""
+
+from __future__ import annotations
+
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
+from rowtide.schema_history.tables import Tables
+
+
+def test_a_column_that_can_be_null_has_null_for_its_default_when_it_has_no_other() -> None:
+    tables = Tables(Server(Flavor.MYSQL))
+    tables.apply(QueryEvent("CREATE DATABASE d", "d"))
+    tables.apply(QueryEvent("CREATE TABLE t (a INT DEFAULT 5, b INT NOT NULL DEFAULT 5)", "d"))
+    tables.apply(QueryEvent("ALTER TABLE t ALTER a DROP DEFAULT, ALTER b DROP DEFAULT", "d"))
+    table = tables.table("d", "t")
+    assert table is not None
+    forms = [column.form for column in table.columns if column.form]
+    assert [(form.has_default, form.default_expression) for form in forms] == [(True, None), (False, None)]
