@@ -256,6 +256,14 @@ def codec(charset: str) -> str:
     return _CODECS.get(charset, charset)
 
 
+def decoded(data: bytes, charset: str) -> str:
+    """The characters of bytes; of a set whose characters have two or four bytes, the first may lack leading zeros."""
+    if charset in ("ucs2", "utf16", "utf32"):
+        unit = 4 if charset == "utf32" else 2
+        data = data.rjust((len(data) + unit - 1) // unit * unit, b"\0")
+    return data.decode(codec(charset), "surrogateescape")
+
+
 def representable(text: str, charset: str) -> str:
     """The text as a column of a character set keeps it: ``?`` for what the set does not have."""
     if text.isascii() or charset in ("utf8mb4", "binary"):

@@ -64,10 +64,12 @@ def collect(work: Work, action: Action, charset: str, collation: str) -> None:
     ctx = work.ctx
     if isinstance(action, AddColumn):
         if action.if_not_exists and (work.has(action.column.name) or _is_added(work, action.column.name)):
+            if ctx.mariadb:
+                _add_keys(work, action.column, only_new=True)
             return
         column = build_column(action.column, ctx, charset, collation)
         work.added.append((column, action.place, None))
-        work.new_keys.extend(indexes_of_column(action.column, ctx))
+        _add_keys(work, action.column, only_new=action.if_not_exists)
         work.elements.append(action.column)
     elif isinstance(action, ChangeColumn):
         if not work.has(action.old):
@@ -78,7 +80,7 @@ def collect(work: Work, action: Action, charset: str, collation: str) -> None:
         column = build_column(action.column, ctx, charset, collation)
         work.changed[action.old.lower()] = (column, action.column, action.place)
         work.added.append((column, action.place, action.old.lower()))
-        work.new_keys.extend(indexes_of_column(action.column, ctx))
+        _add_keys(work, action.column, only_new=action.if_exists)
         work.elements.append(action.column)
     elif isinstance(action, DropColumn):
         if work.has(action.name):
@@ -99,6 +101,21 @@ def collect(work: Work, action: Action, charset: str, collation: str) -> None:
             raise Missing(f"column {action.old} of table {work.table.id} is not known")
     else:
         _collect_key(work, action)
+
+
+def _add_keys(work: Work, column: ColumnDef, *, only_new: bool) -> None:
+    """Take the keys of a column's own attributes; with IF [NOT] EXISTS only those whose names are free.
+
+    MariaDB takes them even of a column that it does not add because it exists.
+    """
+    for index in indexes_of_column(column, work.ctx):
+        if not (only_new and _is_taken(work, index.name or column.name)):
+            work.new_keys.append(index)
+
+
+def _is_taken(work: Work, name: str) -> bool:
+    names = {i.name.lower() or i.parts[0].column.lower() for i in (*work.table.indexes, *work.new_keys)}
+    return name.lower() in names
 
 
 def _is_added(work: Work, name: str) -> bool:
@@ -142,11 +159,9 @@ def _collect_key(work: Work, action: Action) -> None:
 
 
 def _index_exists(work: Work, element: IndexDef) -> bool:
-    names = {i.name.lower() or i.parts[0].column.lower() for i in (*work.table.indexes, *work.new_keys)}
     if element.kind == "primary":
-        return "primary" in names
-    name = element.name or (element.parts[0].column if element.parts else "")
-    return name.lower() in names
+        return _is_taken(work, "primary")
+    return _is_taken(work, element.name or (element.parts[0].column if element.parts else ""))
 
 
 def _constraint_exists(work: Work, name: str | None) -> bool:

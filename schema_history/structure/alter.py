@@ -183,7 +183,7 @@ def _renamed(work: Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str]
 def _kept(work: Work, column: Column, key: str) -> Column:
     if key in work.renamed:
         column = replace(column, name=work.renamed[key])
-    if key in work.defaults:
+    if key in work.defaults and not (key in work.renamed and work.ctx.mariadb):  # MariaDB does one of the two
         column = _with_new_default(column, work.defaults[key].default, work.ctx)
     elif column.data_type == "char" and column.default is not None and not work.ctx.mariadb:
         column = replace(column, default=padded(column.default, column, work.ctx))
@@ -193,14 +193,14 @@ def _kept(work: Work, column: Column, key: str) -> Column:
 
 
 def _with_new_default(column: Column, default: Default | None, ctx: Context) -> Column:
-    if column.row is not None:
+    if column.row is not None or (column.auto_increment and ctx.mariadb):
         return column
     if column.default_kind is DefaultKind.NOW and (ctx.mariadb or default is None):
         # MariaDB ignores the clause, MySQL drops the value but not the property.
         return column if ctx.mariadb else replace(column, default=None)
     if default is None and ctx.mariadb and column.generation is not None:
         return replace(column, default_kind=DefaultKind.EXPRESSION, default=None)  # no longer shown as NULL
-    if default is None or (column.auto_increment and not ctx.mariadb):
+    if default is None or column.auto_increment:
         return replace(column, default_kind=DefaultKind.NONE, default=None)
     if isinstance(default, Expression):
         default = literal_in(default, ctx) or default

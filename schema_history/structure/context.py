@@ -52,6 +52,25 @@ class Context:
             return changed
         return charsets.default_collation(charset, self.flavor, self.server.version_number)
 
+    def string_bytes(self, text: str) -> bytes:
+        """The bytes of a string of the statement: both servers convert it to the connection's character set first."""
+        if self.connection_charset in ("binary", self.client_charset):
+            return text.encode(charsets.codec(self.client_charset), "surrogateescape")
+        kept = charsets.representable(text, self.connection_charset)
+        return kept.encode(charsets.codec(self.connection_charset), "replace")
+
+    def string_text(self, text: str, charset: str | None) -> str:
+        """The characters that a string of the statement has in a column of a character set.
+
+        With the connection's set ``binary`` the column takes the bytes of the statement for its own; in other sets
+        characters can be lost on the way.
+        """
+        if self.connection_charset != "binary":
+            return charsets.representable(text, self.connection_charset)
+        if charset is None or charset == self.client_charset:
+            return text
+        return charsets.decoded(self.string_bytes(text), charset)
+
 
 def client_charset(event: QueryEvent, flavor: Flavor) -> str:
     """The character set in which the statement's bytes are."""

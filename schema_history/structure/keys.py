@@ -14,7 +14,7 @@ from rowtide.schema_history.structure.types import BLOBS, CHARACTER_TYPES, SPATI
 _PREFIXABLE = frozenset(("char", "varchar", "binary", "varbinary", *TEXTS, *BLOBS, "geometry", *SPATIAL))
 _NAME = re.compile(r"`((?:[^`]|``)*)`")
 _POINT_BYTES = 25
-_HASHED_SHAPE = 8
+HASHED_SHAPE = 8
 
 
 def index_of(definition: IndexDef, ctx: Context) -> Index:
@@ -172,14 +172,12 @@ def normalized_parts(index: Index, columns: Sequence[Column], ctx: Context) -> I
 
 
 def _spatial_length(index: Index, part: KeyPart, column: Column) -> int | None:
-    """What MariaDB shows: a point has 25 bytes, other shapes can only be hashed and do not show the length given."""
+    """What MariaDB shows: a point has 25 bytes, another shape without a length can only be hashed and shows 8."""
     if index.kind in ("spatial", "fulltext", "vector"):
         return None
     if column.data_type == "point":
         return _POINT_BYTES
-    if index.kind == "primary":
-        return part.length
-    return _HASHED_SHAPE if part.length in (None, _HASHED_SHAPE) else None
+    return HASHED_SHAPE if part.length is None and index.kind != "primary" else part.length
 
 
 def _is_prefix(length: int, column: Column) -> bool:

@@ -16,12 +16,14 @@ from rowtide.schema_history.structure.temporal import (
     parse_time,
     year_text,
 )
-from rowtide.schema_history.structure.types import BINARY_TYPES, CHARACTER_TYPES, INTEGERS
+from rowtide.schema_history.structure.types import BINARY_TYPES, BLOBS, CHARACTER_TYPES, INTEGERS
 
 _NUMBER_PREFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _NOT_NUMERIC = re.compile(r"[^\d.]")
 _MAX_PLAIN_EXPONENT = 15
 _PAD_CHAR_TO_FULL_LENGTH = 1 << 31
+_MAX_TIME = 8385959
+"""838:59:59 as a number; MariaDB takes a greater one for a date with or without a time."""
 _FLOAT_WIDTH = 12
 _DOUBLE_WIDTH = 22
 
@@ -34,7 +36,11 @@ def literal_bytes(literal: Literal, ctx: Context) -> bytes:
     if literal.kind == "bits":
         size = (len(literal.value) + 7) // 8
         return int(literal.value or "0", 2).to_bytes(size)
-    return literal.value.encode(charsets.codec(ctx.client_charset), "surrogateescape")
+    if literal.national:
+        return literal.value.encode("utf-8", "surrogateescape")
+    if literal.charset:
+        return literal.value.encode(charsets.codec(ctx.client_charset), "surrogateescape")
+    return ctx.string_bytes(literal.value)
 
 
 def literal_text(literal: Literal, ctx: Context, charset: str | None) -> str:
@@ -50,16 +56,12 @@ def literal_text(literal: Literal, ctx: Context, charset: str | None) -> str:
         if introduced != ctx.client_charset and not literal.national:
             return _decode(literal_bytes(literal, ctx), introduced)
     if literal.kind == "string" and not literal.charset and not literal.national:
-        return charsets.representable(literal.value, ctx.connection_charset)
+        return ctx.string_text(literal.value, charset)
     return literal.value
 
 
 def _decode(data: bytes, charset: str | None) -> str:
-    charset = charsets.charset_name(charset) if charset else "utf8mb4"
-    if charset in ("ucs2", "utf16", "utf32"):
-        unit = 4 if charset == "utf32" else 2
-        data = data.rjust((len(data) + unit - 1) // unit * unit, b"\0")
-    return data.decode(charsets.codec(charset), "surrogateescape")
+    return charsets.decoded(data, charsets.charset_name(charset) if charset else "utf8mb4")
 
 
 def number_text(sign: str, digits: str) -> str:
@@ -270,6 +272,9 @@ def _temporal(literal: Literal, column: Column, ctx: Context) -> str:
     numeric = literal.kind in ("number", "bool", "hex", "bits")
     text = literal_text(literal, ctx, None) if not numeric else f"{number_of(literal, ctx):f}"
     if column.data_type == "time":
+        if numeric and ctx.mariadb and Decimal(text) > _MAX_TIME:
+            moment = number_to_datetime(text, fsp, rounds)
+            text = moment.text(fsp) if moment else text
         return parse_time(text, fsp, rounds) or "00:00:00"
     if column.data_type == "date":
         fsp, rounds = 6, False
@@ -312,6 +317,8 @@ def _labels_of_number(number: int, column: Column) -> str:
 def _binary(literal: Literal, column: Column, ctx: Context) -> str:
     if literal.kind in ("number", "bool"):
         data = literal_text(literal, ctx, None).encode()
+    elif ctx.mariadb and column.data_type in BLOBS and literal.kind == "string" and not literal.charset:
+        data = literal.value.encode("utf-8", "surrogateescape")  # an expression, which is shown as it was written
     else:
         data = literal_bytes(literal, ctx)
     if column.length is not None:

@@ -25,9 +25,15 @@ from rowtide.schema_history.model import (
     Table,
     TableId,
 )
-from rowtide.schema_history.structure.columns import build_column, promote_first_timestamp, with_zero_timestamp
+from rowtide.schema_history.structure.columns import (
+    build_column,
+    promote_first_timestamp,
+    with_zero_timestamp,
+    zero_moment,
+)
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.keys import (
+    HASHED_SHAPE,
     byte_width,
     index_of,
     index_of_foreign_key,
@@ -229,6 +235,8 @@ def _as_key(column: Column, ctx: Context) -> Column:
         return column
     kind = DefaultKind.NONE if column.default_kind is DefaultKind.NULL else column.default_kind
     column = replace(column, nullable=False, default_kind=kind)
+    if ctx.mariadb and column.on_update is not None and kind is DefaultKind.NONE:
+        return replace(column, default_kind=DefaultKind.LITERAL, default=zero_moment(column.fsp))
     return column if ctx.explicit_timestamp or not ctx.mariadb else with_zero_timestamp(column, ctx)
 
 
@@ -249,7 +257,7 @@ def _is_hashed(index: Index, columns: dict[str, Column]) -> bool:
         column = columns.get(part.column.lower())
         if column is None:
             return False
-        if column.data_type in SPATIAL and column.data_type != "point":
+        if column.data_type in SPATIAL and column.data_type != "point" and part.length == HASHED_SHAPE:
             return True
         if part.length is None and (column.data_type in TEXTS or column.data_type in BLOBS):
             return True

@@ -185,7 +185,7 @@ def _text(
         if charset == "binary":
             labels = tuple(_as_bytes(label, ctx) for label in written.labels)
         else:
-            kept = (charsets.representable(label, ctx.connection_charset) for label in written.labels)
+            kept = (ctx.string_text(label, charset) for label in written.labels)
             labels = tuple(charsets.representable(label, charset).rstrip(" ") for label in kept)
         return Resolved(name, charset=charset, collation=collation, labels=labels)
     if charset == "binary":
@@ -212,8 +212,7 @@ def _as_bytes(label: str, ctx: Context) -> str:
     """A label whose bytes are those of the connection's character set, and are shown as UTF-8."""
     if label.isascii() and charsets.is_ascii_based(ctx.connection_charset):
         return label
-    data = label.encode(charsets.codec(ctx.connection_charset), "replace")
-    return data.decode("utf8", "replace").replace("\ufffd", "?")
+    return ctx.string_bytes(label).decode("utf8", "replace").replace("\ufffd", "?")
 
 
 def _binary(name: str, length: int | None, ctx: Context) -> Resolved:

@@ -10,7 +10,7 @@ from rowtide.schema_history.query import Flavor, QueryEvent, Server
 from rowtide.schema_history.tables import Tables
 
 MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
-LATIN1, UTF8MB4, UTF8MB3, GBK, UTF16 = 8, 45, 33, 28, 54
+LATIN1, UTF8MB4, UTF8MB3, GBK, UTF16, BINARY = 8, 45, 33, 28, 54, 63
 NOT_STRICT, PAD = 0, 1 << 31
 
 
@@ -143,6 +143,58 @@ def test_an_alter_writes_expressions_again_with_the_columns_names() -> None:
 def test_shapes_in_keys_of_mariadb() -> None:
     found = made(MARIADB, "CREATE TABLE t (a POINT PRIMARY KEY, b GEOMETRY UNIQUE)")
     assert (found["primary_key"], found["unique_keys"]) == (["a(25)"], {"b": ["b(8)"]})
+
+
+def test_the_length_of_a_shapes_prefix_is_kept() -> None:
+    found = made(MARIADB, "CREATE TABLE t (b POLYGON NOT NULL)", "CREATE UNIQUE INDEX i ON t (b(3))")
+    assert found["unique_keys"] == {"i": ["b(3)"]}
+
+
+def test_keys_of_a_column_that_mariadb_does_not_add_because_it_exists() -> None:
+    table = "CREATE TABLE t (a INT, b INT)"
+    again = "ALTER TABLE t ADD COLUMN IF NOT EXISTS (a CHAR(3) UNIQUE, b INT PRIMARY KEY)"
+    found = made(MARIADB, table, again, again, "ALTER TABLE t MODIFY IF EXISTS a INT UNIQUE")
+    assert (found["primary_key"], found["unique_keys"]) == (["b"], {"a": ["a"]})
+    assert [c["column_type"] for c in found["columns"]] == ["int(11)", "int(11)"]
+
+
+def test_mariadb_renames_a_column_or_alters_its_default_but_not_both() -> None:
+    alter = "ALTER TABLE t RENAME COLUMN a TO b, ALTER a SET DEFAULT 3, ADD a INT"
+    columns = made(MARIADB, "CREATE TABLE t (a INT DEFAULT 1)", alter)["columns"]
+    assert [(c["name"], c["column_default"]) for c in columns] == [("b", "1"), ("a", "3")]
+
+
+def test_mariadb_gives_no_default_to_auto_increment() -> None:
+    table = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
+    assert column(MARIADB, table, "ALTER TABLE t ALTER a SET DEFAULT 5")["column_default"] is None
+
+
+def test_mariadb_gives_a_key_that_is_set_on_update_the_zero_date() -> None:
+    found = column(MARIADB, "CREATE TABLE t (a DATETIME(2) ON UPDATE NOW(2), PRIMARY KEY (a))")
+    assert found["column_default"] == "'0000-00-00 00:00:00.00'"
+
+
+def test_mariadb_takes_a_number_beyond_all_times_for_a_date() -> None:
+    assert column(MARIADB, "CREATE TABLE t (a TIME(2) DEFAULT 20200102)")["column_default"] == "'00:00:00.00'"
+    assert column(MARIADB, "CREATE TABLE t (a TIME DEFAULT 20200102030405)")["column_default"] == "'03:04:05'"
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_a_string_has_the_bytes_of_the_connections_character_set(flavor: Flavor) -> None:
+    statement = "CREATE TABLE t (a VARBINARY(9) DEFAULT '\\\\ü')"
+    for connection, data in ((UTF8MB4, b"\\\xc3\xbc"), (LATIN1, b"\\\xfc"), (UTF16, b"\0\\\0\xfc")):
+        tables = Tables(Server(flavor))
+        tables.apply(QueryEvent(statement, "d", charset=(UTF8MB4, connection, UTF8MB4)))
+        (table,) = tables
+        assert (table.columns[0].default or "").encode("latin-1") == data
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_with_the_connection_in_binary_a_column_takes_the_statements_bytes_for_its_own(flavor: Flavor) -> None:
+    statement = "CREATE TABLE t (a SET('1','ü') CHARSET ucs2, b VARCHAR(9) CHARSET latin1 DEFAULT 'ü')"
+    columns = made(flavor, QueryEvent(statement, "d", charset=(UTF8MB4, BINARY, UTF8MB4)))["columns"]
+    assert columns[0]["column_type"] == "set('1','쎼')"
+    assert (columns[1]["column_default"] or "").strip("'") == "Ã¼"
 
 
 def test_what_the_server_words_is_in_utf8_whatever_the_client_speaks() -> None:
