@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from rowtide.connector.codec import TableCodec
-from rowtide.connector.errors import ColumnCountMismatch, SchemaError
+from rowtide.connector.errors import SchemaError
 from rowtide.connector.protocol import charset, json_binary
 from rowtide.connector.protocol.table_structure import MappedColumn, TableStructure
 from rowtide.connector.rows import Column, Output
@@ -36,10 +36,9 @@ class Codecs:
         self._made: dict[TableStructure, TableCodec] = {}
 
     def codec(self, structure: TableStructure, table: Table) -> TableCodec:
-        """The codec for a table.
+        """The codec for a table, whose structure must have the TABLE_MAP's number of columns.
 
         Raises:
-            ColumnCountMismatch: the TABLE_MAP has more or fewer columns than the structure.
             SchemaError: a column's type is not the structure's.
             TopicClash: its topic belongs to another table.
         """
@@ -50,13 +49,6 @@ class Codecs:
 
     def _make(self, structure: TableStructure, table: Table) -> TableCodec:
         settings = self._settings
-        if len(structure.columns) != len(table.row_columns):
-            raise ColumnCountMismatch(
-                f"table {table.id}: the row events have {len(structure.columns)} columns, the schema history knows "
-                f"{len(table.row_columns)} ({', '.join(column.name for column in table.row_columns)}). The table was "
-                "changed where the binlog does not show it (SET sql_log_bin=0?), or the schema history is incomplete. "
-                "Restart with snapshot.mode=recovery, or set inconsistent.schema.handling.mode=warn to leave them out"
-            )
         database, name = table.id.database, table.id.table
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
         records = table_records(table, topic, settings.rules, "stream", warn_unknown, augment)

@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from rowtide.connector.batch import Batch, HistoryEntry, Message, Output, Schemas
+from rowtide.connector.batch import Batch, Message, Output, Schemas
 from rowtide.connector.codec import EventContext, TableCodec, json_message
 from rowtide.connector.codecs import Codecs
-from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash, UnknownTable
+from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.progress import Progress
 from rowtide.connector.protocol import events
@@ -26,9 +26,9 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, RowsKind
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.protocol.table_structure import TableStructure
-from rowtide.connector.repair import contradictions, repaired
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa, query_event
+from rowtide.connector.structures import CurrentStructures, RowsPlace, Structures
 from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.transactions import TransactionMonitor
 from rowtide.connector.transforming import Transformer
@@ -37,7 +37,6 @@ from rowtide.envelope.source import SourceBlock
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.model import Table
-from rowtide.schema_history.record import history_record
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -54,9 +53,17 @@ class Pipeline:
         tables: every table's structure at the start; changed by the statements of the stream.
         start: where the stream begins: what is before it in a transaction is skipped.
         clock: for the processing times.
+        current: the server whose stream it is, to ask for the structure of a table that is not as it is known.
     """
 
-    def __init__(self, settings: PipelineSettings, tables: Tables, start: SourceOffset, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        tables: Tables,
+        start: SourceOffset,
+        clock: Clock,
+        current: CurrentStructures | None = None,
+    ) -> None:
         self.tables = tables
         self.progress = Progress(start)
         self.decoder = EventDecoder(start.file)
@@ -64,6 +71,7 @@ class Pipeline:
         self._clock = clock
         guard = TopicGuard(settings, tables)
         self._codecs = Codecs(settings, guard)
+        self._structures = Structures(settings, tables, clock, current)
         self._table_ids: dict[int, TableStructure] = {}
         self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceBlock] | None] = {}
         self._gtids = start.gtid_set(settings.connector)
@@ -352,7 +360,7 @@ class Pipeline:
         settings, found = self._settings, None
         if settings.tables.captures(structure.database, structure.table):
             try:
-                found = self._make_codec(structure, table)
+                found = self._make_codec(structure)
             except SchemaError as error:
                 if settings.inconsistent_schema == "fail":
                     raise
@@ -362,38 +370,14 @@ class Pipeline:
         self._wanted[structure] = found
         return found
 
-    def _make_codec(self, structure: TableStructure, table: Table | None) -> tuple[Table, TableCodec, SourceBlock]:
-        settings = self._settings
-        table = self._checked(structure, table)
-        if table is None:
-            raise UnknownTable(
-                f"rows of table {structure.database}.{structure.table}, whose structure is not in the schema history. "
-                "Restart with snapshot.mode=recovery to read all structures again, or set "
-                "inconsistent.schema.handling.mode=warn to leave such rows out"
-            )
+    def _make_codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceBlock]:
+        settings, progress = self._settings, self.progress
+        place = RowsPlace(progress.file, progress.pos, progress.timestamp or 0)
+        table, entries = self._structures.checked(structure, place, self.offset)
+        self._out += entries
         codec = self._codecs.codec(structure, table)
         source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         return table, codec, source
-
-    def _checked(self, structure: TableStructure, table: Table | None) -> Table | None:
-        """The structure; made anew, and recorded, if a TABLE_MAP with full metadata contradicts it."""
-        wrong = contradictions(structure, table) if table is not None else ["it is not known"]
-        if not wrong or not structure.full:
-            return table
-        try:
-            made, change = repaired(structure, table, self.tables.server)
-        except (SchemaHistoryError, ValueError) as error:
-            raise SchemaError(
-                f"{structure.database}.{structure.table} is not as the history has it: {error}"
-            ) from error
-        log.warning(
-            "the structure of %s was not that of its rows (%s) and is taken from them; it was changed where the binlog "
-            "does not show it (at %s)", made.id, "; ".join(wrong), self._place()
-        )  # fmt: skip
-        self.tables.put(made)
-        place, now = self.offset().to_map(), self._clock() // 1_000_000
-        self._out.append(HistoryEntry(history_record(change, self._settings.topic_prefix, place, now)))
-        return made
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])

@@ -18,6 +18,7 @@ from rowtide.connector.offset import SourceOffset
 from rowtide.connector.pipeline import Pipeline
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.stream import BinlogStream, StreamBroken
+from rowtide.connector.structures import CurrentStructures
 from rowtide.schema_history.store import SchemaHistoryStore
 from rowtide.schema_history.tables import Tables
 
@@ -79,6 +80,7 @@ class Reader:
         streams: opens a stream at an offset.
         beat: gives a heartbeat message if one is due.
         clock: ns since the epoch.
+        current: the server, to ask for structures.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Reader:
         streams: StreamFactory,
         beat: Beat = lambda _offset: None,
         clock: Callable[[], int] = time.time_ns,
+        current: CurrentStructures | None = None,
     ) -> None:
         self.status = ReaderStatus(offset=start, file=start.file, pos=start.pos)
         self._config = config
@@ -103,6 +106,7 @@ class Reader:
         self._streams = streams
         self._beat = beat
         self._clock = clock
+        self._current = current
         self._stop = threading.Event()
         self._put_at = time.monotonic()
         self._put_offset = start
@@ -115,7 +119,7 @@ class Reader:
         """
         failures = 0
         while not self._stop.is_set():
-            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock)
+            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock, self._current)
             events_before = self.status.events
             try:
                 self._read(pipeline)

@@ -1,18 +1,21 @@
-"""A table's structure checked against the TABLE_MAP of its rows, and made anew from it where it is wrong.
+"""A table's structure made anew, where it is not that of the table's rows.
 
 Structure can change where the binlog does not show it (``SET sql_log_bin=0``, a history that was edited). A TABLE_MAP
 tells types always; with ``binlog_row_metadata=FULL`` it tells names, signs, character sets, labels and the key as well,
 which is all that rows need. What it does not tell (defaults, comments, unique keys) stays with the columns that fit.
+The server's own SHOW CREATE TABLE tells everything.
+
+The history is told by DROP TABLE and CREATE TABLE, which Debezium can read as well.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from rowtide.connector.comparison import labels
 from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.schema_history.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.charsets import collation_name, max_bytes
-from rowtide.schema_history.model import Column, Table, TableId
+from rowtide.schema_history.model import Column, Table
 from rowtide.schema_history.query import QueryEvent, Server
 from rowtide.schema_history.show_create import quoted_name, quoted_text
 from rowtide.schema_history.tables import Tables
@@ -39,32 +42,63 @@ _SHAPES = ("geometry", "point", "linestring", "polygon", "multipoint", "multilin
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
 
 
-def contradictions(structure: TableStructure, table: Table) -> list[str]:
-    """What a full TABLE_MAP says otherwise than the structure; nothing if it is not full."""
-    if not structure.full:
-        return []
-    mapped, known = structure.columns, table.row_columns
-    names = [column.name or "" for column in mapped]
-    if [name.lower() for name in names] != [column.name.lower() for column in known]:
-        return [f"its columns are {', '.join(names)}, not {', '.join(column.name for column in known)}"]
-    found = []
-    for event, column in zip(mapped, known, strict=True):
-        found += [f"column {column.name} {text}" for text in _differences(event, column)]
-    return found
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A structure made anew.
+
+    Attributes:
+        table: the structure.
+        changes: what the history has to record of it.
+    """
+
+    table: Table
+    changes: tuple[SchemaChange, ...]
 
 
-def _differences(event: MappedColumn, column: Column) -> Iterator[str]:
-    plain = _PLAIN.get(ColumnType(event.type))
-    if plain in _NUMBERS and plain != column.data_type:
-        yield f"is a {plain}, not a {column.column_type}"
-    elif event.unsigned is not None and column.data_type in _NUMBERS and event.unsigned != column.unsigned:
-        yield "is unsigned" if event.unsigned else "is not unsigned"
-    if event.values is not None and len(event.values) != len(column.labels):
-        yield f"has {len(event.values)} labels, not {len(column.labels)}"
+def restated(structure: TableStructure, known: Table | None, text: str, server: Server) -> Repair:
+    """The table as SHOW CREATE TABLE tells it.
+
+    Args:
+        structure: names the table.
+        known: what was believed to be the table.
+        text: of SHOW CREATE TABLE.
+        server: whose table it is.
+
+    Raises:
+        ValueError: the text is not that of a table.
+        SchemaHistoryError: it is not understood.
+    """
+    head = f"CREATE TABLE {quoted_name(structure.table)} "
+    if not text.startswith(head):
+        raise ValueError(f"it begins with {text[:60]!r}")
+    ddl = f"CREATE TABLE {_name(structure)} {text[len(head) :]}"
+    return Repair(table := _made(ddl, structure, server), _changes(table, known, ddl))
 
 
-def repaired(structure: TableStructure, known: Table | None, server: Server) -> tuple[Table, SchemaChange]:
-    """The table as the TABLE_MAP tells it, and the change that the history has to record.
+def _made(ddl: str, structure: TableStructure, server: Server) -> Table:
+    tables = Tables(server)
+    tables.apply(QueryEvent(ddl, structure.database, sql_mode=0))
+    made = tables.table(structure.database, structure.table)
+    assert made is not None
+    return made
+
+
+def _changes(table: Table, known: Table | None, ddl: str) -> tuple[SchemaChange, ...]:
+    table_id = table.id
+    create = SchemaChange(ChangeKind.CREATE, table_id.database, ddl, table_id, None, table, (table_id,))
+    if known is None:
+        return (create,)
+    name = f"{quoted_name(table_id.database)}.{quoted_name(table_id.table)}"
+    drop = f"DROP TABLE IF EXISTS {name}"
+    return SchemaChange(ChangeKind.DROP, table_id.database, drop, table_id, tables=(table_id,)), create
+
+
+def _name(structure: TableStructure) -> str:
+    return f"{quoted_name(structure.database)}.{quoted_name(structure.table)}"
+
+
+def repaired(structure: TableStructure, known: Table | None, server: Server) -> Repair:
+    """The table as the TABLE_MAP tells it.
 
     Args:
         structure: a full TABLE_MAP.
@@ -74,12 +108,8 @@ def repaired(structure: TableStructure, known: Table | None, server: Server) -> 
     Raises:
         ValueError: a column's type cannot be told from the TABLE_MAP.
     """
-    table_id = TableId(structure.database, structure.table)
     ddl = _statement(structure, server)
-    tables = Tables(server)
-    tables.apply(QueryEvent(ddl, structure.database, sql_mode=0))
-    made = tables.table(structure.database, structure.table)
-    assert made is not None
+    made = _made(ddl, structure, server)
     old = {column.name.lower(): column for column in known.columns} if known is not None else {}
     columns = tuple(_kept(column, old.get(column.name.lower())) for column in made.columns)
     hidden = tuple(
@@ -90,8 +120,7 @@ def repaired(structure: TableStructure, known: Table | None, server: Server) -> 
     table = replace(made, columns=columns, hidden=hidden)
     if known is not None:
         table = replace(table, charset=known.charset, collation=known.collation, comment=known.comment)
-    kind = ChangeKind.CREATE if known is None else ChangeKind.ALTER
-    return table, SchemaChange(kind, table_id.database, ddl, table_id, None, table, (table_id,))
+    return Repair(table, _changes(table, known, ddl))
 
 
 def _kept(made: Column, old: Column | None) -> Column:
@@ -112,8 +141,7 @@ def _statement(structure: TableStructure, server: Server) -> str:
         names = [(structure.columns[index].name or "", length) for index, length in structure.primary_key]
         parts = (quoted_name(name) + (f"({length})" if length else "") for name, length in names)
         lines.append(f"PRIMARY KEY ({', '.join(parts)})")
-    name = f"{quoted_name(structure.database)}.{quoted_name(structure.table)}"
-    return f"CREATE OR REPLACE TABLE {name} ({', '.join(lines)})"
+    return f"CREATE TABLE {_name(structure)} ({', '.join(lines)})"
 
 
 def _definition(column: MappedColumn, server: Server) -> str:
@@ -148,8 +176,7 @@ def _type(column: MappedColumn) -> str:
     if kind is ColumnType.GEOMETRY:
         return _SHAPES[column.geometry_type or 0]
     if kind in (ColumnType.ENUM, ColumnType.SET) and column.values is not None:
-        decode = charset.decoder(column.collation or _BINARY)
-        return f"{kind.name.lower()}({','.join(quoted_text(decode(label)) for label in column.values)})"
+        return f"{kind.name.lower()}({','.join(map(quoted_text, labels(column, column.values)))})"
     if kind in (ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.MARIADB_VARCHAR_COMPRESSED):
         return f"varbinary({size})" if binary else f"varchar({_characters(column)})"
     if kind is ColumnType.STRING:

@@ -38,6 +38,7 @@ EDGES = {
     "rowtide.connector.check.server": "mysql",
     "rowtide.connector.config.files": "files",
     "rowtide.connector.config.load": "files",
+    "rowtide.connector.current_structure": "clock mysql",
     "rowtide.connector.database": "mysql",
     "rowtide.connector.delivery": "clock threads",
     "rowtide.connector.event_store": "clock threads",

@@ -1,0 +1,115 @@
+"""Edge: a table's structure of now, given out only if it is surely that of rows further back in the binlog.
+
+The server's SHOW CREATE TABLE tells what holds now. It holds for rows at a place of the binlog as well if no statement
+from that place to the end of the binlog, as it was after the answer, could change the table; they are read over a
+connection of their own. That shows nothing of statements that the binlog lacks (``SET sql_log_bin=0``), but the server
+knows when a table was last made or altered: that must not be later than the rows.
+"""
+
+import contextlib
+import secrets
+import time
+from dataclasses import replace
+
+import pymysql
+
+from rowtide.connector.binlog_end import bytes_behind
+from rowtide.connector.binlog_statements import StatementReader
+from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.database import DatabaseUnreachableError
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.header import HEADER, ROWS_TYPES, EventType
+from rowtide.connector.snapshot import listing
+from rowtide.connector.snapshot.session import Session
+from rowtide.connector.snapshot.view import position
+from rowtide.connector.stream import BinlogStream
+from rowtide.connector.structures import RowsPlace, StructureUnsure
+from rowtide.schema_history.mentions import may_change
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.query import Server
+
+_MOST_BYTES = 1 << 30
+"""How much of the binlog is read to prove that nothing has changed: some ten seconds' work."""
+_LONGEST_S = 120.0
+_SKIPPED = ROWS_TYPES | {EventType.TABLE_MAP}
+
+
+class CurrentStructure:
+    """Asks one server.
+
+    Args:
+        config: how it is reached.
+        mariadb: whether it is a MariaDB.
+    """
+
+    def __init__(self, config: DatabaseConfig, *, mariadb: bool) -> None:
+        self._config = config
+        self._mariadb = mariadb
+
+    def statement(self, table: TableId, since: RowsPlace) -> str:
+        """The text of SHOW CREATE TABLE, if the table had that structure at the place too.
+
+        Raises:
+            StructureUnsure: it may have been changed since, or the server does not tell; the message says why.
+        """
+        try:
+            with Session(self._config, mariadb=self._mariadb) as session:
+                server = listing.server(session)
+                text = listing.create_statement(session, table)
+                _refuse_if_altered(session, table, since)
+                end = position(session)
+                behind = bytes_behind(
+                    [(str(row[0]), int(row[1])) for row in session.query("SHOW BINARY LOGS")], since.file, since.pos
+                )
+            if behind is None:
+                raise StructureUnsure(f"the server has no binlog file {since.file} any more")
+            if behind > _MOST_BYTES:
+                raise StructureUnsure(f"the rows are {behind >> 20} MiB behind the end of the binlog")
+            self._refuse_if_changed(table, since, end, server)
+        except (ConnectorError, DatabaseUnreachableError, pymysql.MySQLError, OSError) as error:
+            raise StructureUnsure(f"the server cannot be asked: {_reason(error)}") from error
+        return text
+
+    def _refuse_if_changed(self, table: TableId, since: RowsPlace, end: SourceOffset, server: Server) -> None:
+        """Read every statement between the rows and the binlog's end."""
+        # With another server id than the connector's: the server would take this connection for its successor.
+        config = replace(self._config, server_id=secrets.randbelow(1 << 30) + (1 << 31))
+        stream = BinlogStream(config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
+        reader = StatementReader(EventDecoder(since.file))
+        decoder = reader.decoder
+        limit = time.monotonic() + _LONGEST_S
+        with contextlib.closing(stream.events()) as pieces:
+            for packets in pieces:
+                for packet in packets:
+                    if HEADER.unpack_from(packet)[1] in _SKIPPED:
+                        continue
+                    for statement in reader.statements(decoder.decode(packet)):
+                        if may_change(statement.event, table, server):
+                            at = statement.event.position
+                            raise StructureUnsure(f"a statement behind these rows may have changed it (at {at})")
+                    if _number(decoder.file) > _number(end.file):
+                        return
+                    if decoder.file == end.file and decoder.position >= end.pos:
+                        return
+                if time.monotonic() > limit:
+                    raise StructureUnsure("the binlog behind these rows takes too long to read")
+
+
+def _refuse_if_altered(session: Session, table: TableId, since: RowsPlace) -> None:
+    names = f"TABLE_SCHEMA = {session.literal(table.database)} AND TABLE_NAME = {session.literal(table.table)}"
+    rows = session.query(f"SELECT UNIX_TIMESTAMP(CREATE_TIME) FROM information_schema.TABLES WHERE {names}")
+    if not rows or rows[0][0] is None:
+        raise StructureUnsure("the server does not tell when it was altered last")
+    if int(rows[0][0]) > since.timestamp:
+        raise StructureUnsure("it was altered later than these rows were written, without a trace in the binlog")
+
+
+def _number(file: str) -> int:
+    digits = file.rpartition(".")[2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def _reason(error: Exception) -> str:
+    return str(error.args[-1] if isinstance(error, pymysql.MySQLError) and error.args else error)
