@@ -287,6 +287,8 @@ def accept_literal(c: Cursor) -> Literal | None:
         return Literal(inner.kind, inner.value, c.text_from(first), sign, inner.charset)
     if token.kind in (STRING, NATIONAL):
         value = c.string()
+        if not value and c.dialect.empty_string_is_null:
+            return Literal("null", "", c.text_from(first))
         national = token.kind is NATIONAL
         return Literal("string", value, c.text_from(first), charset="utf8mb3" if national else None, national=national)
     if token.kind in (HEX, BITS):
@@ -319,6 +321,8 @@ def _word_literal(c: Cursor, first: int) -> Literal | None:
         token = c.token
         if token.kind is STRING:
             kind, value = "string", c.string()
+            if not value and c.dialect.empty_string_is_null:
+                kind = "null"
         else:
             kind, value = ("hex" if token.kind is HEX else "bits"), c.advance().value
         return Literal(kind, value, c.text_from(first), charset=word[1:].lower())

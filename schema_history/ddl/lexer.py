@@ -13,6 +13,7 @@ from rowtide.schema_history.query import Flavor
 
 ANSI_QUOTES = 1 << 2
 REAL_AS_FLOAT = 1 << 0
+EMPTY_STRING_IS_NULL = 1 << 32
 ORACLE = 1 << 9
 MSSQL = 1 << 10
 MAXDB = 1 << 12
@@ -79,6 +80,11 @@ class Dialect:
     def oracle(self) -> bool:
         """Whether it is MariaDB's Oracle mode."""
         return self.flavor is Flavor.MARIADB and bool(self.sql_mode & ORACLE)
+
+    @property
+    def empty_string_is_null(self) -> bool:
+        """Whether an empty string is NULL: a mode of MariaDB."""
+        return self.flavor is Flavor.MARIADB and bool(self.sql_mode & EMPTY_STRING_IS_NULL)
 
     def executes(self, version: int, only_mariadb: bool) -> bool:
         """Whether the server runs the content of an executable comment of that version (0: without one)."""

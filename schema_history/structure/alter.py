@@ -17,7 +17,7 @@ from rowtide.schema_history.model import Column, Constraint, Database, DefaultKi
 from rowtide.schema_history.structure.actions import Missing, Work, collect
 from rowtide.schema_history.structure.columns import literal_in, promote_first_timestamp, with_default
 from rowtide.schema_history.structure.context import Context
-from rowtide.schema_history.structure.conversion import converted
+from rowtide.schema_history.structure.conversion import converted, redefined_text
 from rowtide.schema_history.structure.keys import reprinted, with_columns
 from rowtide.schema_history.structure.literals import padded
 from rowtide.schema_history.structure.tables import (
@@ -29,6 +29,7 @@ from rowtide.schema_history.structure.tables import (
     primary_names,
     row_columns,
 )
+from rowtide.schema_history.structure.types import TEXTS
 
 
 def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Database | None = None) -> Table:
@@ -72,12 +73,17 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
 
 def _converted(work: Work, columns: Sequence[Column], charset: str, collation: str) -> list[Column]:
     defined = {e.name.lower(): e for e in work.elements if isinstance(e, ColumnDef)}
+    replaced = {new.name.lower(): work.table.column(old) for old, (new, _, _) in work.changed.items()}
     result = []
     for column in columns:
         definition = defined.get(column.name.lower())
         # BINARY alone is taken as the binary collation of what the column is converted to.
         keeps = definition is not None and definition.type.binary and not definition.type.charset and work.ctx.mariadb
         new = column if keeps else converted(column, charset, collation, work.ctx, new_column=definition is not None)
+        if definition is not None and column.data_type in TEXTS:
+            given = definition.type.arguments
+            before = replaced.get(definition.name.lower())
+            new = redefined_text(new, int(given[0]) if given else None, before, work.ctx)
         result.append(new)
     return result
 

@@ -8,11 +8,15 @@ from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.types import (
     BLOBS,
     CHARACTER_TYPES,
+    SPATIAL,
     TEXTS,
     blob_capacity,
     blob_for,
     column_type,
 )
+
+_SHORT = 26
+"""At most so many characters have dates, times and numbers without a length: a DATETIME(6)."""
 
 
 def _reread(label: str, old: str, new: str, mariadb: bool) -> str:
@@ -24,6 +28,39 @@ def _reread(label: str, old: str, new: str, mariadb: bool) -> str:
         return data.decode("utf8", "replace").replace("\ufffd", "?")
     text = data.decode(charsets.codec(new), "surrogateescape" if new.startswith("utf8") else "replace")
     return text.replace("\ufffd", "?" if mariadb else "")
+
+
+def redefined_text(column: Column, length: int | None, old: Column | None, ctx: Context) -> Column:
+    """A TEXT column that a statement defines and converts: as large as the characters that it counts need.
+
+    Args:
+        column: the column after the conversion.
+        length: the number in ``TEXT(n)``.
+        old: the column before, if there was one. MySQL makes a TEXT without a length as large as what it was before
+            needs, even a TINYTEXT of it.
+        ctx: the statement's context.
+    """
+    if length is None and old is not None and not ctx.mariadb and column.data_type != "longtext":
+        length = _characters(old)
+    if column.data_type not in TEXTS or column.charset is None or length is None:
+        return column
+    new = replace(column, data_type=blob_for(length * charsets.max_bytes(column.charset), TEXTS))
+    return replace(new, column_type=column_type(new, ctx.server))
+
+
+def _characters(column: Column) -> int:
+    """How many characters a column shows at most."""
+    name = column.data_type
+    if name in TEXTS or name in BLOBS:
+        return blob_capacity(name) // charsets.max_bytes(column.charset or "binary")
+    if name in ("json", *SPATIAL):
+        return blob_capacity("longtext")
+    if name in ("enum", "set"):
+        sizes = [len(label) for label in column.labels]
+        return max(sizes) if name == "enum" else sum(sizes) + len(sizes) - 1
+    if name == "decimal":
+        return (column.length or 0) + 2
+    return column.length or _SHORT
 
 
 def converted(column: Column, charset: str, collation: str, ctx: Context, *, new_column: bool = False) -> Column:

@@ -11,7 +11,7 @@ from rowtide.schema_history.tables import Tables
 
 MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
 LATIN1, UTF8MB4, UTF8MB3, GBK, UTF16, BINARY = 8, 45, 33, 28, 54, 63
-NOT_STRICT, PAD = 0, 1 << 31
+NOT_STRICT, PAD, EMPTY_STRING_IS_NULL = 0, 1 << 31, 1 << 32
 
 
 def made(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
@@ -195,6 +195,33 @@ def test_with_the_connection_in_binary_a_column_takes_the_statements_bytes_for_i
     columns = made(flavor, QueryEvent(statement, "d", charset=(UTF8MB4, BINARY, UTF8MB4)))["columns"]
     assert columns[0]["column_type"] == "set('1','쎼')"
     assert (columns[1]["column_default"] or "").strip("'") == "Ã¼"
+
+
+def test_an_empty_string_can_be_null_in_mariadb() -> None:
+    for default in ("''", "'' ''", "N''", "_latin1''"):
+        event = QueryEvent(f"CREATE TABLE t (a INT DEFAULT {default})", "d", sql_mode=EMPTY_STRING_IS_NULL)
+        assert column(MARIADB, event)["column_default"] == "NULL"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mysql", "mariadb"),
+    [
+        ("VARCHAR(63)", "TEXT", "tinytext", "text"),
+        ("VARCHAR(64)", "TEXT", "text", "text"),
+        ("VARCHAR(5000)", "TINYTEXT", "text", "tinytext"),
+        ("INT", "TEXT", "tinytext", "text"),
+        ("DECIMAL(65,30)", "TEXT", "text", "text"),
+        ("BLOB", "TEXT", "mediumtext", "text"),
+        ("LONGTEXT", "TEXT", "longtext", "text"),
+        ("VARCHAR(5)", "LONGTEXT", "longtext", "longtext"),
+        ("TEXT", "TEXT(10)", "tinytext", "tinytext"),
+        ("MEDIUMTEXT", "TEXT(100) CHARSET latin1", "text", "text"),
+    ],
+)
+def test_a_text_that_is_defined_and_converted(old: str, new: str, mysql: str, mariadb: str) -> None:
+    alter = f"ALTER TABLE t CONVERT TO CHARSET utf8mb4, MODIFY a {new}"
+    for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
+        assert column(flavor, f"CREATE TABLE t (a {old}) CHARSET latin1", alter)["column_type"] == wanted
 
 
 def test_what_the_server_words_is_in_utf8_whatever_the_client_speaks() -> None:
