@@ -67,6 +67,8 @@ class ColumnForm:
         default_expression: its text, ``None`` for NULL and for expressions.
         enum_values: labels of ENUM and SET with their quotes.
         comment: ``None`` if there is none.
+        hexadecimal: whether the text is only that of a hexadecimal literal, as long as the server's column, which has
+            the value, is not known beside it.
     """
 
     name: str
@@ -84,6 +86,7 @@ class ColumnForm:
     default_expression: str | None = None
     enum_values: tuple[str, ...] = ()
     comment: str | None = None
+    hexadecimal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ def _alter_default(editor: FormEditor, action: AlterDefault, ctx: Context) -> No
     if default is None:
         editor.add(replace(known, has_default=False, default_expression=None))
     elif isinstance(default, Literal) and not ctx.mariadb:
-        if default.kind in ("null", "hex", "bits"):
+        if default.kind in ("null", "bits"):
             return
         plain = replace(default, charset=None) if default.charset and default.kind == "string" else default
         if plain is not default:

@@ -7,8 +7,9 @@ from itertools import pairwise
 from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import ColumnDef, DataType, Default, Literal, Now
 from rowtide.schema_history.forms.normalizer import as_single_quoted
-from rowtide.schema_history.model import ColumnForm
+from rowtide.schema_history.model import Column, ColumnForm
 from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.types import BINARY_TYPES
 
 BIT, TINYINT, SMALLINT, INTEGER, BIGINT = -7, 5, 5, 4, -5
 CHAR, VARCHAR, NCHAR, NVARCHAR = 1, 12, -15, -9
@@ -209,8 +210,25 @@ def with_default(form: ColumnForm, default: Default, ctx: Context) -> ColumnForm
     if isinstance(default, Literal):
         if default.kind == "null":
             return form
-        return replace(form, has_default=True, default_expression=_literal(default, ctx))
+        text, hexadecimal = _literal(default, ctx), default.kind == "hex"
+        return replace(form, has_default=True, default_expression=text, hexadecimal=hexadecimal)
     return replace(form, has_default=True, default_expression=None)
+
+
+def with_value(form: ColumnForm, column: Column) -> ColumnForm:
+    """The form with the value of a hexadecimal default, of which Debezium keeps the digits but for the last one.
+
+    Bytes that are no UTF-8 are no text: such a default is left out.
+    """
+    if not form.hexadecimal:
+        return form
+    text = column.default
+    if text is not None and column.data_type in BINARY_TYPES:
+        try:
+            text = text.encode("latin-1").decode()
+        except UnicodeDecodeError:
+            text = None
+    return replace(form, default_expression=text, hexadecimal=False)
 
 
 def _now(default: Now, ctx: Context) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rowtide.schema_history.forms.columns import with_table_charset
+from rowtide.schema_history.forms.columns import with_table_charset, with_value
 from rowtide.schema_history.model import ColumnForm, Table, TableForm
 
 
@@ -81,6 +81,6 @@ class FormEditor:
             if form is None:
                 form = column.form
             if form is not None:
-                form = with_table_charset(form, self.charset)
+                form = with_value(with_table_charset(form, self.charset), column)
             columns.append(replace(column, form=form))
         return replace(table, columns=tuple(columns), form=self.table_form())

@@ -36,6 +36,7 @@ ABOUT: dict[str, tuple[str, ...]] = {
         "ADD COLUMN IF NOT EXISTS", "ANSI_QUOTES", "back-quote in its name", "ALTER SCHEMA", "CREATE OR REPLACE",
         "/*M! */", "last USE",
     ),
+    "defaults": ("hexadecimal default",),
     "rows": ("without its BLOBs", "rows of a sequence", "compressed", "system-versioned"),
 }  # fmt: skip
 """What a difference is about: a type, or something else, by words of its reason."""
@@ -95,7 +96,7 @@ def _lines() -> Iterator[str]:
         states = (_state(found[server], name, better=bool(better)) for server in ("mysql", "mariadb"))
         yield f"| {name.upper()} | {' | '.join(states)} | {'; '.join(better)} |"
     yield from ("", "## Elsewhere", "", "| what | where rowtide differs |", "| --- | --- |")
-    for subject in ("keys", "names", "rows", "statements", "text"):
+    for subject in ("defaults", "keys", "names", "rows", "statements", "text"):
         yield from (f"| {subject} | {reason} |" for reason in _about(subject))
     for name, reason in sorted(stream.PENDING.items()):
         yield f"| not yet | {reason} (recording `{name}`) |"

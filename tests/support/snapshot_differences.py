@@ -1,9 +1,9 @@
 """Where the snapshots of rowtide are not Debezium's: as in :mod:`differences`, which is about the stream."""
 
 from differences import DIFFERENCES as STREAMED
-from differences import Difference
+from differences import HEX_BYTES, HEX_TEXT, Difference
 
-__all__ = ["DIFFERENCES", "MORE", "NOT_TAKEN", "SEQUENCES"]
+__all__ = ["DIFFERENCES", "HISTORY", "MORE", "NOT_TAKEN", "SEQUENCES"]
 
 _YEAR = "YEAR 0 is 0; Debezium makes it 2000"
 _SHIFTED = "Debezium shifts a TIMESTAMP by the difference of the connection's time zone to the server's"
@@ -11,7 +11,11 @@ _KEY = "a key column that is left out of the records: Debezium does not select i
 _BITS = "a BIT of more than one byte in a key: Debezium turns its bytes around twice, unlike in the stream"
 
 DIFFERENCES: dict[str, list[Difference]] = {
-    "defaults-in-schemas": [Difference('"y0":2000', '"y0":0', _YEAR)],
+    "binary-as-hex": [
+        HEX_BYTES,
+        Difference('"defaultValueExpression":"AB000000000"', '"defaultValueExpression":null', HEX_BYTES.reason),
+    ],
+    "defaults-in-schemas": [Difference('"y0":2000', '"y0":0', _YEAR), HEX_TEXT],
     "filters-by-name": [Difference('"payload":{"id":0}}', '"payload":{"id":1}}', _KEY)],
     "keys-and-column-filter": [Difference('"payload":{"z":0}}', '"payload":{"z":1}}', _KEY)],
     "keys": [
@@ -38,6 +42,12 @@ DIFFERENCES: dict[str, list[Difference]] = {
         ),
     ],
 }
+
+HISTORY: dict[str, tuple[str, str]] = {
+    "binary-as-hex": ('        "defaultValueExpression" : "AB000000000",\n', ""),
+    "defaults-in-schemas": ('697427732022C3A922205C20F09F988"', 'it\'s \\"é\\" \\\\ 😀"'),
+}
+"""The same in records of the schema history."""
 
 SEQUENCES: dict[str, tuple[str, ...]] = {
     "mariadb-ddl": ("md.sq",),
