@@ -114,7 +114,7 @@ def meaning(column: model.Column, record: RecordColumn, mapped: MappedColumn) ->
         decode=decode,
         labels=column.labels,
         pad=_padding(column),
-        json_text=json_text if kind == "json" else None,
+        json_text=partial(_json_or_nothing, json_text) if kind == "json" else None,
     )
 
 
@@ -125,6 +125,10 @@ def _padding(column: model.Column) -> int:
     if column.data_type != "binary":
         return 0
     return (column.length if column.form is None else column.form.length) or 0
+
+
+def _json_or_nothing(text: Callable[[bytes], str], data: bytes) -> str | None:
+    return text(data) if data else None
 
 
 def _latin1(data: bytes) -> str:

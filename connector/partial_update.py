@@ -95,9 +95,9 @@ def with_json_parts(columns: Sequence[Column]) -> list[Column]:
     ]
 
 
-def json_text_of_parts(value: bytes) -> str:
-    """The text of a JSON value that may be a document with differences."""
+def json_text_of_parts(value: bytes) -> str | None:
+    """The text of a JSON value that may be a document with differences; ``None`` of no bytes."""
     if value[:1] != bytes((_PARTS,)):
-        return json_text(value)
+        return json_text(value) if value else None
     end = 5 + int.from_bytes(value[1:5], "little")
     return patched_json_text(value[5:end], value[end:])

@@ -33,7 +33,7 @@ from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.transactions import TransactionMonitor
 from rowtide.connector.transforming import Transformer
 from rowtide.envelope import transaction
-from rowtide.envelope.source import SourceBlock
+from rowtide.envelope.source import SourceBlock, streamed
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.model import Table
@@ -342,7 +342,14 @@ class Pipeline:
         monitor = self._monitor
         blocks = partial(monitor.blocks, str(table.id)) if monitor is not None and monitor.id is not None else None
         return EventContext(
-            source.before_row(self._micros(), "false", progress.server_id, progress.gtid, progress.file, progress.pos),
+            source.before_row(
+                self._micros(),
+                streamed(self._settings.values.form),
+                progress.server_id,
+                progress.gtid,
+                progress.file,
+                progress.pos,
+            ),
             source.after_row(progress.thread, progress.query),
             f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{nanos}',
             self._settings.headers,

@@ -208,7 +208,7 @@ class Statements:
             change.database,
             None if moment.about_database else ",".join(names.values()),
             micros=moment.micros,
-            snapshot="false",
+            snapshot=None,
             server_id=progress.server_id,
             gtid=progress.gtid,
             file=progress.file,

@@ -151,11 +151,7 @@ def _record(batch: Batch, message: Message) -> ConnectRecord:
 def _value(schema: Schema | None, data: bytes | None) -> object:
     if schema is None or data is None:
         return None
-    value = value_from_json(schema, json.loads(data, parse_float=Decimal))
-    source = value.get("source") if isinstance(value, dict) else None
-    if isinstance(source, dict) and source.get("snapshot") == "false":
-        source["snapshot"] = None  # Debezium leaves it out in the stream; "false" is the field's default
-    return value
+    return value_from_json(schema, json.loads(data, parse_float=Decimal))
 
 
 def _headers(record: ConnectRecord) -> Headers:

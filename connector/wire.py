@@ -120,7 +120,7 @@ class Meaning:
         decode: from bytes to text, in the column's character set; ``None`` for UTF-8.
         labels: of an ENUM or SET.
         pad: bytes of a BINARY(n), whose trailing zeros the binlog leaves out.
-        json_text: from MySQL's binary JSON to text.
+        json_text: from MySQL's binary JSON to text, ``None`` of no bytes.
     """
 
     kind: Kind
@@ -128,7 +128,7 @@ class Meaning:
     decode: Callable[[bytes], str] | None = None
     labels: Sequence[str] = ()
     pad: int = 0
-    json_text: Callable[[bytes], str] | None = None
+    json_text: Callable[[bytes], str | None] | None = None
 
 
 _STRUCT_CODES = {

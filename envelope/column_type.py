@@ -107,9 +107,16 @@ def same(value: Any) -> Any:
 
 
 def through(schema: Schema, convert: Callable[[Any], Any]) -> Expression:
-    """JSON text by way of the Connect value: for types that are rare or slow anyway."""
+    """JSON text by way of the Connect value: for types that are rare or slow anyway, or whose values can be bad."""
 
-    def text(value: Any) -> str:
-        return value_text(schema, convert(value))
+    def expression(variable: str, bind: Bind, fallback: Fallback) -> str:
+        def text(value: Any) -> str:
+            try:
+                return value_text(schema, convert(value))
+            except ValueError as error:
+                fallback.failed(value, error)
+                return fallback.text
 
-    return call(text)
+        return f"{bind(text)}({variable})"
+
+    return expression

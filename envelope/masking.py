@@ -1,7 +1,7 @@
 """What masking, hashing and truncating make of a column's values and of its schema.
 
 The rules are Debezium's (``ColumnMappers``, ``MaskStrings``, ``TruncateColumn``): masks and hashes change columns of a
-text type only, though every column they name is marked in its schema; truncating cuts text and bytes of any column.
+text type only, though every column they name is marked in its schema; truncating cuts text, and bytes but for BIT's.
 A hash is a salted digest in lower-case hexadecimal, cut to the column's length. Version 2 digests the value's UTF-8;
 version 1 digests the value as Java's ``ObjectOutputStream`` serialises it, so that old hashes still match.
 """
@@ -15,6 +15,7 @@ from rowtide.topics.column_rules import ColumnRule, Hash, Mask, Truncate
 
 # Numbers of java.sql.Types: CHAR, VARCHAR, LONGVARCHAR, CLOB, NCHAR, NVARCHAR, LONGNVARCHAR, NCLOB, DATALINK.
 _TEXT_TYPES = frozenset({1, 12, -1, 2005, -15, -9, -16, 2011, 70})
+_BIT = -7
 
 
 class MaskedColumn(Protocol):
@@ -48,7 +49,8 @@ def column_change(rule: ColumnRule, column: MaskedColumn) -> ColumnChange:
     if isinstance(rule, Truncate):
         if column.length is not None and 0 <= column.length <= rule.length:
             return ColumnChange(None)
-        return ColumnChange(_truncating(rule.length), (("truncateLength", str(rule.length)),))
+        convert = None if column.jdbc_type == _BIT else _truncating(rule.length)  # which Debezium has as another class
+        return ColumnChange(convert, (("truncateLength", str(rule.length)),))
     parameters = (("masked", "true"),)
     if column.jdbc_type not in _TEXT_TYPES:
         return ColumnChange(None, parameters)

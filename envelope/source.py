@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from rowtide.envelope.json_text import string_text
+from rowtide.envelope.json_text import JsonForm, string_text
 from rowtide.envelope.schema import INT32, INT64, OPTIONAL_INT64, OPTIONAL_STRING, STRING, Schema, struct
 
 Snapshot = Literal[
@@ -54,6 +54,11 @@ def optional_text(value: str | None) -> str:
     return "null" if value is None else string_text(value)
 
 
+def streamed(form: JsonForm) -> Snapshot | None:
+    """``snapshot`` of a record of the stream: Debezium leaves it out, and a converter may write its default for it."""
+    return "false" if form.replace_null_with_default else None
+
+
 class SourceBlock:
     """The parts of ``source`` that stay the same for a table, ready to be joined with those of an event."""
 
@@ -68,13 +73,20 @@ class SourceBlock:
         self._table = f',"table":{optional_text(table)},"server_id":'
 
     def before_row(
-        self, micros: int, snapshot: Snapshot, server_id: int, gtid: str | None, file: str, pos: int, nanos: int = 0
+        self,
+        micros: int,
+        snapshot: Snapshot | None,
+        server_id: int,
+        gtid: str | None,
+        file: str,
+        pos: int,
+        nanos: int = 0,
     ) -> str:
         """Everything up to the row number.
 
         Args:
             micros: time of the change, in µs since the epoch.
-            snapshot: which part of a snapshot the record is, or ``"false"``.
+            snapshot: which part of a snapshot the record is, or `streamed`.
             server_id: of the server that made the change, 0 in a snapshot.
             gtid: of the transaction.
             file: binlog file of the event.
@@ -82,7 +94,7 @@ class SourceBlock:
             nanos: nanoseconds to add to ``micros``.
         """
         return (
-            f'{self._before_time}{micros // 1000},"snapshot":"{snapshot}"{self._between}{micros},"ts_ns":'
+            f'{self._before_time}{micros // 1000},"snapshot":{optional_text(snapshot)}{self._between}{micros},"ts_ns":'
             f"{micros * 1000 + nanos}{self._table}{server_id},"
             f'"gtid":{optional_text(gtid)},"file":{string_text(file)},"pos":{pos},"row":'
         )
@@ -100,7 +112,7 @@ def source_value(
     table: str | None,
     *,
     micros: int,
-    snapshot: Snapshot,
+    snapshot: Snapshot | None,
     server_id: int,
     gtid: str | None,
     file: str,

@@ -40,13 +40,19 @@ _POINT_SCHEMA = Schema(
     ),
 )
 _XY = struct.Struct("<dd")
+_SRID_BYTES = 4
+_POINT_BYTES = 25
 
 
 def _geometry_value(stored: bytes) -> dict[str, Any]:
+    if len(stored) < _SRID_BYTES:  # INSERT IGNORE leaves such
+        raise ValueError(f"{stored!r} is no geometry: it has no SRID")
     return {"wkb": stored[4:], "srid": int.from_bytes(stored[:4], "little") or None}
 
 
 def _point_value(stored: bytes) -> dict[str, Any]:
+    if len(stored) != _POINT_BYTES:
+        raise ValueError(f"{stored!r} is no point of two coordinates")
     x, y = _XY.unpack_from(stored, 9)
     return {"x": x, "y": y, **_geometry_value(stored)}
 

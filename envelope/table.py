@@ -223,7 +223,7 @@ def _record_column(
 
 def _column_schema(form: ColumnForm, form_type: ColumnType, default_type: ColumnType, rules: RecordRules) -> Schema:
     schema = form_type.schema
-    doc = form.comment if rules.values.include_schema_comments and form.comment else schema.doc
+    doc = form.comment if rules.values.include_schema_comments and form.comment is not None else schema.doc
     if rules.values.zero_date_handling_mode == "null" and form_type.kind in ZERO_DATE_KINDS:
         # Without a default: Kafka Connect's converters would write and read it for null.
         return replace(schema, optional=True, doc=doc)

@@ -4,7 +4,7 @@ import base64
 import re
 from binascii import b2a_base64
 
-from rowtide.envelope.column_type import ColumnFacet, ColumnType, Kind, call, same, through
+from rowtide.envelope.column_type import Bind, ColumnFacet, ColumnType, Fallback, Kind, call, same, through
 from rowtide.envelope.json_text import string_text
 from rowtide.envelope.schema import BYTES, STRING, Schema
 from rowtide.envelope.settings import Stage, ValueSettings
@@ -76,6 +76,11 @@ def _semantic_text(name: str, kind: Kind) -> ColumnType:
     return ColumnType(Schema("string", name=name, version=1), kind, same, call(string_text))
 
 
-JSON = _semantic_text("io.debezium.data.Json", "json")
+def _json_or_nothing(variable: str, bind: Bind, fallback: Fallback) -> str:
+    # No text stands for no bytes at all, which a row has that was there before its column was added with NOT NULL.
+    return f"({bind(string_text)}({variable}) if {variable} is not None else {bind(fallback.text)})"
+
+
+JSON = ColumnType(Schema("string", name="io.debezium.data.Json", version=1), "json", same, _json_or_nothing, epoch="{}")
 UUID = _semantic_text("io.debezium.data.Uuid", "uuid")
 INET = ColumnType(STRING, "inet", same, call(string_text))

@@ -178,13 +178,20 @@ class Snapshot:
     ) -> Iterator[Output]:
         yield from self._notifications.started(running)
         writer = StructureWriter(self._settings, self.tables, running, self._clock)
-        yield from writer.write(statements, None if self._decision.rows else completed)
+        yield from writer.write(statements)
         if self._decision.rows:
-            yield from self._rows(session, running, completed, chosen)
+            yield from self._rows(session, running, completed, chosen, writer)
+        else:
+            yield from writer.finish(completed)
         yield from self._notifications.ended("COMPLETED", completed)
 
     def _rows(
-        self, session: Session, running: SourceOffset, completed: SourceOffset, chosen: Sequence[ListedTable]
+        self,
+        session: Session,
+        running: SourceOffset,
+        completed: SourceOffset,
+        chosen: Sequence[ListedTable],
+        writer: StructureWriter,
     ) -> Iterator[Output]:
         if self._progress:
             self._progress.tables([table.id for table in chosen])
@@ -193,7 +200,7 @@ class Snapshot:
         for table in chosen:
             topics.topic(table.id)
         structures = [(listed, self.tables.table(listed.id.database, listed.id.table)) for listed in chosen]
-        stream = RecordStream(structures[0][1] if structures else None)
+        stream = RecordStream(structures[0][1] if structures else None, writer)
         for place, (listed, structure) in enumerate(structures, 1):
             if structure is None:  # a statement that was not understood, and was to be left out
                 log.warning("the rows of table %s are not read: its structure is not known", listed.id)

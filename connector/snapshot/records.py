@@ -6,6 +6,7 @@ rows that came last are held back.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from rowtide.connector.batch import Batch, Message, Schemas
 from rowtide.connector.codec import NO_TRANSACTION, wrapping
@@ -98,12 +99,28 @@ class _Held:
     starts: bool
 
 
+class Preceding(Protocol):
+    """What is written before the rows."""
+
+    def before_rows(self) -> Iterator[Batch]:
+        """Rows follow."""
+        ...
+
+    def finish(self, completed: SourceOffset) -> Iterator[Batch]:
+        """No rows follow: the snapshot is complete."""
+        ...
+
+
 class RecordStream:
     """Puts markers on rows: feed every table's rows in order, then finish."""
 
-    def __init__(self, first_table: Table | None) -> None:
-        """Begin; only rows of ``first_table``, the first one that is read, can be marked ``first``."""
+    def __init__(self, first_table: Table | None, preceding: Preceding) -> None:
+        """Begin; only rows of ``first_table``, the first one that is read, can be marked ``first``.
+
+        ``preceding`` is what stands before the rows, and is the end of the snapshot if there are none.
+        """
         self._first_table = first_table
+        self._preceding = preceding
         self._held: _Held | None = None
 
     def rows(self, table: SnapshotTable, moment: Moment, rows: Rows) -> Iterator[Batch]:
@@ -111,6 +128,8 @@ class RecordStream:
         if not rows:
             return
         held = self._held
+        if held is None:
+            yield from self._preceding.before_rows()
         starts = held is None or held.table is not table
         self._held = _Held(table, moment, rows, starts)
         if held is not None:
@@ -120,7 +139,7 @@ class RecordStream:
         """Give the last rows, behind which ``offset`` is that of a completed snapshot."""
         held, self._held = self._held, None
         if held is None:
-            yield Batch("", -1, (), offset, 0, 0)
+            yield from self._preceding.finish(offset)
         else:
             yield _batch(held, self._messages(held, "last"), offset)
 

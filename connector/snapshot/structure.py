@@ -39,28 +39,32 @@ class StructureWriter:
         self._clock = clock
         self._key_schema = key_schema(settings.connector)
         self._value_schema = value_schema(settings.connector)
+        self._held: SchemaChange | None = None
 
-    def write(self, statements: Sequence[Statement], completed: SourceOffset | None) -> Iterator[Output]:
-        """Apply the statements in order.
-
-        Args:
-            statements: all of the snapshot.
-            completed: if no rows follow, the offset behind the last statement, with which the snapshot is complete.
+    def write(self, statements: Sequence[Statement]) -> Iterator[Output]:
+        """Apply the statements in order; the last message is held back until it is known whether rows follow.
 
         Raises:
             SnapshotError: a table's structure is not understood.
         """
-        ended = False
-        for place, statement in enumerate(statements, 1):
-            last = completed is not None and place == len(statements)
+        for statement in statements:
             for change in self._changes(statement):
                 if self._is_kept(change):
                     yield self._entry(change)
                 if self._settings.schema_changes and self._is_published(change):
-                    ended = last
-                    yield self._message(change, "last" if last else "true", completed if last else None)
-        if completed is not None and not ended:
-            yield Batch("", -1, (), completed, 0, 0)
+                    yield from self.before_rows()
+                    self._held = change
+
+    def before_rows(self) -> Iterator[Batch]:
+        """Give what was held back: something comes behind it."""
+        held, self._held = self._held, None
+        if held is not None:
+            yield self._message(held, "true", None)
+
+    def finish(self, completed: SourceOffset) -> Iterator[Batch]:
+        """End a snapshot without rows: the last message says that it is the last, and has the completed offset."""
+        held, self._held = self._held, None
+        yield Batch("", -1, (), completed, 0, 0) if held is None else self._message(held, "last", completed)
 
     def _changes(self, statement: Statement) -> Sequence[SchemaChange]:
         database, table_id, ddl = statement.database, statement.table_id, statement.ddl

@@ -31,7 +31,7 @@ def transformer(properties: dict[str, str], values: JsonSettings = PLAIN) -> Tra
 
 def created(number: int, v: str = "a") -> Message:
     row = {"id": number, "v": v, "n": None}
-    value = {"before": None, "after": row, "source": {"snapshot": "false"}, "op": "c"}
+    value = {"before": None, "after": row, "source": {"snapshot": None}, "op": "c"}
     return json.dumps({"id": number}).encode(), json.dumps(value).encode(), (("h", b"x"),)
 
 

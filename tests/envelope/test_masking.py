@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rowtide.envelope.masking import column_change, java_serialized, truncate_text
 from rowtide.topics.column_rules import Hash, Mask, Truncate
 
-VARCHAR, INTEGER, BLOB = 12, 4, 2004
+VARCHAR, INTEGER, BLOB, BIT = 12, 4, 2004, -7
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +111,9 @@ def test_a_truncated_text_is_a_prefix_of_at_most_so_many_units(text: str, length
     units = len(cut.encode("utf-16-le")) // 2
     assert units <= length
     assert cut == text or units >= length - 1
+
+
+def test_bits_are_marked_as_truncated_and_are_not() -> None:
+    change = column_change(Truncate(3), Column(BIT, 28))
+    assert (change.convert, change.parameters) == (None, (("truncateLength", "3"),))
+    assert changed(Truncate(3), b"abcd", BLOB) == b"abc"

@@ -159,3 +159,20 @@ def test_a_float_beyond_its_range_is_infinite() -> None:
 def test_labels_are_as_they_were_written_and_their_separator_is_escaped() -> None:
     assert labels(Facet("ENUM", 1, enum_values=("'a''b'", "'c\\'d'", "plain"))) == ("a'b", "c'd", "plain")
     assert escaped_label("a,b\\") == "a\\,b\\\\"
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"), [("GEOMETRY", b""), ("POINT", b""), ("POINT", bytes(9)), ("POLYGON", b"12")]
+)
+def test_what_is_no_geometry_cannot_be_converted(name: str, stored: bytes) -> None:
+    made = column_type(Facet(name, 1111), ValueSettings(), "stream")
+    assert made is not None
+    with pytest.raises(ValueError, match="is no"):
+        made.convert(stored)
+
+
+def test_a_json_without_bytes_takes_what_is_kept_for_it() -> None:
+    found = column_type(Facet("JSON", 1111), ValueSettings(), "stream")
+    assert found is not None
+    assert found.epoch == "{}"
+    assert rendered(found, None, []) == "FALLBACK"

@@ -1,6 +1,6 @@
 """Markers of a snapshot's records: they depend on tables and rows, not on the pieces in which rows come."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from hypothesis import given
@@ -27,10 +27,26 @@ class FakeTable:
         return [(key.encode(), marker.encode(), ()) for key, _ in rows]
 
 
+class FakeStructure:
+    """What stands before the rows: one message, held back."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def before_rows(self) -> Iterator[Batch]:
+        self.told.append("rows follow")
+        yield from ()
+
+    def finish(self, completed: SourceOffset) -> Iterator[Batch]:
+        self.told.append("no rows")
+        yield Batch("", -1, (), completed, 0, 0)
+
+
 def marked(tables: Sequence[Sequence[int]]) -> tuple[list[tuple[str, str]], list[Batch]]:
     """Rows and markers of tables that come in pieces of so many rows."""
     fakes = [FakeTable(f"t{place}") for place in range(len(tables))]
-    stream = RecordStream(cast("Any", fakes[0]) if fakes else None)
+    before = FakeStructure()
+    stream = RecordStream(cast("Any", fakes[0]) if fakes else None, before)
     batches: list[Batch] = []
     for fake, pieces in zip(fakes, tables, strict=True):
         begin = 0
@@ -39,6 +55,7 @@ def marked(tables: Sequence[Sequence[int]]) -> tuple[list[tuple[str, str]], list
             begin += size
             batches += stream.rows(cast("SnapshotTable", fake), MOMENT, rows)
     batches += stream.finish(DONE)
+    assert before.told == ["rows follow" if any(sum(pieces) for pieces in tables) else "no rows"]
     found = [(str((key or b"").decode()), (value or b"").decode()) for b in batches for key, value, _ in b.messages]
     return found, batches
 

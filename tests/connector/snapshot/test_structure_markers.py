@@ -1,0 +1,52 @@
+"""The messages of a snapshot's structure: the last one says so if no row comes behind it."""
+
+from __future__ import annotations
+
+import json
+
+from configurations import PROPERTIES
+
+from rowtide.connector.assembly import pipeline_settings
+from rowtide.connector.batch import Batch
+from rowtide.connector.config import from_properties
+from rowtide.connector.offset import SourceOffset
+from rowtide.connector.snapshot.plan import Statement
+from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.query import Flavor, Server
+from rowtide.schema_history.tables import Tables
+
+RUNNING, DONE = SourceOffset("b", 1, snapshot="INITIAL"), SourceOffset("b", 1)
+STATEMENTS = [
+    Statement("CREATE DATABASE `d` CHARSET utf8mb4 COLLATE utf8mb4_bin", "d"),
+    Statement("CREATE TABLE `t` (a INT)", "d", TableId("d", "t"), creates=True),
+    Statement("CREATE TABLE `u` (a INT)", "d", TableId("d", "u"), creates=True),
+]
+
+
+def written(*, rows: bool, **more: str) -> tuple[list[str], list[SourceOffset]]:
+    properties = {**PROPERTIES, **{name.replace("_", "."): value for name, value in more.items()}}
+    settings = pipeline_settings(from_properties(properties), "run")
+    writer = StructureWriter(settings, Tables(Server(Flavor.MYSQL)), RUNNING, lambda: 1)
+    outputs = [*writer.write(STATEMENTS), *(writer.before_rows() if rows else writer.finish(DONE))]
+    batches = [output for output in outputs if isinstance(output, Batch)]
+    values = [json.loads(value or b"") for batch in batches for _, value, _ in batch.messages]
+    return [value["payload"]["source"]["snapshot"] for value in values], [batch.offset for batch in batches]
+
+
+def test_the_last_message_is_marked_if_all_tables_are_empty() -> None:
+    assert written(rows=False) == (["true", "true", "last"], [RUNNING, RUNNING, DONE])
+
+
+def test_it_is_one_of_many_if_rows_follow() -> None:
+    assert written(rows=True) == (["true"] * 3, [RUNNING] * 3)
+
+
+def test_without_messages_the_offset_is_stored_alone() -> None:
+    assert written(rows=False, include_schema_changes="false") == ([], [DONE])
+
+
+def test_the_last_message_is_that_of_a_captured_table() -> None:
+    property_name = "schema_history_internal_store_only_captured_tables_ddl"
+    found = written(rows=False, table_include_list="d.t", **{property_name: "true"})
+    assert found == (["true", "last"], [RUNNING, DONE])
