@@ -31,8 +31,15 @@ def _rank(item: pytest.Item) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that need nothing first, then those with servers, then those with Spark."""
+    """Run the tests that need nothing first, then those with servers, then those with Spark.
+
+    With ``-n 2`` the latter two run beside each other, each on one worker, so that no server is started twice.
+    """
     items.sort(key=_rank)
+    groups = {rank: pytest.mark.xdist_group(mark) for mark, rank in _NEEDS.items()}
+    for item in items:
+        if rank := _rank(item):
+            item.add_marker(groups[rank])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
