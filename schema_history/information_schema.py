@@ -129,6 +129,8 @@ def _mysql_default(column: Column) -> str | None:
     if column.data_type in BINARY_TYPES:
         # Its text ends at the first zero byte.
         return "0x" + text.split("\0", 1)[0].encode("latin-1").hex().upper() if text else ""
+    if column.charset == "binary":  # ENUM and SET
+        return "0x" + text.encode().hex().upper() if text else ""
     return _basic(text)
 
 

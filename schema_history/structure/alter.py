@@ -78,7 +78,7 @@ def _converted(work: Work, columns: Sequence[Column], charset: str, collation: s
     for column in columns:
         definition = defined.get(column.name.lower())
         # BINARY alone is taken as the binary collation of what the column is converted to.
-        keeps = definition is not None and definition.type.binary and not definition.type.charset and work.ctx.mariadb
+        keeps = definition is not None and definition.type.binary and not definition.type.charset
         new = column if keeps else converted(column, charset, collation, work.ctx, new_column=definition is not None)
         if definition is not None and column.data_type in TEXTS:
             given = definition.type.arguments
@@ -226,7 +226,8 @@ def _indexes(work: Work, columns: list[Column], renamed: dict[str, str]) -> list
         if any(f"{kind} {name}" in work.dropped_keys for kind in kinds) and not _is_constraint(work, name):
             continue
         kept.append(replace(index, name=work.renamed_keys.get(name, index.name)))
-    return with_columns([reprinted(i, columns) for i in kept], work.table.columns, renamed, columns) + work.new_keys
+    kept = [reprinted(i, columns) for i in kept]
+    return with_columns(kept, work.table.columns, renamed, columns, work.dropped) + work.new_keys
 
 
 def _is_constraint(work: Work, name: str) -> bool:

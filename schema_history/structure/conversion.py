@@ -15,6 +15,7 @@ from rowtide.schema_history.structure.types import (
     column_type,
 )
 
+_VARCHAR_BYTES = 65535
 _SHORT = 26
 """At most so many characters have dates, times and numbers without a length: a DATETIME(6)."""
 
@@ -94,7 +95,9 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, *, new
         larger = blob_for(size, TEXTS)
         if TEXTS.index(larger) > TEXTS.index(name):
             new = replace(new, data_type=larger)
-    elif name == "varchar" and (column.length or 0) * charsets.max_bytes(charset) > 65535:
+    elif name == "varchar" and (column.length or 0) * charsets.max_bytes(charset) > _VARCHAR_BYTES:
         size = (column.length or 0) * charsets.max_bytes(charset)
-        new = replace(new, data_type=blob_for(size, TEXTS), length=None)
+        if not (ctx.mariadb or new_column) and charsets.max_bytes(column.charset) > 1:
+            size = column.length or 0  # MySQL counts characters if they had more than one byte before
+        new = replace(new, data_type=blob_for(max(size, _VARCHAR_BYTES), TEXTS), length=None)
     return replace(new, column_type=column_type(new, ctx.server))

@@ -1,7 +1,7 @@
 """Indexes: names that the server gives, what a foreign key adds, what a dropped or changed column leaves of them."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from rowtide.schema_history import charsets
@@ -93,17 +93,23 @@ def _prefix(first: Index, second: Index) -> bool:
 
 
 def with_columns(
-    indexes: Sequence[Index], old: Sequence[Column], renamed: dict[str, str], new: Sequence[Column]
+    indexes: Sequence[Index],
+    old: Sequence[Column],
+    renamed: dict[str, str],
+    new: Sequence[Column],
+    dropped: Container[str] = (),
 ) -> list[Index]:
     """The indexes of a table after a change of its columns.
 
-    Parts of dropped columns go, and the index with its last part; lengths that no longer fit are taken away.
+    Parts of dropped columns go, and the index with its last part; lengths that no longer fit are taken away. A column
+    that is dropped and added again stays in the index, with as many characters as the index had bytes of the old one.
 
     Args:
         indexes: the indexes before.
         old: the columns before.
         renamed: new names by old ones in lower case, for every column that is still there.
         new: the columns after.
+        dropped: names in lower case of those that were dropped; one may be there again.
     """
     before = {c.name.lower(): c for c in old}
     after = {c.name.lower(): c for c in new}
@@ -117,7 +123,10 @@ def with_columns(
             name = renamed.get(part.column.lower())
             column = after.get(name.lower()) if name is not None else None
             if name is not None and column is not None:
-                length = _fitting(part, before.get(part.column.lower()), column)
+                was = before.get(part.column.lower())
+                length = _fitting(part, was, column)
+                if was is not None and part.column.lower() in dropped and column.data_type in _PREFIXABLE:
+                    length = part.length or _stored(was) or None
                 parts.append(replace(part, column=column.name, length=length))
         if parts:
             result.append(replace(index, parts=tuple(parts)))
@@ -136,6 +145,31 @@ def _fitting(part: KeyPart, old: Column | None, new: Column) -> int | None:
     if old.length == part.length and old.data_type not in TEXTS and old.data_type not in BLOBS:
         return None
     return part.length
+
+
+_STORED = {
+    "tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "float": 4, "double": 8,
+    "year": 1, "date": 3, "time": 3, "datetime": 5, "timestamp": 4,
+}  # fmt: skip
+_DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4)
+
+
+def _stored(column: Column) -> int:
+    """Bytes of a column in an index, divided by those that a character of its character set needs at most."""
+    name = column.data_type
+    if name == "decimal":
+        scale = column.scale or 0
+        return sum(digits // 9 * 4 + _DIGIT_BYTES[digits % 9] for digits in ((column.length or 10) - scale, scale))
+    if name == "bit":
+        return ((column.length or 1) + 7) // 8
+    if name in ("enum", "set"):
+        count = len(column.labels)
+        size = (1 if count < 256 else 2) if name == "enum" else (count + 7) // 8
+        size = size if size < 5 else 8
+        return size // charsets.max_bytes(column.charset or "binary")
+    if name in _STORED:
+        return _STORED[name] + (column.fsp + 1) // 2
+    return column.length or 0
 
 
 def reprinted(index: Index, columns: Sequence[Column]) -> Index:

@@ -256,6 +256,8 @@ def column_charset(
         named = charsets.known_collation(collate, charset or table_charset, ctx.flavor)
         if named is None:
             raise LookupError(f"unknown collation {collate}")
+        if binary and charset is None:  # only MySQL takes both
+            named = charsets.binary_collation(charsets.charset_of(named))
         return charsets.charset_of(named), named
     if charset is None and not binary:
         return table_charset, table_collation

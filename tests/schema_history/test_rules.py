@@ -224,6 +224,56 @@ def test_a_text_that_is_defined_and_converted(old: str, new: str, mysql: str, ma
         assert column(flavor, f"CREATE TABLE t (a {old}) CHARSET latin1", alter)["column_type"] == wanted
 
 
+@pytest.mark.parametrize(
+    ("old", "mysql"),
+    [("latin1", "mediumtext"), ("ucs2", "text"), ("gbk", "text"), ("utf8mb3", "text")],
+)
+def test_a_varchar_that_becomes_too_long_by_conversion(old: str, mysql: str) -> None:
+    for flavor, wanted in ((MYSQL, mysql), (MARIADB, "mediumtext")):
+        table = f"CREATE TABLE t (a VARCHAR(20000)) CHARSET {old}"
+        found = column(flavor, table, "ALTER TABLE t CONVERT TO CHARSET utf8mb4")
+        assert found["column_type"] == wanted
+        again = column(flavor, table, "ALTER TABLE t CONVERT TO CHARSET utf8mb4, MODIFY a VARCHAR(20000)")
+        assert again["column_type"] == "mediumtext"
+
+
+@pytest.mark.parametrize(
+    ("definition", "collation"),
+    [
+        ("TEXT BINARY COLLATE utf16_general_ci", "utf16_bin"),
+        ("ENUM('a') BINARY COLLATE latin1_general_cs", "latin1_bin"),
+        ("CHAR(3) CHARSET latin1 BINARY COLLATE latin1_general_cs", "latin1_general_cs"),
+        ("NATIONAL CHAR(3) BINARY COLLATE utf8mb3_unicode_ci", "utf8mb3_unicode_ci"),
+    ],
+)
+def test_binary_beside_a_collation(definition: str, collation: str) -> None:
+    assert column(MYSQL, f"CREATE TABLE t (a {definition})")["collation"] == collation
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_a_new_column_that_is_binary_stays_so_in_a_conversion(flavor: Flavor) -> None:
+    alter = "ALTER TABLE t CONVERT TO CHARSET cp1251, ADD s ENUM('x') BINARY, ADD u CHAR(3) CHARSET latin1 BINARY"
+    columns = made(flavor, "CREATE TABLE t (a INT)", alter)["columns"]
+    assert [c["collation"] for c in columns] == [None, "cp1251_bin", "cp1251_general_ci"]
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_a_column_that_is_dropped_and_added_again_stays_in_its_index(flavor: Flavor) -> None:
+    types = {
+        "i": ("INT", 4), "t": ("TIME", 3), "d": ("DATETIME(3)", 7), "c": ("CHAR(10) CHARSET latin1", 10),
+        "x": ("TEXT", 7), "n": ("DECIMAL(10,2)", 5), "e": ("ENUM('a')", None), "b": ("BIT(9)", 2),
+    }  # fmt: skip
+    keys = ", ".join(f"UNIQUE ({name}{'(7)' if name == 'x' else ''})" for name in types)
+    table = "CREATE TABLE t (k INT, " + ", ".join(f"{name} {kind}" for name, (kind, _) in types.items()) + f", {keys})"
+    alter = "ALTER TABLE t " + ", ".join(f"DROP {name}, ADD {name} VARCHAR(50)" for name in types)
+    wanted = {name: [f"{name}({length})" if length else name] for name, (_, length) in types.items()}
+    assert made(flavor, table, alter)["unique_keys"] == wanted
+
+
+def test_a_binary_label_as_a_default_is_shown_as_its_bytes() -> None:
+    assert column(MYSQL, "CREATE TABLE t (a SET('a','1') CHARSET binary DEFAULT TRUE)")["column_default"] == "0x31"
+
+
 def test_what_the_server_words_is_in_utf8_whatever_the_client_speaks() -> None:
     own = "CREATE TABLE `t` (\n  `my_row_id` bigint unsigned NOT NULL,\n  `é` int DEFAULT NULL\n)".encode()
     assert column(MYSQL, QueryEvent(own, "d", charset=(GBK, GBK, UTF8MB4)))["name"] == "é"
