@@ -7,7 +7,7 @@ half of every key and value as bytes, and joins the rest per row. It knows neith
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 from rowtide.connector.batch import Headers, Message
@@ -22,6 +22,8 @@ from rowtide.envelope.settings import JsonSettings
 from rowtide.envelope.table import TableRecords
 
 NO_TRANSACTION = '"transaction":null'
+_MARK = "\0"
+"""Stands before a default that is written for null, while rows are compared; JSON text has no such character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class TableCodec:
         skip_unchanged: bool,
     ) -> None:
         self.records = records
-        self._columns = columns
+        self._columns = [_marked(column) for column in columns] if skip_unchanged else columns
+        self._marks = self._columns != columns
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
         self._decoders: dict[tuple[bytes, ...], TextRows] = {}
@@ -87,10 +90,20 @@ class TableCodec:
     def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
         """The messages of an event's rows, without the first ``skip`` rows of it."""
         if event.kind is RowsKind.WRITE:
-            return self.created(rows[skip:], skip, context)
+            return self.plain(self.created(rows[skip:], skip, context))
         if event.kind is RowsKind.DELETE:
-            return self.deleted(rows[skip:], skip, context)
-        return self.updated(rows[2 * skip :: 2], rows[2 * skip + 1 :: 2], skip, context)
+            return self.plain(self.deleted(rows[skip:], skip, context))
+        return self.plain(self.updated(rows[2 * skip :: 2], rows[2 * skip + 1 :: 2], skip, context))
+
+    def plain(self, messages: list[Message]) -> list[Message]:
+        """The messages without the marks of nulls, which have served when rows were compared."""
+        if not self._marks:
+            return messages
+        mark = _MARK.encode()
+        return [
+            (key and key.replace(mark, b""), value and value.replace(mark, b""), headers)
+            for key, value, headers in messages
+        ]
 
     def decode(self, buffer: bytes, start: int, end: int, *present: bytes) -> list[tuple[str, str]]:
         """The key and the row of each image, as JSON.
@@ -205,7 +218,7 @@ class TableCodec:
         """A key as Connect's SimpleHeaderConverter writes it, which is not quite JSON."""
         schema = self.records.key
         assert schema is not None
-        return (header_text(schema, parse_value(schema, key)) or "").encode()
+        return (header_text(schema, parse_value(schema, key.replace(_MARK, ""))) or "").encode()
 
     def _keys(self, rows: Sequence[tuple[str, str]]) -> Sequence[bytes | None]:
         if not self._keyed:
@@ -259,6 +272,15 @@ class TableCodec:
             start + f'{{"before":{old},"after":{new}{middle}{row}{tail}'.encode()
             for row, ((_, old), (_, new)) in enumerate(zip(before, after, strict=True), first)
         ]
+
+
+def _marked(column: Column) -> Column:
+    """The column with null told from the default that is written for it: from one to the other is a change."""
+    output = column.output
+    if output is None or output.fallback_value is not None or output.fallback.text == "null":
+        return column
+    fallback = replace(output.fallback, text=_MARK + output.fallback.text)
+    return replace(column, output=replace(output, fallback=fallback))
 
 
 def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, str]] | None) -> Iterable[str]:

@@ -66,7 +66,7 @@ class VersionedCodec(TableCodec):
                 messages += self.created([after], place, context)
             elif before is not None:
                 messages += self.deleted([before], place, context)
-        return messages
+        return self.plain(messages)
 
     def _current(self, event: Rows) -> list[bool]:
         present = (event.columns, event.columns_after) if event.kind is RowsKind.UPDATE else (event.columns,)

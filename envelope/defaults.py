@@ -47,8 +47,8 @@ def default_value(column: ColumnForm, column_type: ColumnType) -> Any:
         return None if column.optional else column_type.epoch
     if column_type.kind == "enum":
         return value  # the labels of the stream are escaped, the default is not
-    if column_type.kind == "timestamp" and value == 0 and column.optional:
-        return None  # CURRENT_TIMESTAMP, which the history keeps as 1970
+    if column_type.kind == "timestamp" and value == 0:  # CURRENT_TIMESTAMP, which the history keeps as 1970
+        return None if column.optional else column_type.epoch
     if column_type.schema.type == "int64" and column_type.kind == "int":
         value = min(value, 2**63 - 1)  # a default beyond Java's long is held at its maximum; values wrap around
     try:

@@ -163,7 +163,10 @@ def _alter_default(editor: FormEditor, action: AlterDefault, ctx: Context) -> No
     if default is None:
         editor.add(replace(known, has_default=False, default_expression=None))
     elif isinstance(default, Literal) and not ctx.mariadb:
-        if default.kind in ("null", "bits"):
+        if default.kind == "bits":
+            return
+        if default.kind == "null":
+            editor.add(replace(known, has_default=True, default_expression=None))
             return
         plain = replace(default, charset=None) if default.charset and default.kind == "string" else default
         if plain is not default:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.parity.compare import Difference
 from tests.parity.rounds import Played, Statement
 
-__all__ = ["column_of", "keep", "signature", "sql_of", "told"]
+__all__ = ["column_of", "keep", "missed", "signature", "sql_of", "told"]
 
 _SOURCE = re.compile(r'"file":"([^"]+)","pos":(\d+)')
 _LONGEST = 700
@@ -20,10 +20,15 @@ def column_of(difference: Difference, played: Played) -> tuple[str, str]:
     table = difference.topic.rsplit(".", maxsplit=1)[-1]
     for part in reversed(difference.path):
         name = part.partition(":")[2] or part
-        for (of, column), kind in played.types.items():
-            if column == name and of == table:
+        for (of, column), kind in reversed(played.types.items()):
+            if _plain(column) == _plain(name) and _plain(of) == table:
                 return name, kind
     return "", ""
+
+
+def _plain(name: str) -> str:
+    """A name as topics and fields may have it."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
 
 def sql_of(difference: Difference, played: Played) -> list[Statement]:
@@ -66,6 +71,33 @@ def told(difference: Difference, played: Played) -> str:
         for statement in sql_of(difference, played)[-6:]
     ]
     return "\n".join(lines)
+
+
+def missed(played: Played) -> str:
+    """What rowtide wrote first of all that Debezium, which stopped, did not: with its SQL, and the table's changes."""
+    more = []
+    for topic, messages in played.records[1].items():
+        for place, message in list(enumerate(messages))[len(played.records[0].get(topic, ())) :]:
+            found = _SOURCE.search(message.value or "")
+            if found:
+                more.append((found[1], int(found[2]), topic, place, message))
+                break
+    if not more:
+        return "  rowtide has nothing more"
+    file, pos, topic, place, message = min(more, key=lambda one: one[:2])
+    sql = sql_of(Difference(topic, place, (), "", "", message), played)
+    table = topic.rsplit(".", maxsplit=1)[-1]
+    changes = [
+        s for s in played.setup + played.stream if not s.error and s.text.startswith(("CREATE", "ALTER", "RENAME"))
+    ]
+    before = [s.text for s in changes if (s.file, s.pos) <= (file, pos) and (table in s.text or "RENAME" in s.text)]
+    return "\n".join(
+        [
+            f"  rowtide goes on at {file}:{pos} with {topic} {place}",
+            *(f"  SQL       {s.text[:_LONGEST]}" for s in sql[-3:]),
+        ]
+        + [f"  before    {text[:_LONGEST]}" for text in before[-5:]]
+    )
 
 
 def keep(played: Played, folder: Path) -> None:

@@ -241,7 +241,7 @@ def _states(sides: tuple[Debezium, Rowtide]) -> tuple[str | None, str | None]:
 def _until_streaming(server: SqlServer, sides: tuple[Debezium, Rowtide]) -> tuple[str | None, str | None]:
     end = time.monotonic() + _PATIENCE_S
     stopped = _states(sides)
-    while stopped == (None, None) and len(server.query(_DUMPS)) < 2:
+    while len(server.query(_DUMPS)) < stopped.count(None):
         if time.monotonic() > end:
             return "not streaming in time", "not streaming in time"
         time.sleep(0.2)
