@@ -12,6 +12,8 @@ from typing import Any
 
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 
+_DONE = "rowtide_done"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
@@ -27,6 +29,9 @@ class SourceOffset:
         ts_sec: time of the last event in seconds since the epoch, ``None`` if not known.
         snapshot: ``INITIAL`` while an initial snapshot is under way, ``BLOCKING`` in a blocking one, else ``None``.
         transaction: with transaction metadata, ``transaction_id`` (or ``None``) and the orders per collection.
+        done: up to where everything has been written but for XA transactions that are only prepared, the oldest of
+            which begins at this offset; ``None`` if nothing has been written behind it. A field of rowtide's own:
+            Debezium, which does not know it, goes on from the beginning of that transaction.
     """
 
     file: str
@@ -38,6 +43,7 @@ class SourceOffset:
     ts_sec: int | None = None
     snapshot: str | None = None
     transaction: Mapping[str, Any] | None = field(default=None)
+    done: "SourceOffset | None" = None
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
         """``gtids`` as the set of the ``mysql`` connector, or the position of the ``mariadb`` one; empty for none."""
@@ -63,6 +69,8 @@ class SourceOffset:
         if self.transaction is not None:
             fields["transaction_id"] = None
             fields.update(self.transaction)
+        if self.done is not None:
+            fields[_DONE] = self.done.to_json()
         return java_hash_map_order(fields)
 
     def to_json(self) -> str:
@@ -95,6 +103,7 @@ class SourceOffset:
             ts_sec=None if fields.get("ts_sec") is None else _whole(fields, "ts_sec", 0),
             snapshot=snapshot,
             transaction=transaction or None,
+            done=None if fields.get(_DONE) is None else cls.from_json(fields[_DONE]),
         )
 
     @classmethod

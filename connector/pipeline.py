@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from rowtide.connector.batch import Batch, Message, Output, Schemas
-from rowtide.connector.codec import EventContext, TableCodec, json_message
+from rowtide.connector.codec import TableCodec, json_message
 from rowtide.connector.codecs import Codecs
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.offset import SourceOffset
@@ -26,14 +26,16 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, RowsKind
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.protocol.table_structure import TableStructure
+from rowtide.connector.row_context import row_context
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.statements import Moment, Statements, is_begin, is_end, is_xa, query_event
 from rowtide.connector.structures import CurrentStructures, RowsPlace, Structures
 from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.transactions import TransactionMonitor
 from rowtide.connector.transforming import Transformer
+from rowtide.connector.xa import FL_PREPARED_XA, XaTransactions
 from rowtide.envelope import transaction
-from rowtide.envelope.source import SourceBlock, streamed
+from rowtide.envelope.source import SourceBlock
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.model import Table
@@ -79,6 +81,7 @@ class Pipeline:
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, guard)
         self._transformer = Transformer(settings.transforms, start) if settings.transforms else None
+        self._xa_transactions = XaTransactions(start, settings.connector)
         self._events_to_skip = start.event
         self._rows_to_skip = start.row
         self._skipping = False
@@ -130,16 +133,26 @@ class Pipeline:
             self._passed()
             return out
         self._handle(event)
+        if self._xa_transactions.repeating:
+            out.clear()
         if self._transformer is not None:
             return list(self._transformer.outputs(out))
         return out
 
     def offset(self) -> SourceOffset:
         """Where a restart would go on now."""
+        return self._xa_transactions.offset(self._plain_offset())
+
+    def _plain_offset(self) -> SourceOffset:
+        """The same if there were no XA transactions: where the stream stands."""
         return self.progress.offset(self._monitor.offset_fields() if self._monitor else None)
 
     def _handle(self, event: Event) -> None:
         header = event.header
+        if self._xa_transactions.repeating and self._xa_transactions.reached(event, self.progress.file):
+            done = self._xa_transactions.go_on()
+            self._events_to_skip, self._rows_to_skip = done.event, done.row
+            self._monitor = TransactionMonitor(done.transaction) if self._monitor is not None else None
         if not header.flags & 0x20:  # artificial events have no place in the file
             start, end = header.log_pos - header.size, header.log_pos
             if end:
@@ -203,6 +216,8 @@ class Pipeline:
             self._announce()  # Debezium takes the GTID of a statement for a transaction, which then has no end
         else:
             self._begin(None)
+        if event.flags & FL_PREPARED_XA:
+            self._xa_transactions.begin(self._plain_offset())  # nothing is ever skipped of a first part
 
     def _begin(self, thread: int | None) -> None:
         self.progress.began(thread)
@@ -262,7 +277,7 @@ class Pipeline:
         elif is_end(word):
             self._end_transaction()
         elif is_xa(word):
-            self._xa(word)
+            self._xa(event)
         elif self._skipping:
             # CREATE TABLE … SELECT: its rows may be wanted. From the history the table is known already.
             with suppress(SchemaHistoryError):
@@ -280,33 +295,41 @@ class Pipeline:
         if self._start_place != (progress.in_transaction, progress.restart_place):
             # Debezium gives the time of a statement in milliseconds, that of rows in microseconds.
             block = self._monitor.block if self._monitor is not None else lambda _table: None
-            moment = Moment(progress, self._micros() // 1000 * 1000, self._clock(), self.offset, block)
+            moment = Moment(
+                progress, self.progress.change_micros() // 1000 * 1000, self._clock(), self._plain_offset, block
+            )
             made = self._statements.handle(event, moment)
             progress.executed()
-            offset = self.offset()
+            plain = self._plain_offset()
             if progress.in_transaction:
-                offset = replace(offset, event=offset.event + 1, row=0)
+                plain = replace(plain, event=plain.event + 1, row=0)
+            offset = self._xa_transactions.offset(plain)
             self._out.extend(output._replace(offset=offset) if isinstance(output, Batch) else output for output in made)
         else:
             progress.executed()
 
-    def _xa(self, statement: bytes) -> None:
+    def _xa(self, event: events.Query) -> None:
         """The frame of an XA transaction: Debezium gives its rows neither metadata nor a thread."""
-        if statement.startswith(b"XA START"):
+        if event.statement[:24].lstrip().upper().startswith(b"XA START"):
             self.progress.began(None)
             self._skipping = self._events_to_skip > 0
+            place = replace(self._plain_offset(), event=self._events_to_skip, row=self._rows_to_skip)
+            self._xa_transactions.begin(place)
+            return
+        before, skip = replace(self._plain_offset(), pos=self.progress.pos), self._events_to_skip
+        self.progress.executed()
+        self._out += self._xa_transactions.ended(event.statement, before, self._plain_offset(), skip)
+        if not self.progress.in_transaction:
+            self._events_to_skip = 0
+            self._emit("", -1, ())
 
     def _xa_prepare(self, event: events.XaPrepare) -> None:
         if self._monitor is not None:
             self._monitor.end()  # MariaDB's has had a BEGIN record; Debezium writes no END behind a prepared one
         self._end_transaction()
+        self._out += self._xa_transactions.prepared(event)
         # The offset of its last row counts events of a transaction that Debezium does not know: leave it behind.
         self._emit("", -1, ())
-
-    def _micros(self) -> int:
-        if self.progress.micros is not None:
-            return self.progress.micros
-        return (self.progress.timestamp or 0) * 1_000_000
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
@@ -330,31 +353,13 @@ class Pipeline:
         total = len(rows) // 2 if event.kind is RowsKind.UPDATE else len(rows)
         if skip >= total:
             return
-        messages = codec.messages(event, rows, skip, self._context(source, table))
+        monitor = self._monitor
+        blocks = partial(monitor.blocks, str(table.id)) if monitor is not None and monitor.id is not None else None
+        context = row_context(self._settings, self.progress, self._clock(), source, blocks)
+        messages = codec.messages(event, rows, skip, context)
         self.progress.rows(total - 1, total)
         if messages:
             self._emit(codec.topic, -1, messages, codec.schemas)
-
-    def _context(self, source: SourceBlock, table: Table) -> EventContext:
-        progress = self.progress
-        nanos = self._clock()
-        micros = nanos // 1000
-        monitor = self._monitor
-        blocks = partial(monitor.blocks, str(table.id)) if monitor is not None and monitor.id is not None else None
-        return EventContext(
-            source.before_row(
-                self._micros(),
-                streamed(self._settings.values.form),
-                progress.server_id,
-                progress.gtid,
-                progress.file,
-                progress.pos,
-            ),
-            source.after_row(progress.thread, progress.query),
-            f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{nanos}',
-            self._settings.headers,
-            blocks,
-        )
 
     def _codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceBlock] | None:
         table = self.tables.table(structure.database, structure.table)
@@ -380,7 +385,7 @@ class Pipeline:
     def _make_codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceBlock]:
         settings, progress = self._settings, self.progress
         place = RowsPlace(progress.file, progress.pos, progress.timestamp or 0)
-        table, entries = self._structures.checked(structure, place, self.offset)
+        table, entries = self._structures.checked(structure, place, self._plain_offset)
         self._out += entries
         codec = self._codecs.codec(structure, table)
         source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
@@ -388,4 +393,8 @@ class Pipeline:
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
-        self._out.append(Batch(topic, partition, messages, self.offset(), size, self._micros() // 1000, schemas))
+        batch = Batch(topic, partition, messages, self.offset(), size, self.progress.change_micros() // 1000, schemas)
+        if self._xa_transactions.is_open:
+            self._xa_transactions.hold(batch._replace(offset=self._plain_offset()))
+        else:
+            self._out.append(batch)

@@ -133,6 +133,10 @@ class Progress:
         self.row = last
         self._rows_done = last + 1 if last < total - 1 else total
 
+    def change_micros(self) -> int:
+        """The time of the change in hand, in µs since the epoch."""
+        return self.micros if self.micros is not None else (self.timestamp or 0) * 1_000_000
+
     def boundary_ms(self) -> int:
         """The time of a transaction's beginning or end: without one in the GTID event, that of the event before."""
         if self.micros is not None:

@@ -29,6 +29,8 @@ _DENIED = frozenset(
 _BACKUP_LOCK = "LOCK TABLES FOR BACKUP"
 _PERCONA = frozenset({SnapshotLocking.MINIMAL_PERCONA, SnapshotLocking.MINIMAL_PERCONA_NO_TABLE_LOCKS})
 
+_XA_TRIES, _XA_WAIT_S = 5, 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -50,6 +52,9 @@ class View:
 def freeze(session: Session, mode: SnapshotLocking, timeout_ms: int, tables: Sequence[TableId]) -> View:
     """Lock as ``snapshot.locking.mode`` says, find the position, and open the view that belongs to it.
 
+    What an XA transaction has changed is neither in the view nor behind the position if it is prepared at that moment
+    and committed later: another moment is looked for then.
+
     Args:
         session: the connection that then reads the rows.
         mode: what to lock.
@@ -61,6 +66,30 @@ def freeze(session: Session, mode: SnapshotLocking, timeout_ms: int, tables: Seq
     """
     seconds = max(1, -(-timeout_ms // 1000))
     session.execute(f"SET SESSION lock_wait_timeout = {seconds}")
+    for _ in range(_XA_TRIES):
+        view = _freeze(session, mode, seconds, tables)
+        prepared = _prepared(session)
+        if not prepared:
+            return view
+        unlock(session)
+        session.execute("ROLLBACK")
+        session.execute(f"DO SLEEP({_XA_WAIT_S})")
+    log.warning(
+        "XA transactions stay prepared on the server (XA RECOVER: %s): what they have changed is in no record if they "
+        "are committed later", ", ".join(prepared)
+    )  # fmt: skip
+    return _freeze(session, mode, seconds, tables)
+
+
+def _prepared(session: Session) -> list[str]:
+    """The names of XA transactions that are prepared; none if the account may not ask (XA_RECOVER_ADMIN)."""
+    try:
+        return [str(row[3]) for row in session.query("XA RECOVER")]
+    except pymysql.MySQLError:
+        return []
+
+
+def _freeze(session: Session, mode: SnapshotLocking, seconds: int, tables: Sequence[TableId]) -> View:
     if mode is SnapshotLocking.NONE:
         return View(_position_before_view(session))
     statement = _BACKUP_LOCK if mode in _PERCONA else "FLUSH TABLES WITH READ LOCK"
