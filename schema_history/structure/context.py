@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from rowtide.schema_history import charsets
-from rowtide.schema_history.ddl.lexer import Dialect
+from rowtide.schema_history.ddl.lexer import NO_BACKSLASH_ESCAPES, Dialect
 from rowtide.schema_history.query import Flavor, QueryEvent, Server
 
 # flags2 of MariaDB's Query events: OPTION_EXPLICIT_DEF_TIMESTAMP.
@@ -92,6 +92,11 @@ _SERVERS_OWN = re.compile(
 )
 
 
+def _is_servers_own(event: QueryEvent) -> bool:
+    data = event.sql if isinstance(event.sql, bytes) else event.sql.encode("utf-8", "surrogateescape")
+    return _SERVERS_OWN.fullmatch(data) is not None
+
+
 def statement_text(event: QueryEvent, flavor: Flavor) -> str:
     """The statement's text. Bytes that are no characters of the client character set are kept as surrogates.
 
@@ -111,7 +116,10 @@ def statement_text(event: QueryEvent, flavor: Flavor) -> str:
 
 def context_of(event: QueryEvent, server: Server) -> Context:
     """The context of an event; what it does not say is the server's default."""
-    dialect = Dialect(server.flavor, server.version_number, event.sql_mode or 0)
+    sql_mode = event.sql_mode or 0
+    if sql_mode & NO_BACKSLASH_ESCAPES and _is_servers_own(event):
+        sql_mode &= ~NO_BACKSLASH_ESCAPES  # the server escapes whatever the mode says
+    dialect = Dialect(server.flavor, server.version_number, sql_mode)
     explicit = server.explicit_defaults_for_timestamp
     if server.flavor is Flavor.MARIADB and event.flags2 is not None:
         explicit = bool(event.flags2 & _MARIADB_EXPLICIT_TIMESTAMP)

@@ -127,9 +127,7 @@ def value_text(literal: Literal, column: Column, ctx: Context) -> str:
         return _labels(literal, column, ctx)
     if name in BINARY_TYPES:
         return _binary(literal, column, ctx)
-    text = literal_text(literal, ctx, column.charset)
-    if literal.kind == "number" and "e" in literal.value.lower() and column.length is not None:
-        text = float_in(float(literal.sign + literal.value), column.length)
+    text = _float_in(literal, column) or literal_text(literal, ctx, column.charset)
     if name == "char":
         text = padded(text, column, ctx)
     if name in ("char", "varchar") and column.length is not None and len(text) > column.length:
@@ -139,6 +137,13 @@ def value_text(literal: Literal, column: Column, ctx: Context) -> str:
     if name in ("uuid", "inet6", "inet4"):
         return _address(name, text)
     return text
+
+
+def _float_in(literal: Literal, column: Column) -> str | None:
+    """A number with an exponent in as many characters as the column has; ``None`` for anything else."""
+    if literal.kind != "number" or "e" not in literal.value.lower() or column.length is None:
+        return None
+    return float_in(float(literal.sign + literal.value), column.length)
 
 
 def padded(text: str, column: Column, ctx: Context) -> str:
@@ -316,7 +321,7 @@ def _labels_of_number(number: int, column: Column) -> str:
 
 def _binary(literal: Literal, column: Column, ctx: Context) -> str:
     if literal.kind in ("number", "bool"):
-        data = literal_text(literal, ctx, None).encode()
+        data = (_float_in(literal, column) or literal_text(literal, ctx, None)).encode()
     elif ctx.mariadb and column.data_type in BLOBS and literal.kind == "string" and not literal.charset:
         data = literal.value.encode("utf-8", "surrogateescape")  # an expression, which is shown as it was written
     else:

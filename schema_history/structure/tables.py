@@ -54,8 +54,9 @@ def charset_and_collation(
     charset = options.charset
     if charset == "":
         charset = inherited_charset
-        if options.collation is None and not ctx.mariadb:
-            return inherited_charset, inherited_collation
+        if options.collation is None:
+            own = charsets.default_collation(charset, ctx.flavor, ctx.server.version_number)
+            return charset, own if ctx.mariadb else inherited_collation
     if charset is not None:
         charset = charsets.charset_name(charset)
     if options.collation:

@@ -11,7 +11,7 @@ from rowtide.schema_history.tables import Tables
 
 MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
 LATIN1, UTF8MB4, UTF8MB3, GBK, UTF16, BINARY = 8, 45, 33, 28, 54, 63
-NOT_STRICT, PAD, EMPTY_STRING_IS_NULL = 0, 1 << 31, 1 << 32
+NOT_STRICT, PAD, EMPTY_STRING_IS_NULL, NO_BACKSLASH_ESCAPES = 0, 1 << 31, 1 << 32, 1 << 20
 
 
 def made(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
@@ -40,6 +40,7 @@ def column(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
         (MARIADB, "VARCHAR(3) DEFAULT 1e3", "'1e3'"),
         (MARIADB, "CHAR(5) DEFAULT 123456e2", "'1.2e7'"),
         (MARIADB, "CHAR(3) DEFAULT 12345e-3", "'12'"),
+        (MARIADB, "VARBINARY(3) DEFAULT 12345e-3", "'12'"),
         (MARIADB, "INT DEFAULT DATE '2020-01-02'", "20200102"),
         (MARIADB, "DECIMAL(20,3) DEFAULT TIMESTAMP '2020-01-02 03:04:05.678'", "20200102030405.678"),
         (MARIADB, "CHAR(30) CHARACTER SET utf16 DEFAULT DATE '2020-01-02'", "convert(DATE'2020-01-02' using utf16)"),
@@ -109,6 +110,12 @@ def test_default_as_a_character_set_means_its_default_collation_in_mariadb() -> 
     table = tables.table("k", "x")
     assert table is not None
     assert (table.collation, table.columns[0].collation) == ("koi8r_general_ci", "koi8r_general_ci")
+
+
+def test_default_as_a_character_set_is_not_about_the_sessions_collations_in_mariadb() -> None:
+    for option, collation in (("DEFAULT", "utf8mb4_general_ci"), ("utf8mb4", "utf8mb4_swedish_ci")):
+        event = QueryEvent(f"CREATE TABLE t (a INT) CHARSET {option}", "d", character_set_collations=((45, 232),))
+        assert made(MARIADB, event)["collation"] == collation
 
 
 def test_convert_to_default_is_about_the_sessions_database_in_mysql() -> None:
@@ -279,6 +286,13 @@ def test_what_the_server_words_is_in_utf8_whatever_the_client_speaks() -> None:
     assert column(MYSQL, QueryEvent(own, "d", charset=(GBK, GBK, UTF8MB4)))["name"] == "é"
     plain = "CREATE TABLE t (`é` int)".encode("gbk")
     assert column(MYSQL, QueryEvent(plain, "d", charset=(GBK, GBK, UTF8MB4)))["name"] == "é"
+
+
+def test_what_the_server_words_has_backslashes_that_escape_whatever_the_mode() -> None:
+    own = QueryEvent("CREATE TABLE `t` (\n  `a` varchar(9) DEFAULT 'b\\'\\\\'\n)", "d", sql_mode=NO_BACKSLASH_ESCAPES)
+    assert column(MYSQL, own)["column_default"] == "b'\\"
+    typed = QueryEvent("CREATE TABLE t (a VARCHAR(9) DEFAULT '\\')", "d", sql_mode=NO_BACKSLASH_ESCAPES)
+    assert column(MYSQL, typed)["column_default"] == "\\"
 
 
 def test_bytes_of_labels_are_those_of_the_connection() -> None:
