@@ -125,9 +125,13 @@ def _whole(fields: Mapping[str, Any], name: str, default: int) -> int:
         raise ValueError(msg) from None
 
 
-def java_hash_map_order(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Order fields as a ``java.util.HashMap`` iterates over them, for Debezium builds its offsets in one."""
-    capacity = 16
+def java_hash_map_order(fields: Mapping[str, Any], capacity: int = 16) -> dict[str, Any]:
+    """Order fields as a ``java.util.HashMap`` iterates over them, for Debezium builds its offsets in one.
+
+    Args:
+        fields: by name.
+        capacity: of the map when it was made.
+    """
     while len(fields) > capacity * 3 // 4:
         capacity *= 2
 

@@ -67,7 +67,7 @@ class Progress:
 
     def rotated(self, file: str, pos: int) -> None:
         """The log goes on in another file."""
-        self.file, self.pos, self.end = file, pos, pos
+        self.file, self.pos, self.end, self.row = file, pos, pos, 0
         if self._settled and not self.in_transaction:
             self._restart_file, self._restart_pos = file, pos
             self._events_done = self._rows_done = 0

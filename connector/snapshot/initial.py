@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from rowtide.connector.batch import Batch, Output
+from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.notifications import Notifications
@@ -149,7 +150,9 @@ class Snapshot:
             for table in plan.structure_tables(listed, self._settings)
         }
         log.info("read the structure of %d tables", len(created))
-        return plan.structure_statements(created, listing.databases(session), listing.server_charset(session))
+        databases, server = listing.databases(session), listing.server_charset(session)
+        hashed = self._config.locking is SnapshotLocking.NONE
+        return plan.structure_statements(created, databases, server, hashed=hashed)
 
     def _outputs(
         self,

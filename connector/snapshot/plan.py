@@ -5,9 +5,13 @@ from dataclasses import dataclass
 
 from rowtide.connector.config.choices import RowCountOrder
 from rowtide.connector.config.model import SnapshotConfig
+from rowtide.connector.offset import java_hash_map_order
 from rowtide.connector.settings import PipelineSettings
 from rowtide.schema_history.model import TableId
 from rowtide.topics.filters import is_builtin
+
+_CAPACITY = 2
+"""Of a Java map that is filled by maps of one entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,8 @@ def structure_statements(
     created: Mapping[TableId, str],
     databases: Mapping[str, DatabaseCharset],
     server: DatabaseCharset,
+    *,
+    hashed: bool = False,
 ) -> list[Statement]:
     """The statements that rebuild all structure, in the order in which Debezium writes them.
 
@@ -145,6 +151,8 @@ def structure_statements(
         created: the text of SHOW CREATE TABLE for each table, in order.
         databases: character sets by database.
         server: the server's.
+        hashed: whether tables come in the order of a hash map, as they do where Debezium reads them in parallel
+            (``snapshot.locking.mode=none``).
     """
     statements = [server_statement(server.charset, server.collation)]
     statements += (Statement(f"DROP TABLE IF EXISTS {quoted_table(table)}", table.database, table) for table in created)
@@ -157,9 +165,8 @@ def structure_statements(
             Statement(f"CREATE DATABASE {name}{defaults}", database),
             Statement(f"USE {name}", database),
         )
-        statements += (
-            Statement(ddl, database, table, creates=True)
-            for table, ddl in created.items()
-            if table.database == database
-        )
+        tables = {str(table): table for table in created if table.database == database}
+        if hashed:
+            tables = java_hash_map_order(tables, _CAPACITY)
+        statements += (Statement(created[table], database, table, creates=True) for table in tables.values())
     return statements
