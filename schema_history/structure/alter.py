@@ -227,7 +227,7 @@ def _indexes(work: Work, columns: list[Column], renamed: dict[str, str]) -> list
             continue
         kept.append(replace(index, name=work.renamed_keys.get(name, index.name)))
     kept = [reprinted(i, columns) for i in kept]
-    return with_columns(kept, work.table.columns, renamed, columns, work.dropped) + work.new_keys
+    return with_columns(kept, work.table.columns, renamed, columns, work.dropped, work.ctx) + work.new_keys
 
 
 def _is_constraint(work: Work, name: str) -> bool:

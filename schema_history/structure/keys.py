@@ -97,7 +97,8 @@ def with_columns(
     old: Sequence[Column],
     renamed: dict[str, str],
     new: Sequence[Column],
-    dropped: Container[str] = (),
+    dropped: Container[str],
+    ctx: Context,
 ) -> list[Index]:
     """The indexes of a table after a change of its columns.
 
@@ -110,6 +111,7 @@ def with_columns(
         renamed: new names by old ones in lower case, for every column that is still there.
         new: the columns after.
         dropped: names in lower case of those that were dropped; one may be there again.
+        ctx: the statement's context.
     """
     before = {c.name.lower(): c for c in old}
     after = {c.name.lower(): c for c in new}
@@ -125,8 +127,11 @@ def with_columns(
             if name is not None and column is not None:
                 was = before.get(part.column.lower())
                 length = _fitting(part, was, column)
-                if was is not None and part.column.lower() in dropped and column.data_type in _PREFIXABLE:
-                    length = part.length or _stored(was) or None
+                if was is not None and column.data_type in _PREFIXABLE:
+                    if part.column.lower() in dropped:
+                        length = part.length or _stored(was) or None
+                    elif was.data_type in ("enum", "set") and not ctx.mariadb:
+                        length = _stored_label(was)
                 parts.append(replace(part, column=column.name, length=length))
         if parts:
             result.append(replace(index, parts=tuple(parts)))
@@ -170,6 +175,14 @@ def _stored(column: Column) -> int:
     if name in _STORED:
         return _STORED[name] + (column.fsp + 1) // 2
     return column.length or 0
+
+
+def _stored_label(column: Column) -> int | None:
+    """What MySQL leaves of a whole ENUM or SET in an index when it becomes text: characters for its bytes, or all."""
+    sizes = [len(label) for label in column.labels]
+    shown = max(sizes, default=0) if column.data_type == "enum" else sum(sizes) + len(sizes) - 1
+    size = _stored(column)
+    return size if size and size != shown else None
 
 
 def reprinted(index: Index, columns: Sequence[Column]) -> Index:

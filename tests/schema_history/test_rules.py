@@ -277,6 +277,17 @@ def test_a_column_that_is_dropped_and_added_again_stays_in_its_index(flavor: Fla
     assert made(flavor, table, alter)["unique_keys"] == wanted
 
 
+def test_mysql_keeps_a_prefix_of_a_label_that_becomes_text() -> None:
+    types = {
+        "s": ("SET('C','d') CHARSET latin1", "s(1)"), "e": ("ENUM('en') CHARSET latin1", "e(1)"),
+        "f": ("ENUM('x') CHARSET latin1", "f"), "g": ("ENUM('en') CHARSET utf8mb4", "g"),
+    }  # fmt: skip
+    table = "CREATE TABLE t (" + ", ".join(f"{name} {kind} UNIQUE" for name, (kind, _) in types.items()) + ")"
+    alter = "ALTER TABLE t " + ", ".join(f"MODIFY {name} VARCHAR(10)" for name in types)
+    assert made(MYSQL, table, alter)["unique_keys"] == {name: [part] for name, (_, part) in types.items()}
+    assert made(MARIADB, table, alter)["unique_keys"] == {name: [name] for name in types}
+
+
 def test_a_binary_label_as_a_default_is_shown_as_its_bytes() -> None:
     assert column(MYSQL, "CREATE TABLE t (a SET('a','1') CHARSET binary DEFAULT TRUE)")["column_default"] == "0x31"
 
