@@ -111,6 +111,11 @@ class Column:
         return tuple(int(size) for size in found.groups() if size) if found else ()
 
     @property
+    def is_long(self) -> bool:
+        """Whether it is too long for a key."""
+        return self.kind.endswith(("text", "blob", "json")) or bool(self.sizes and self.sizes[0] > 300)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The labels of an ENUM or SET."""
         return tuple(label.replace("''", "'") for label in re.findall(r"'((?:[^']|'')*)'", self.type))
