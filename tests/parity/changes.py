@@ -14,6 +14,8 @@ Tables = Mapping[str, Sequence[Column]]
 _TABLES = ("t1", "t2", "t3", "T4", "`t 5`", "`größe`", "t6", "t7")
 _MODES = ("", "STRICT_TRANS_TABLES", "ALLOW_INVALID_DATES", "NO_AUTO_VALUE_ON_ZERO", "PIPES_AS_CONCAT", "NO_ZERO_DATE",
           "NO_BACKSLASH_ESCAPES", "IGNORE_SPACE", "TRADITIONAL", "HIGH_NOT_PRECEDENCE")  # fmt: skip
+_JSON_CHANGES = ("JSON_SET(@, '$.a', 1.5)", "JSON_REMOVE(@, '$.b')", "JSON_ARRAY_APPEND(@, '$', @)",
+                 """JSON_MERGE_PATCH(@, '{"k": [1, null]}')""")  # fmt: skip
 
 
 def name_of(table: str) -> str:
@@ -63,8 +65,10 @@ class Changes:
             return [self.row_change(tables)]
         if chance < 0.70:
             return self.transaction(tables)
-        if chance < 0.73:
+        if chance < 0.72:
             return self.xa(tables)
+        if chance < 0.73:
+            return ["SET sql_log_bin = 0", self.row_change(tables), "SET sql_log_bin = 1"]
         if chance < 0.78:
             return [self.session()]
         if chance < 0.80:
@@ -86,8 +90,44 @@ class Changes:
             (1, lambda: self.insert(table, columns, "INSERT IGNORE")),
             (1, lambda: f"DELETE FROM {name_of(table)}"),
             (1, lambda: self.copy(table, columns)),
+            (1, lambda: self.of_two_tables(tables)),
+            (1, lambda: self.json_change(table, columns)),
+            (1, lambda: self.elsewhere()),
+            (1 if self._mariadb else 0, lambda: f"{self.insert(table, columns)} RETURNING 1"),
+            (1 if self._mariadb else 0, lambda: f"SET STATEMENT max_statement_time=9 FOR {self.delete(table)}"),
         )
         return self._rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0]()
+
+    def of_two_tables(self, tables: Tables) -> str:
+        """UPDATE or DELETE of two tables: rows of both stand in one statement's events."""
+        one, other = (self._rng.choice(sorted(tables)) for _ in range(2))
+        join = f"{name_of(one)} a JOIN {name_of(other)} b"
+        if self._rng.random() < 0.3:
+            return f"DELETE a, b FROM {join}"
+        columns = [
+            [column for column in tables[table] if not column.generated and not column.counts] for table in (one, other)
+        ]
+        if not all(columns) or one == other:
+            return self.delete(one)
+        first, second = (self._rng.choice(found) for found in columns)
+        changes = (
+            f"a.{name_of(first.name)} = {self._values.of(first)}",
+            f"b.{name_of(second.name)} = {self._values.of(second)}",
+        )
+        return f"UPDATE {join} SET {', '.join(changes)}"
+
+    def json_change(self, table: str, columns: Sequence[Column]) -> str:
+        """A change within JSON documents."""
+        found = [column for column in columns if column.kind == "json" and not column.generated]
+        if not found:
+            return self.delete(table)
+        name = name_of(self._rng.choice(found).name)
+        change = self._rng.choice(_JSON_CHANGES).replace("@", name)
+        return f"UPDATE {name_of(table)} SET {name} = {change}"
+
+    def elsewhere(self) -> str:
+        """Rows of a database that is not captured."""
+        return f"INSERT INTO {self._database}x.o1 (v) VALUES ('x'), ('y')"
 
     def insert(self, table: str, columns: Sequence[Column], verb: str = "INSERT") -> str:
         """INSERT of one or several rows."""
@@ -198,6 +238,13 @@ class Changes:
                 "CREATE PROCEDURE p1() SELECT 1",
                 "DROP PROCEDURE IF EXISTS p1",
                 f"CREATE TRIGGER g1 BEFORE INSERT ON {table} FOR EACH ROW SET @a = 1",
+                f"CREATE TRIGGER g2 AFTER UPDATE ON {table} FOR EACH ROW {self.row_change(tables)}",
+                f"CREATE TRIGGER g3 AFTER DELETE ON {table} FOR EACH ROW {self.elsewhere()}",
+                "DROP TRIGGER IF EXISTS g2",
+                f"CREATE PROCEDURE p2() BEGIN {self.row_change(tables)}; {self.row_change(tables)}; END",
+                "CALL p2()",
+                "CALL p2()",
+                "DROP PROCEDURE IF EXISTS p2",
                 "DROP TRIGGER IF EXISTS g1",
                 "CREATE EVENT IF NOT EXISTS e1 ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01' DO SELECT 1",
                 "DROP EVENT IF EXISTS e1",
@@ -232,6 +279,10 @@ class Changes:
                 ),
             ),
             (1, lambda: f"DROP INDEX i{rng.randint(1, 9)} ON {name}"),
+            (1, lambda: f"RENAME TABLE {name} TO {self._database}x.{free}"),
+            (1, lambda: f"RENAME TABLE {self._database}x.{free} TO {rng.choice(_TABLES)}"),
+            (1, lambda: f"CREATE TABLE {self._database}x.{free} (a INT PRIMARY KEY, b VARCHAR(10))"),
+            (1, lambda: f"RENAME TABLE {name} TO tmp, {free} TO {name}, tmp TO {free}"),
             (1, lambda: f"CREATE TABLE IF NOT EXISTS {free} (id INT PRIMARY KEY, v VARCHAR(9))"),
             (1, lambda: f"DROP TABLE IF EXISTS {name}, nosuch"),
             (1, lambda: f"ALTER DATABASE {self._database} CHARACTER SET {rng.choice(('utf8mb4', 'latin1', 'cp1251'))}"),
@@ -278,7 +329,16 @@ class Changes:
             (
                 1,
                 lambda: rng.choice(
-                    ("FORCE", "ENGINE=InnoDB", "AUTO_INCREMENT=100", "ALGORITHM=COPY", "ROW_FORMAT=DYNAMIC")
+                    (
+                        "FORCE",
+                        "ENGINE=InnoDB",
+                        "AUTO_INCREMENT=100",
+                        "ALGORITHM=COPY",
+                        "ROW_FORMAT=DYNAMIC",
+                        "ENGINE=MyISAM",
+                        "PARTITION BY KEY () PARTITIONS 3",
+                        "REMOVE PARTITIONING",
+                    )
                 ),
             ),
         )

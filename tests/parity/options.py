@@ -7,6 +7,7 @@ import random
 __all__ = ["choose"]
 
 _EXTRACT = "io.debezium.transforms.ExtractNewRecordState"
+_REGEX = "io.debezium.schema.DefaultRegexTopicNamingStrategy"
 _CHOICES: tuple[tuple[float, str, tuple[str, ...]], ...] = (
     (0.5, "decimal.handling.mode", ("double", "string", "precise")),
     (0.4, "bigint.unsigned.handling.mode", ("precise", "long")),
@@ -35,6 +36,14 @@ _CHOICES: tuple[tuple[float, str, tuple[str, ...]], ...] = (
     (0.12, "message.key.columns", (r"(.*)\.t1:a;(.*)\.t2:b,c", r".*:id", r"(.*)\.(t1|t2|t3):Name")),
     (0.1, "column.exclude.list", (r".*\.(a|b|status)", r".*\.data")),
     (0.1, "table.exclude.list", (r".*\.t7", r".*\.T4,.*\.t2")),
+    (0.06, "column.include.list", (r".*\.(id|ID|a|b|c|d|v|Name|zz)",)),
+    (0.06, "table.include.list", (r".*\.(t1|t2|t3|T4|zz_end)", r".*\.t.*,.*\.zz_end")),
+    (0.06, "column.mask.with.0.chars", (r".*\.val",)),
+    (0.06, "column.mask.hash.MD5.with.salt.s", (r".*\.(a|ts)",)),
+    (0.06, "snapshot.fetch.size", ("2", "1000")),
+    (0.06, "min.row.count.to.stream.results", ("0", "1")),
+    (0.06, "database.initial.statements", ("SET SESSION sort_buffer_size = 1000000",)),
+    (0.06, "topic.regex", (r"(.*)\.(t1|t2)$",)),
     (0.1, "snapshot.mode", ("no_data", "initial")),
     (0.1, "snapshot.locking.mode", ("extended", "none")),
     (0.25, "value.converter.schemas.enable", ("false",)),
@@ -68,6 +77,21 @@ _TRANSFORMS: tuple[dict[str, str], ...] = (
         "transforms.r.type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
         "transforms.r.exclude": "transaction",
     },
+    {
+        "transforms": "i,m",
+        "transforms.i.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+        "transforms.i.static.field": "static",
+        "transforms.i.static.value": "here",
+        "transforms.m.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.m.regex": "(.*)t([0-9])",
+        "transforms.m.replacement": "$1table$2",
+    },
+    {
+        "transforms": "l",
+        "transforms.l.type": "io.debezium.transforms.ByLogicalTableRouter",
+        "transforms.l.topic.regex": r"(.*)\.(t1|t2|t3)",
+        "transforms.l.topic.replacement": "$1.together",
+    },
 )
 
 
@@ -80,6 +104,11 @@ def choose(rng: random.Random) -> dict[str, str]:
         found.setdefault("value.converter.schemas.enable", "true")
     if rng.random() < 0.12:
         found |= rng.choice(_TRANSFORMS)
+    if "topic.regex" in found:
+        found |= {"topic.naming.strategy": _REGEX, "topic.replacement": "$1.merged"}
+    for kind in ("column", "table"):
+        if f"{kind}.include.list" in found:
+            found.pop(f"{kind}.exclude.list", None)
     if "column.propagate.source.type" in found or "datatype.propagate.source.type" in found:
         for name in [name for name in found if name.startswith("column.mask.hash")]:
             del found[name]  # Debezium leaves a column open that is to be hashed and whose type is propagated

@@ -189,7 +189,8 @@ def play(
     database, names = f"par{number}", (f"deb{number}", f"row{number}")
     mariadb = server.name == "mariadb"
     _globals(server, rng, mariadb=mariadb)
-    server.execute(f"CREATE DATABASE {database}")
+    server.execute(f"CREATE DATABASE {database}", f"CREATE DATABASE {database}x")
+    server.execute(f"CREATE TABLE {database}x.o1 (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10))")
     script, records = Script(server, database), Records(kafka.bootstrap, names)
     changes = Changes(rng, database, mariadb=mariadb)
     try:
@@ -274,4 +275,4 @@ def _forget(server: SqlServer, database: str) -> None:
     for (thread,) in server.query(_DUMPS):  # the server does not notice by itself that a connector has gone
         with contextlib.suppress(pymysql.err.OperationalError):
             server.execute(f"KILL {thread}")
-    server.execute(f"DROP DATABASE IF EXISTS {database}")
+    server.execute(f"DROP DATABASE IF EXISTS {database}", f"DROP DATABASE IF EXISTS {database}x")

@@ -66,6 +66,8 @@ class Definitions:
         if rng.random() < 0.25:
             charset = rng.choice(sorted(CHARSETS))
             found += f" CHARACTER SET {charset}" + (f" COLLATE {CHARSETS[charset][0]}" if rng.random() < 0.4 else "")
+        if rng.random() < 0.06:
+            found += " ENGINE=" + rng.choice(("MyISAM", "Aria" if self._mariadb else "MyISAM", "MEMORY"))
         if rng.random() < 0.2:
             found += f" COMMENT {quoted(rng.choice(_COMMENTS))}"
         return found

@@ -233,6 +233,10 @@ class Values:
         return quoted(self._day())
 
     def _day(self) -> str:
+        if self._rng.random() < 0.02:
+            return self._rng.choice(
+                ("0000-00-00", "2020-00-10", "2020-10-00", "0000-10-10")
+            )  # where sql_mode allows it
         if self._rng.random() < 0.4:
             return self._rng.choice(("1000-01-01", "9999-12-31", "1970-01-01", "1969-12-31", "2000-02-29", "1582-10-10",
                                      "1900-01-01", "0069-06-07", "0100-03-04", "2038-01-19", "1752-09-14"))  # fmt: skip
@@ -272,6 +276,8 @@ class Values:
         return str(self._rng.choice((1901, 1970, 2000, 2024, 2069, 2155, self._rng.randint(1901, 2155))))
 
     def _enum(self, column: Column) -> str:
+        if self._rng.random() < 0.03:
+            return "'no such label'"  # the empty one, where sql_mode allows it
         return quoted(self._rng.choice(column.labels))
 
     def _set(self, column: Column) -> str:
