@@ -92,7 +92,7 @@ class Changes:
             (1, lambda: self.copy(table, columns)),
             (1, lambda: self.of_two_tables(tables)),
             (1, lambda: self.json_change(table, columns)),
-            (1, lambda: self.elsewhere()),
+            (1, self.elsewhere),
             (1 if self._mariadb else 0, lambda: f"{self.insert(table, columns)} RETURNING 1"),
             (1 if self._mariadb else 0, lambda: f"SET STATEMENT max_statement_time=9 FOR {self.delete(table)}"),
         )
