@@ -98,6 +98,7 @@ def record_rules(config: Configuration) -> RecordRules:
         enable_time_adjuster=values.time_adjuster,
         binary_handling_mode=values.binary.value,
         event_converting_failure_handling_mode=config.failure.event_converting.value,
+        minimal_row_images=values.minimal_row_images,
         unavailable_value_placeholder=_placeholder(values.unavailable_placeholder),
         adjust_field_name=field_name_adjuster(values.field_name_adjustment.value),
         adjust_schema_name=schema_name_adjuster(values.schema_name_adjustment.value),

@@ -57,12 +57,16 @@ class TableCodec:
         *,
         tombstones: bool,
         skip_unchanged: bool,
+        minimal_images: bool = False,
     ) -> None:
         self.records = records
         self._columns = [_marked(column) for column in columns] if skip_unchanged else columns
         self._marks = self._columns != columns
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
+        self._minimal_images = minimal_images
+        self._inserted_columns = [_inserted(column) for column in self._columns] if minimal_images else self._columns
+        self._insert_decoders: dict[bytes, TextRows] = {}
         self._decoders: dict[tuple[bytes, ...], TextRows] = {}
         self._partial_decoders: dict[tuple[bytes, ...], TextRows] = {}
         self._key_open, self._key_close = wrapping(records.key, key_settings)
@@ -85,6 +89,12 @@ class TableCodec:
             return self.decode_partial(event.buffer, event.start, event.end, event.columns, event.columns_after)
         if event.kind is RowsKind.UPDATE:
             return self.decode(event.buffer, event.start, event.end, event.columns, event.columns_after)
+        if self._minimal_images and event.kind is RowsKind.WRITE:
+            rows = self._insert_decoders.get(event.columns)
+            if rows is None:
+                rows = self._compiled((event.columns,), self._inserted_columns)
+                self._insert_decoders[event.columns] = rows
+            return self._decoded(rows, event.buffer, event.start, event.end)
         return self.decode(event.buffer, event.start, event.end, event.columns)
 
     def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
@@ -120,6 +130,9 @@ class TableCodec:
         rows = self._decoders.get(present)
         if rows is None:
             rows = self._decoders[present] = self._compiled(present, self._columns)
+        return self._decoded(rows, buffer, start, end)
+
+    def _decoded(self, rows: TextRows, buffer: bytes, start: int, end: int) -> list[tuple[str, str]]:
         try:
             return rows(buffer, start, end)
         except (struct.error, IndexError) as error:
@@ -146,9 +159,13 @@ class TableCodec:
         layouts = [self.layout(bitmap) for bitmap in present]
         if len(layouts) == 2 and layouts[0] == layouts[1]:
             del layouts[1]  # pairs of one layout are a sequence of it
-        for place, layout in enumerate(layouts):
-            self._refuse_partial(layout, after=place == len(layouts) - 1)
-        return text_rows(columns, self.records.key_columns, *layouts, key_constants=self.records.key_constants)
+        if self._minimal_images:
+            self._refuse_keyless(layouts[0], columns)
+        else:
+            for place, layout in enumerate(layouts):
+                self._refuse_partial(layout, after=place == len(layouts) - 1)
+        key, constants = self.records.key_columns, self.records.key_constants
+        return text_rows(columns, key, *layouts, key_constants=constants, carry=self._minimal_images)
 
     def _refuse_partial(self, layout: Sequence[bool], *, after: bool) -> None:
         """A row image may leave out BLOB and TEXT columns (NOBLOB), for which there is a placeholder, but no others."""
@@ -162,8 +179,21 @@ class TableCodec:
             names = ", ".join(missing)
             raise ValueError(
                 f"the {image} image of a row of table {self.records.table.id} lacks the columns {names}: "
-                "a session changed rows with binlog_row_image=MINIMAL. Let all sessions use FULL or NOBLOB"
+                "a session changed rows with binlog_row_image=MINIMAL. Let all sessions use FULL or NOBLOB, or set "
+                "binlog.row.image.minimal.allowed=true to have a placeholder or null for what is missing"
             )
+
+    def _refuse_keyless(self, layout: Sequence[bool], columns: Sequence[Column]) -> None:
+        """A key cannot be made of what the first image of a row leaves out."""
+        for index in self.records.key_columns:
+            output = columns[index].output
+            told = columns is self._inserted_columns and columns[index].inserted_text is not None
+            if output is not None and not layout[index] and not told:
+                raise ValueError(
+                    f"a row image of table {self.records.table.id} lacks {output.field}, which is part of the key: a "
+                    "session changed rows with binlog_row_image=MINIMAL. Let all sessions use FULL, or take the "
+                    "primary key (message.key.columns)"
+                )
 
     def created(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
         """One ``c`` record for each image."""
@@ -281,6 +311,10 @@ def _marked(column: Column) -> Column:
         return column
     fallback = replace(output.fallback, text=_MARK + output.fallback.text)
     return replace(column, output=replace(output, fallback=fallback))
+
+
+def _inserted(column: Column) -> Column:
+    return column if column.inserted_text is None else replace(column, absent_text=column.inserted_text)
 
 
 def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, str]] | None) -> Iterable[str]:

@@ -15,6 +15,7 @@ from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.versioned import VersionedCodec, row_end
 from rowtide.connector.wire import JSON, KINDS, Meaning, wire
 from rowtide.envelope.column_type import Fallback
+from rowtide.envelope.defaults import default_value
 from rowtide.envelope.table import RecordColumn, TableRecords, table_records
 from rowtide.schema_history import model
 from rowtide.schema_history.model import Table
@@ -63,6 +64,7 @@ class Codecs:
             settings.values,
             tombstones=settings.tombstones,
             skip_unchanged=settings.skip_unchanged,
+            minimal_images=settings.rules.values.minimal_row_images,
         )
 
     def _columns(self, structure: TableStructure, table: Table, records: TableRecords) -> list[Column]:
@@ -94,6 +96,7 @@ class Codecs:
             column_output(record, settings),
             absent_text=record.text(absent, form),
             absent_value=absent,
+            inserted_text=inserted_text(column, record, settings),
         )
 
 
@@ -171,11 +174,31 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn) -> Any:
 
 
 def absent_value(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> Any:
-    """What stands for a column that a row image left out: the placeholder for BLOB and TEXT, else null."""
-    if column.data_type not in _PLACEHOLDER_TYPES:
+    """What stands for a column that a row image left out: the placeholder for BLOB and TEXT, else null.
+
+    With ``binlog.row.image.minimal.allowed`` the placeholder stands in all texts and bytes.
+    """
+    schema = record.type.schema
+    plain = settings.rules.values.minimal_row_images and schema.type in {"string", "bytes"} and schema.name is None
+    if column.data_type not in _PLACEHOLDER_TYPES and not plain:
         return None
     placeholder = settings.rules.values.unavailable_value_placeholder
     return placeholder if record.type.schema.type == "bytes" else placeholder.decode("utf-8", "replace")
+
+
+def inserted_text(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> str | None:
+    """What stands for a column that the image of a new row left out, if its default tells; else ``None``."""
+    if column.default_kind is model.DefaultKind.NULL or (
+        column.default_kind is model.DefaultKind.NONE and column.nullable
+    ):
+        value = None
+    elif column.default_kind is model.DefaultKind.LITERAL and column.form is not None:
+        value = default_value(column.form, record.type)
+        if value is None:
+            return None
+    else:
+        return None
+    return record.text(record.change(value) if record.change else value, settings.values.form)
 
 
 def warn_unknown(table: Table, column: model.Column) -> None:

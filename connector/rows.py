@@ -92,6 +92,7 @@ class Column:
         output: its place in the record; ``None`` for a column that is only skipped.
         absent_text: JSON text when the image leaves the column out.
         absent_value: the same as a Connect value.
+        inserted_text: JSON text when the image of a new row leaves the column out, if its default tells.
     """
 
     wire: Wire
@@ -100,6 +101,7 @@ class Column:
     output: Output | None
     absent_text: str = "null"
     absent_value: Any = None
+    inserted_text: str | None = None
 
 
 def text_rows(
@@ -107,6 +109,7 @@ def text_rows(
     key: Sequence[int],
     *present: Sequence[bool],
     key_constants: Sequence[tuple[str, str]] = (),
+    carry: bool = False,
 ) -> TextRows:
     """Compile the function that gives JSON text.
 
@@ -116,13 +119,14 @@ def text_rows(
         present: for each column whether the images hold it (the columns-present bitmap); two of them if images come
             in pairs that do not hold the same columns.
         key_constants: further fields of the key, the same for all rows, with their JSON text.
+        carry: whether a column that the second image of a pair leaves out has its value from the first one.
     """
     unchanged = frozenset(i for i in key if (c := columns[i]).output and c.output.change)
     source = _Source(columns, unchanged)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
     key_fields = [(c.output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key if (c := columns[i]).output]
     key_fields += [(name, source.bind(text)) for name, text in key_constants]
-    return source.function([f"k, r = {template(key_fields)}, {row}"], "(k, r)", present)
+    return source.function([f"k, r = {template(key_fields)}, {row}"], "(k, r)", present, carry=carry)
 
 
 def value_rows(columns: Sequence[Column], *present: Sequence[bool]) -> ValueRows:
@@ -171,16 +175,21 @@ class _Source:
         self._names[name] = value
         return name
 
-    def function(self, finish: Sequence[str], result: str, images: Sequence[Sequence[bool]]) -> Callable[..., Any]:
+    def function(
+        self, finish: Sequence[str], result: str, images: Sequence[Sequence[bool]], *, carry: bool = False
+    ) -> Callable[..., Any]:
         """Compile ``rows(b, p, end)`` that gives ``result`` for every image, whose layouts take turns.
 
         Args:
             finish: lines behind those that read an image.
             result: what is given for it.
             images: for each column whether the images hold it.
+            carry: whether a column that an image leaves out keeps the value of the one before.
         """
+        kept: Sequence[bool] = ()
         for present in images:
-            self._image(present)
+            self._image(present, kept)
+            kept = present if carry else ()
             self._add(*finish)
             if self._loose and not self._values:
                 self._add(*TIDY)
@@ -195,7 +204,7 @@ class _Source:
         rows: Callable[..., Any] = names["rows"]  # type: ignore[assignment]
         return rows
 
-    def _image(self, present: Sequence[bool]) -> None:
+    def _image(self, present: Sequence[bool], kept: Sequence[bool]) -> None:
         """Read one image: a bitmap of nulls for the columns that it holds, then their values."""
         bitmap = (sum(present) + 7) // 8
         self._add(f"n = int.from_bytes(b[p:p + {bitmap}], 'little')" if bitmap != 1 else "n = b[p]")
@@ -204,7 +213,8 @@ class _Source:
         bit = 0
         for index, column in enumerate(self._columns):
             if not present[index]:
-                self._absent(index, column)
+                if not (kept and kept[index]):
+                    self._absent(index, column)
                 continue
             if column.wire.fixed and not column.nullable:
                 run.append(index)

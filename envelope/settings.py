@@ -31,6 +31,7 @@ class ValueSettings:
         adjust_schema_name: ``schema.name.adjustment.mode``.
         include_schema_comments: ``include.schema.comments``: comments become ``doc``.
         zero_date_handling_mode: ``zero.date.handling.mode``, rowtide's own.
+        minimal_row_images: ``binlog.row.image.minimal.allowed``, rowtide's own.
         connector: ``mysql`` or ``mariadb``, part of schema names.
     """
 
@@ -45,6 +46,7 @@ class ValueSettings:
     adjust_schema_name: Callable[[str], str] = str
     include_schema_comments: bool = False
     zero_date_handling_mode: ZeroDateMode = "epoch"
+    minimal_row_images: bool = False
     connector: Literal["mysql", "mariadb"] = "mysql"
 
 

@@ -213,6 +213,8 @@ def _record_column(
     # Debezium trims the fraction of a snapshot's TIMESTAMP values, not that of their default.
     key_schema = _column_schema(form, form_type, column_type(form, rules.values, "stream") or form_type, rules)
     change, parameters = _change(table, form, rules)
+    if rules.values.minimal_row_images and column.name not in key_names:
+        key_schema = replace(key_schema, optional=True, default=None)  # null stands for what no image of a row has
     schema = replace(key_schema, parameters=key_schema.parameters + parameters)
     null = None
     if not schema.optional:

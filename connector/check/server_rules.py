@@ -74,11 +74,17 @@ def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
             "configuration; sessions that are already there keep theirs until they connect again",
         )
     image = facts.value("binlog_row_image") or "FULL"
-    if image not in ("FULL", "NOBLOB"):
+    if image not in ("FULL", "NOBLOB") and config.values.minimal_row_images:
+        yield _warning(
+            "binlog_row_image",
+            f"is {image}: columns that did not change are written as unavailable.value.placeholder or null",
+        )
+    elif image not in ("FULL", "NOBLOB"):
         yield _error(
             "binlog_row_image",
             f"is {image}: rows in the binlog lack columns that did not change. Set binlog_row_image=FULL (NOBLOB is "
-            "possible: unchanged BLOB and TEXT are then written as unavailable.value.placeholder)",
+            "possible: unchanged BLOB and TEXT are then written as unavailable.value.placeholder), or "
+            "binlog.row.image.minimal.allowed=true to have a placeholder or null for what is missing",
         )
     elif image == "NOBLOB":
         yield Finding(

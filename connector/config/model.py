@@ -117,6 +117,7 @@ class ValuesConfig:
     propagate_columns: ColumnSelector
     propagate_types: TypeSelector
     unavailable_placeholder: str
+    minimal_row_images: bool
     source_struct_version: SourceStructVersion
     include_query: bool
     include_schema_comments: bool

@@ -142,6 +142,7 @@ def values_config(reader: Reader) -> ValuesConfig:
         propagate_columns=ColumnSelector(reader[values.COLUMN_PROPAGATE]),
         propagate_types=TypeSelector(reader[values.DATATYPE_PROPAGATE]),
         unavailable_placeholder=placeholder,
+        minimal_row_images=reader[values.MINIMAL_ROW_IMAGES],
         source_struct_version=reader[values.SOURCE_STRUCT_VERSION],
         include_query=reader[values.INCLUDE_QUERY],
         include_schema_comments=reader[values.INCLUDE_SCHEMA_COMMENTS],

@@ -136,6 +136,14 @@ UNAVAILABLE_PLACEHOLDER = Property(
     "__debezium_unavailable_value",
     "Stands for a value that the binlog does not have (binlog_row_image=NOBLOB); bytes as `hex:…`.",
 )
+MINIMAL_ROW_IMAGES = Property(
+    "binlog.row.image.minimal.allowed",
+    boolean(),
+    False,
+    "rowtide's own: also read rows without the columns that did not change (binlog_row_image=MINIMAL). What no image "
+    "of a row has is `unavailable.value.placeholder` in texts and bytes, and null elsewhere; for that all columns but "
+    "those of the key are optional and without a default in the schema.",
+)
 RESOLVE_LIKE = Property(
     "resolve.create.table.like.schema",
     boolean(),

@@ -192,6 +192,15 @@ def test_what_a_configuration_means_for_the_tables(
     assert found[subject].severity is Severity.WARNING
 
 
+def test_small_row_images_may_be_allowed(facts: Facts, configured: Configured) -> None:
+    (finding,) = judge(configured(), facts({"binlog_row_image": "MINIMAL"}))
+    assert finding.severity is Severity.ERROR
+    assert "binlog.row.image.minimal.allowed=true" in finding.message
+    allowed = configured({"binlog.row.image.minimal.allowed": "true"})
+    (finding,) = judge(allowed, facts({"binlog_row_image": "MINIMAL"}))
+    assert finding.severity is Severity.WARNING
+
+
 @pytest.mark.parametrize(
     ("mode", "severity"),
     [
