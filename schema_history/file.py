@@ -1,22 +1,35 @@
 """The schema history as a file, one JSON record a line: Debezium's FileSchemaHistory.
 
-An edge: it reads and writes a file. The property is ``schema.history.internal.file.filename``. A last line without its
-line end is one that a crash cut off while it was written; whether it is whole is seen when it is parsed.
+An edge: it reads and writes a file. The property is ``schema.history.internal.file.filename``.
+
+A last line without its line end that is no JSON was cut off by a crash. No row that needs it was sent, and its
+statement is read from the binlog again: it is passed over, and taken away before the next line is written.
+
+Several connectors may share a file: a lock is held while one writes, so their lines do not mix.
 """
 
+import fcntl
+import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
-from rowtide.schema_history.store import HistoryStoreError, json_object, one_line, parsed
+from rowtide.schema_history.store import (
+    PARSE_FAILURES,
+    HistoryStoreError,
+    SchemaHistoryStore,
+    StoredText,
+    json_object,
+    one_line,
+)
 
-T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
-class FileSchemaHistory:
-    """A history file.
+class FileSchemaHistory(SchemaHistoryStore):
+    """A history file; a record's place is that of its first byte.
 
     Args:
         path: the file; it and its folder are made with the first record.
@@ -26,31 +39,45 @@ class FileSchemaHistory:
         self._path = path
         self._file: BinaryIO | None = None
         self._buffering = False
+        self._locked = False
 
     def append(self, text: str) -> None:
         """Add a line and force it to the disk (unless ``buffered``)."""
         try:
             if self._file is None:
-                self._file = self._open()
-            self._file.write(one_line(text).encode() + b"\n")
-            if not self._buffering:
-                self._sync(self._file)
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("a+b")
+            if self._buffering:
+                if not self._locked:
+                    self._begin(self._file)
+                self._file.write(one_line(text).encode() + b"\n")
+            else:
+                self._begin(self._file)
+                try:
+                    self._file.write(one_line(text).encode() + b"\n")
+                finally:
+                    self._end(self._file)
         except OSError as failure:
             raise HistoryStoreError(f"cannot write schema history file {self._path}: {failure}") from failure
 
-    def _open(self) -> BinaryIO:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = self._path.open("a+b")
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
-        return file
+    def _begin(self, file: BinaryIO) -> None:
+        """Keep others from writing, and take away what a crash has left behind."""
+        fcntl.flock(file, fcntl.LOCK_EX)
+        self._locked = True
+        tail = _tail(file)
+        if tail and not _is_record(tail):
+            log.warning("the last line of schema history file %s was cut off by a crash: it is taken away", self._path)
+            file.truncate(file.seek(0, os.SEEK_END) - len(tail))
+        elif tail:
+            file.write(b"\n")
 
-    @staticmethod
-    def _sync(file: BinaryIO) -> None:
-        file.flush()
-        os.fsync(file.fileno())
+    def _end(self, file: BinaryIO) -> None:
+        try:
+            file.flush()
+            os.fsync(file.fileno())
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+            self._locked = False
 
     @contextmanager
     def buffered(self) -> Iterator[None]:
@@ -60,30 +87,35 @@ class FileSchemaHistory:
             yield
         finally:
             self._buffering = False
-            if self._file is not None:
-                self._sync(self._file)
+            if self._file is not None and self._locked:
+                self._end(self._file)
 
-    def replay(self) -> Iterator[str]:
-        """Every line."""
-        return self.replay_as(json_object)
-
-    def replay_as(self, parse: Callable[[str], T]) -> Iterator[T]:
-        """Every line, parsed; empty ones are passed over as Debezium does."""
-        if not self._path.exists():
-            return
+    def texts(self, start: int = 0) -> Iterator[StoredText]:
+        """Every line; empty ones are passed over as Debezium does."""
         try:
             with self._path.open("rb") as lines:
-                for number, line in enumerate(lines, 1):
+                at = lines.seek(start)
+                for line in lines:
+                    end = at + len(line)
+                    if not line.endswith(b"\n") and not _is_record(line):
+                        log.warning("%s was cut off by a crash: it is passed over", self.place(at))
+                        return
                     if not line.isspace():
-                        yield parsed(self._text(line, number), f"{self._path} line {number}", parse)
+                        yield StoredText(at, end, line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
+                    at = end
+        except FileNotFoundError:
+            return
         except OSError as failure:
             raise HistoryStoreError(f"cannot read schema history file {self._path}: {failure}") from failure
 
-    def _text(self, line: bytes, number: int) -> str:
+    def place(self, at: int) -> str:
+        """The line, counted in the file."""
         try:
-            return line.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            return parsed(line.decode("utf-8", "surrogateescape"), f"{self._path} line {number}", _strict)
+            with self._path.open("rb") as file:
+                number = file.read(at).count(b"\n") + 1
+        except OSError:
+            return f"{self._path} byte {at}"
+        return f"{self._path} line {number}"
 
     def exists(self) -> bool:
         """Whether the file exists and holds anything."""
@@ -101,7 +133,21 @@ class FileSchemaHistory:
             self._file = None
 
 
-def _strict(text: str) -> str:
-    """Refuse bytes that are not UTF-8; raises ``ValueError``."""
-    text.encode()
-    return text
+def _tail(file: BinaryIO) -> bytes:
+    """What stands behind the last line end."""
+    size, step = file.seek(0, os.SEEK_END), 4096
+    while True:
+        begin = max(0, size - step)
+        file.seek(begin)
+        found = file.read(size - begin)
+        if b"\n" in found or not begin:
+            return found.rpartition(b"\n")[2]
+        step *= 16
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        json_object(line.decode())
+    except PARSE_FAILURES:
+        return False
+    return True

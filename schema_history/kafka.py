@@ -11,24 +11,22 @@ its record written a second time, at the same position and with the same content
 leave rows without their structure; that cannot happen, for rows are held back until it is acknowledged.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from rowtide.schema_history.store import HistoryStoreError, TrimmedHistory, json_object, parsed
-from rowtide.schema_history.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
+from rowtide.schema_history.store import HistoryStoreError, SchemaHistoryStore, StoredText, TrimmedHistory
+from rowtide.schema_history.topic_reader import Extent, TopicReader, TopicReadError
 
-T = TypeVar("T")
-
-_PRODUCER: dict[str, Any] = {"enable.idempotence": True, "acks": "all", "linger.ms": 0}
+_PRODUCER: dict[str, Any] = {"enable.idempotence": True, "acks": "all"}
 _PARTITION = 0
 _ERRORS_ONLY = 2
 """librdkafka's own log, on standard error: what matters of it is raised."""
 
 
-class KafkaSchemaHistory:
+class KafkaSchemaHistory(SchemaHistoryStore):
     """A history topic. It must exist before the first ``append``: ``topics.admin`` creates and verifies it.
 
     Args:
@@ -36,7 +34,10 @@ class KafkaSchemaHistory:
         producer: librdkafka settings for writing, the connection's included.
         consumer: librdkafka settings for reading, the connection's included.
         admin: librdkafka settings for looking up the topic, the connection's included.
-        timeout: seconds to wait for an acknowledgement, and without progress while reading.
+        timeout: seconds to wait for an acknowledgement if the producer's settings do not say, and without progress
+            while reading.
+        query_timeout: seconds that one question to Kafka's admin interface may take; then it is asked again, as long
+            as ``timeout`` allows (``schema.history.internal.kafka.query.timeout.ms``).
         batch: how many records are written between two waits while ``buffered``
             (``schema.history.internal.kafka.buffer.batch.size``).
     """
@@ -49,12 +50,14 @@ class KafkaSchemaHistory:
         admin: Mapping[str, Any],
         *,
         timeout: float = 60.0,
+        query_timeout: float = 60.0,
         batch: int = 1024,
     ) -> None:
         self._topic = topic
-        self._settings = {"log_level": _ERRORS_ONLY, **producer, **_PRODUCER, "message.timeout.ms": int(timeout * 1000)}
-        self._reader = TopicReader(consumer, admin, timeout)
-        self._timeout = timeout
+        own = {"log_level": _ERRORS_ONLY, "message.timeout.ms": int(timeout * 1000), "linger.ms": 0}
+        self._settings = {**own, **producer, **_PRODUCER}
+        self._reader = TopicReader(consumer, admin, timeout, query_timeout)
+        self._timeout = int(self._settings["message.timeout.ms"]) / 1000
         self._batch = batch
         self._producer: Producer | None = None
         self._buffering = False
@@ -104,31 +107,39 @@ class KafkaSchemaHistory:
             self._buffering = False
             self._flush()
 
-    def replay(self) -> Iterator[str]:
-        """Every committed record."""
-        return self.replay_as(json_object)
-
-    def replay_as(self, parse: Callable[[str], T]) -> Iterator[T]:
-        """Every committed record, parsed."""
+    def texts(self, start: int = 0) -> Iterator[StoredText]:
+        """Every committed record from an offset on, which is its place."""
         extent = self._extent()
         if extent is None:
             return
         if extent.low > 0:
-            raise TrimmedHistory(
-                f"the schema history topic {self._topic!r} is trimmed: its first record stands at offset {extent.low}, "
-                "not 0, so records were deleted (retention, or delete-records). Rebuild it with snapshot.mode=recovery "
-                "and a new topic, and set retention.ms=-1 and retention.bytes=-1"
-            )
+            yield StoredText(0, extent.low, "", self._lost(0, extent.low))
+        begin = max(start, extent.low)
+        expected = begin
         try:
-            for record in self._reader.read(self._topic, {_PARTITION: extent}):
-                yield parsed(*self._text(record), parse)
+            for record in self._reader.read(self._topic, {_PARTITION: Extent(begin, extent.high)}):
+                if record.offset > expected and self._reader.gap(self._topic, _PARTITION, expected, record.offset):
+                    yield StoredText(expected, record.offset, "", self._lost(expected, record.offset))
+                expected = record.offset + 1
+                raw = b"" if record.value is None else record.value
+                yield StoredText(record.offset, expected, raw.decode("utf-8", "surrogateescape"))
         except TopicReadError as failure:
             raise HistoryStoreError(f"the schema history cannot be recovered: {failure}") from failure
 
-    def _text(self, record: StoredRecord) -> tuple[str, str]:
-        place = f"topic {self._topic!r} partition {record.partition} offset {record.offset}"
-        raw = b"" if record.value is None else record.value
-        return parsed(raw.decode("utf-8", "surrogateescape"), place, _strict), place
+    def _lost(self, begin: int, end: int) -> TrimmedHistory:
+        if begin == 0:
+            what = f"is trimmed: its first record stands at offset {end}, not 0"
+        else:
+            what = f"has lost records: there is none from offset {begin} to {end - 1}"
+        return TrimmedHistory(
+            f"the schema history topic {self._topic!r} {what}, so records were deleted (retention, compaction, or "
+            "delete-records). Rebuild it with snapshot.mode=recovery, and set cleanup.policy=delete, retention.ms=-1 "
+            "and retention.bytes=-1"
+        )
+
+    def place(self, at: int) -> str:
+        """The topic, and the offset in it."""
+        return f"topic {self._topic!r} partition {_PARTITION} offset {at}"
 
     def exists(self) -> bool:
         """Whether the topic exists and anything was ever written to it (also if that is deleted since)."""
@@ -155,9 +166,3 @@ class KafkaSchemaHistory:
             self._flush()
         finally:
             self._producer = None
-
-
-def _strict(text: str) -> str:
-    """Refuse bytes that are not UTF-8; raises ``ValueError``."""
-    text.encode()
-    return text

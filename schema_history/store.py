@@ -1,13 +1,13 @@
 """Where the records of a schema history are kept: the protocol, and the form that keeps them in memory.
 
 A store keeps texts in order and knows nothing of what they say, but that each is a JSON object. The Kafka form is in
-``kafka``, the file form in ``file``; ``record`` makes and understands the texts.
+``kafka``, the file form in ``file``; ``record`` makes and understands the texts, ``reading`` decides which count.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 
@@ -20,6 +20,22 @@ class HistoryStoreError(SchemaHistoryError):
 
 class TrimmedHistory(HistoryStoreError):
     """The beginning of the schema history was deleted, so structures can no longer be known from it."""
+
+
+class StoredText(NamedTuple):
+    """A record where it is kept.
+
+    Attributes:
+        at: its place; a number that grows from record to record.
+        end: the place behind it, where the next one is looked for.
+        text: what was written; it may be damaged, and bytes that are not UTF-8 are surrogates.
+        lost: tells that records are missing here; then there is no text.
+    """
+
+    at: int
+    end: int
+    text: str
+    lost: TrimmedHistory | None = None
 
 
 class SchemaHistoryStore(Protocol):
@@ -40,15 +56,21 @@ class SchemaHistoryStore(Protocol):
         """Within this block records need not be safe one by one, only at its end: for the many of a snapshot."""
         ...
 
-    def replay(self) -> Iterator[str]:
-        """Every record from the first on.
+    def texts(self, start: int = 0) -> Iterator[StoredText]:
+        """Every record from a place on, also damaged ones.
 
         Raises:
-            TrimmedHistory: the beginning is missing.
-            DamagedHistory: a record is no JSON object; the message names its place.
             HistoryStoreError: it cannot be read.
         """
         ...
+
+    def place(self, at: int) -> str:
+        """A record's place, for people."""
+        ...
+
+    def replay(self) -> Iterator[str]:
+        """Every record from the first on; raises as ``replay_as``."""
+        return self.replay_as(json_object)
 
     def replay_as(self, parse: Callable[[str], T]) -> Iterator[T]:
         """Every record from the first on, parsed; what ``parse`` cannot read is an error that names the place.
@@ -57,9 +79,14 @@ class SchemaHistoryStore(Protocol):
             parse: raises ``ValueError`` (or another of ``PARSE_FAILURES``) for a text that it does not understand.
 
         Raises:
-            HistoryStoreError: as ``replay``, also ``DamagedHistory``.
+            TrimmedHistory: records are missing.
+            DamagedHistory: a record is not what it should be; the message names its place.
+            HistoryStoreError: it cannot be read.
         """
-        ...
+        for stored in self.texts():
+            if stored.lost is not None:
+                raise stored.lost
+            yield parsed(stored, self, parse)
 
     def exists(self) -> bool:
         """Whether there is a history, that is whether anything was ever written to it.
@@ -96,47 +123,50 @@ def one_line(text: str) -> str:
     return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
 
 
-def parsed(text: str, place: str, parse: Callable[[str], T]) -> T:
+def parsed(stored: StoredText, store: SchemaHistoryStore, parse: Callable[[str], T]) -> T:
     """Apply ``parse``.
 
     Raises:
-        DamagedHistory: it fails; the message names ``place``.
+        DamagedHistory: it fails, or there are bytes that are no text; the message names the place.
     """
     try:
-        return parse(text)
+        if not stored.text.isascii():
+            stored.text.encode()
+        return parse(stored.text)
     except PARSE_FAILURES as failure:
         raise DamagedHistory(
-            f"damaged record in the schema history, {place}: {failure}. It is not skipped, for structures would be "
-            f"wrong from there on; rebuild the history with snapshot.mode=recovery. Record: {text[:200]!r}"
+            f"damaged record in the schema history, {store.place(stored.at)}: {failure}. It is not skipped, for "
+            "structures would be wrong from there on; rebuild the history with snapshot.mode=recovery. Record: "
+            f"{stored.text[:200]!r}"
         ) from failure
 
 
-class InMemorySchemaHistory:
+class InMemorySchemaHistory(SchemaHistoryStore):
     """A history in a list, for tests: nothing survives the process."""
 
     def __init__(self, *texts: str) -> None:
-        self.texts = list(texts)
+        self.records = list(texts)
 
     def append(self, text: str) -> None:
         """Keep the record."""
-        self.texts.append(text)
+        self.records.append(text)
 
     def buffered(self) -> AbstractContextManager[None]:
         """Do nothing: every record is kept at once."""
         return nullcontext()
 
-    def replay(self) -> Iterator[str]:
-        """Every record."""
-        return self.replay_as(json_object)
+    def texts(self, start: int = 0) -> Iterator[StoredText]:
+        """Every record; their places are their numbers."""
+        for number, text in enumerate(self.records[start:], start):
+            yield StoredText(number, number + 1, text)
 
-    def replay_as(self, parse: Callable[[str], T]) -> Iterator[T]:
-        """Every record, parsed."""
-        for number, text in enumerate(list(self.texts)):
-            yield parsed(text, f"record {number}", parse)
+    def place(self, at: int) -> str:
+        """The record's number."""
+        return f"record {at}"
 
     def exists(self) -> bool:
         """Whether there is any record."""
-        return bool(self.texts)
+        return bool(self.records)
 
     def close(self) -> None:
         """Do nothing."""

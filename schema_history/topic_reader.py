@@ -23,7 +23,6 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 _CONSUMER: dict[str, Any] = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,
-    "isolation.level": "read_committed",
     "auto.offset.reset": "error",
     "allow.auto.create.topics": False,
     "queued.max.messages.kbytes": 16384,
@@ -48,11 +47,15 @@ _PASSING = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
     KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
 }
 """A partition that was just created or is moving answers so for a moment."""
 
 _RETRY_S = 0.1
+_MARKERS = 2
+"""How many offsets in a row transactions may take for themselves; two can end at the same place."""
 
 
 class TopicReadError(Exception):
@@ -93,12 +96,20 @@ class TopicReader:
         consumer: librdkafka settings of the consumer, the connection's included.
         admin: librdkafka settings of the admin client, the connection's included.
         timeout: seconds without any progress after which reading gives up.
+        query_timeout: seconds that one question may take; it is asked again until ``timeout`` has passed.
     """
 
-    def __init__(self, consumer: Mapping[str, Any], admin: Mapping[str, Any], timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        consumer: Mapping[str, Any],
+        admin: Mapping[str, Any],
+        timeout: float = 60.0,
+        query_timeout: float | None = None,
+    ) -> None:
         self._consumer = {"group.id": "rowtide", "log_level": _ERRORS_ONLY, **consumer, **_CONSUMER}
         self._admin = {"log_level": _ERRORS_ONLY, **admin, "allow.auto.create.topics": False}
         self._timeout = timeout
+        self._query_timeout = timeout if query_timeout is None else min(timeout, query_timeout)
 
     def extents(self, topic: str) -> dict[int, Extent] | None:
         """First and end offset of every partition, ``None`` if the topic does not exist.
@@ -126,7 +137,7 @@ class TopicReader:
         return {number: Extent(low[number], high[number]) for number in low}
 
     def _partitions(self, admin: AdminClient, topic: str) -> list[int]:
-        found = admin.list_topics(topic, timeout=self._timeout).topics.get(topic)
+        found = admin.list_topics(topic, timeout=self._query_timeout).topics.get(topic)
         if found is None or (found.error is not None and found.error.code() in _MISSING):
             return []
         if found.error is not None and not found.partitions:
@@ -137,12 +148,39 @@ class TopicReader:
         asked = admin.list_offsets(
             dict.fromkeys(partitions, spec),
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=self._timeout,
+            request_timeout=self._query_timeout,
         )
         return {partition.partition: future.result().offset for partition, future in asked.items()}
 
-    def read(self, topic: str, extents: Mapping[int, Extent]) -> Iterator[StoredRecord]:
+    def gap(self, topic: str, partition: int, begin: int, end: int) -> bool:
+        """Whether records are missing from offset ``begin`` to ``end``, where no committed ones are.
+
+        What an aborted transaction wrote stands there too, and each transaction has a marker behind it; but nothing
+        has one before the first record.
+
+        Raises:
+            TopicReadError: as ``read``.
+        """
+
+        def too_wide(at: int) -> bool:
+            return at - reached > (_MARKERS if reached else 0)
+
+        reached = begin
+        if not too_wide(end):
+            return False
+        for record in self.read(topic, {partition: Extent(begin, end + 1)}, committed=False):
+            if too_wide(record.offset):
+                return True
+            reached = record.offset + 1
+        return False
+
+    def read(self, topic: str, extents: Mapping[int, Extent], *, committed: bool = True) -> Iterator[StoredRecord]:
         """Every committed record within ``extents``, in order within each partition.
+
+        Args:
+            topic: its name.
+            extents: by partition.
+            committed: give no records of transactions that were aborted, or are open.
 
         Raises:
             TopicReadError: reading makes no progress, or access is denied.
@@ -150,7 +188,8 @@ class TopicReader:
         open_ends = {number: extent.high for number, extent in extents.items() if extent.high > extent.low}
         if not open_ends:
             return
-        consumer = Consumer(self._consumer)
+        isolation = "read_committed" if committed else "read_uncommitted"
+        consumer = Consumer({**self._consumer, "isolation.level": isolation})
         try:
             consumer.assign([TopicPartition(topic, number, extents[number].low) for number in open_ends])
             yield from self._consume(consumer, topic, open_ends)

@@ -1,7 +1,9 @@
 """Schema histories in memory and in a file: what goes in comes out, and damage is told with its place."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -68,6 +70,59 @@ def test_a_file_goes_on_after_a_line_that_was_cut_off(tmp_path: Path) -> None:
     history.append('{"a":3}')
     history.close()
     assert list(history.replay()) == ['{"a":1}', '{"a":2}', '{"a":3}']
+
+
+def test_a_half_line_that_a_crash_left_behind_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "history.txt"
+    path.write_text('{"a":1}\n{"ddl":"CREATE TA')
+    history = FileSchemaHistory(path)
+    assert list(history.replay()) == ['{"a":1}'], "its statement is read from the binlog again"
+    history.append('{"a":2}')
+    history.close()
+    assert path.read_text() == '{"a":1}\n{"a":2}\n'
+    path.write_text('{"a":1}\n' + "x" * 100_000)
+    with history.buffered():
+        history.append('{"a":2}')
+        history.append('{"a":3}')
+    assert path.read_text() == '{"a":1}\n{"a":2}\n{"a":3}\n'
+    path.write_text("x")
+    assert list(history.replay()) == []
+    history.append('{"a":1}')
+    history.close()
+    assert list(FileSchemaHistory(path).replay()) == ['{"a":1}']
+
+
+def test_two_connectors_may_write_to_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "history.txt"
+    texts = [json.dumps({"writer": writer, "text": "x" * 30_000}) for writer in range(4)]
+
+    def write(text: str) -> None:
+        history = FileSchemaHistory(path)
+        for _ in range(10):
+            history.append(text)
+        with history.buffered():
+            for _ in range(10):
+                history.append(text)
+        history.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, texts))
+    assert sorted(FileSchemaHistory(path).replay()) == sorted(texts * 20)
+
+
+@given(st.lists(st.text("äb", min_size=1), min_size=1, max_size=6), st.data())
+def test_a_file_is_read_on_from_any_place(values: list[str], data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "history.txt")
+        lines = [json.dumps({"v": value}, ensure_ascii=False) for value in values]
+        path.write_text("\n\n".join(lines), encoding="utf-8")
+        history = FileSchemaHistory(path)
+        whole = list(history.texts())
+        assert [stored.text for stored in whole] == lines
+        number = data.draw(st.integers(0, len(whole) - 1))
+        assert list(history.texts(whole[number].at)) == whole[number:]
+        assert list(history.texts(whole[number].end)) == whole[number + 1 :]
+        assert list(history.texts(10**9)) == []
 
 
 @pytest.mark.parametrize(

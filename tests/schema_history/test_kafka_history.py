@@ -124,6 +124,9 @@ def test_records_of_an_aborted_transaction_are_not_history(topics: Topics, topic
     producer.begin_transaction()
     producer.produce(topic, b'{"n":"aborted"}', partition=0)
     producer.flush(20)
+    producer.produce(topic, b'{"n":"aborted too"}', partition=0)
+    producer.produce(topic, b'{"n":"aborted too"}', partition=0)
+    producer.flush(20)
     producer.abort_transaction(20)
     writer.append('{"n":1}')
     assert list(writer.replay()) == ['{"n":0}', '{"n":1}']
