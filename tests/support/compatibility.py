@@ -37,7 +37,8 @@ ABOUT: dict[str, tuple[str, ...]] = {
         "/*M! */", "last USE",
     ),
     "defaults": ("hexadecimal default",),
-    "rows": ("without its BLOBs", "rows of a sequence", "compressed", "system-versioned"),
+    "rows": ("without its BLOBs", "rows of a sequence", "compressed", "system-versioned", "are rolled back"),
+    "topics": ("made the same for Kafka",),
 }  # fmt: skip
 """What a difference is about: a type, or something else, by words of its reason."""
 
@@ -58,7 +59,9 @@ def reasons() -> set[str]:
     found = {
         one.reason for table in (stream.DIFFERENCES, snapshot.DIFFERENCES) for own in table.values() for one in own
     }
-    return found | set(stream.MORE.values()) | {reason for reason, _ in snapshot.MORE.values()}
+    for table in (stream.MORE, snapshot.MORE, stream.PHANTOMS):
+        found |= {reason for reason, *_ in table.values()}
+    return found
 
 
 def types() -> dict[str, dict[str, set[str]]]:
@@ -96,7 +99,7 @@ def _lines() -> Iterator[str]:
         states = (_state(found[server], name, better=bool(better)) for server in ("mysql", "mariadb"))
         yield f"| {name.upper()} | {' | '.join(states)} | {'; '.join(better)} |"
     yield from ("", "## Elsewhere", "", "| what | where rowtide differs |", "| --- | --- |")
-    for subject in ("defaults", "keys", "names", "rows", "statements", "text"):
+    for subject in ("defaults", "keys", "names", "rows", "statements", "text", "topics"):
         yield from (f"| {subject} | {reason} |" for reason in _about(subject))
     for name, reason in sorted(stream.PENDING.items()):
         yield f"| not yet | {reason} (recording `{name}`) |"

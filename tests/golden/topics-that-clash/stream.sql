@@ -1,0 +1,1 @@
+use tc; insert into `a b` values (2,2); create table `a$b` (id int primary key, w varchar(5)); insert into `a b` values (3,3); insert into `a$b` values (3,'no'); update `a b` set v=0; drop table `a b`; insert into `a$b` values (4,'no');
