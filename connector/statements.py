@@ -2,8 +2,9 @@
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rowtide.connector.batch import Batch, HistoryEntry, Output
 from rowtide.connector.codec import json_message
@@ -19,8 +20,10 @@ from rowtide.envelope.source import source_value
 from rowtide.envelope.table import table_records
 from rowtide.schema_history.changes import Applied, ChangeKind, SchemaChange
 from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.model import TableId
 from rowtide.schema_history.query import QueryEvent
 from rowtide.schema_history.record import history_record
+from rowtide.schema_history.session import session_needed
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -81,6 +84,7 @@ class Moment:
         offset: gives the offset behind it.
         transaction: gives the ``transaction`` field of the next record of a table, null outside of a transaction.
         about_database: whether it is about a database as a whole; then ``source.table`` is null.
+        session: the settings of its session, if its history records need them.
     """
 
     progress: Progress
@@ -89,6 +93,7 @@ class Moment:
     offset: Callable[[], SourceOffset]
     transaction: Callable[[str], dict[str, object] | None]
     about_database: bool = False
+    session: Mapping[str, Any] | None = None
 
 
 class Statements:
@@ -99,6 +104,7 @@ class Statements:
         self._topics = topics
         self._tables = tables
         self._risks = RiskWarnings(settings.rules)
+        self._recorded = _recorded(settings)
         self._key_schema = key_schema(settings.connector)
         self._value_schema = value_schema(settings.connector)
 
@@ -112,7 +118,8 @@ class Statements:
         """
         place = f"{moment.progress.file}:{moment.progress.pos}"
         try:
-            applied = self._tables.apply(query_event(event, place))
+            statement = query_event(event, place)
+            applied = self._tables.apply(statement)
         except SchemaHistoryError as error:
             if not self._settings.skip_unparseable_ddl:
                 raise UnparsedDdl(str(error)) from error
@@ -129,8 +136,8 @@ class Statements:
             return out
         if self._settings.only_captured_tables_ddl and not self._concerns_captured(applied):
             return out
-        if applied.statement_class in _DATABASE:
-            moment = replace(moment, about_database=True)
+        session = session_needed(self._tables, statement, applied, self._recorded)
+        moment = replace(moment, session=session, about_database=applied.statement_class in _DATABASE)
         for change in applied.changes:
             if change.kind is ChangeKind.TRUNCATE:
                 self._truncated(change, moment, out)
@@ -178,6 +185,7 @@ class Statements:
             moment.offset().to_map(),
             moment.now // 1_000_000,
             comments=settings.rules.values.include_schema_comments,
+            session=moment.session,
         )
         out.append(HistoryEntry(text))
         if settings.schema_changes:
@@ -240,6 +248,16 @@ class Statements:
         message = None, data, settings.headers
         schemas = None, records.envelope
         out.append(Batch(topic, -1, [message], moment.offset(), len(data), moment.micros // 1000, schemas))
+
+
+def _recorded(settings: PipelineSettings) -> Callable[[TableId], bool] | None:
+    """Which tables are in the history; ``None`` for all."""
+    tables = settings.tables
+    if settings.only_captured_tables_ddl:
+        return lambda table: tables.captures(table.database, table.table)
+    if settings.only_captured_databases_ddl:
+        return lambda table: tables.captures_database(table.database)
+    return None
 
 
 def _together(outputs: list[Output]) -> list[Output]:

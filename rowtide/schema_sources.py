@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rowtide.schema_history.asking import Change, Moment
-from rowtide.schema_history.ddl.lexer import Dialect
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.ddl.statements import AlterTable, RenameTo
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -16,7 +15,9 @@ from rowtide.schema_history.position import BinlogPosition
 from rowtide.schema_history.query import Flavor, Server
 from rowtide.schema_history.record import HistoryRecord, parse_record
 from rowtide.schema_history.recovery import recover
+from rowtide.schema_history.session import recorded_event
 from rowtide.schema_history.store import SchemaHistoryStore
+from rowtide.schema_history.structure.context import context_of
 from rowtide.schema_history.tables import Tables
 
 if TYPE_CHECKING:
@@ -61,11 +62,12 @@ class HistorySource:
         if "rename" not in (record.ddl or "").lower():
             return
         try:
-            body = parse(record.ddl or "", Dialect(self.server.flavor, self.server.version_number, 0)).body
+            event = recorded_event(record.ddl or "", record.database, record.session)
+            body = parse(record.ddl or "", context_of(event, self.server).dialect).body
         except SchemaHistoryError:
             return
         if isinstance(body, AlterTable) and any(isinstance(action, RenameTo) for action in body.actions):
-            old = TableId(body.name.database or record.database, body.name.table)
+            old = TableId(body.name.database or event.database, body.name.table)
             yield from ((old, told.id) for told in record.tables if told.id != old)
 
 

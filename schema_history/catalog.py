@@ -1,6 +1,6 @@
 """All databases and tables that are known at one position, by name. Knows no statements."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import TableOptions
@@ -72,6 +72,10 @@ class Catalog:
     def put_database(self, database: Database) -> None:
         """Add or replace a database."""
         self._databases[self._name_key(database.name)] = database
+
+    def put_databases(self, databases: Iterable[Database]) -> None:
+        """Let these be all databases; tables stay."""
+        self._databases = {self._name_key(database.name): database for database in databases}
 
     def remove_database(self, name: str) -> None:
         """Forget a database and its tables."""

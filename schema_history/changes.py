@@ -6,7 +6,7 @@ One statement can make several changes; they stand in the order in which Debeziu
 from dataclasses import dataclass
 from enum import Enum
 
-from rowtide.schema_history.model import Table, TableId
+from rowtide.schema_history.model import Database, Table, TableId
 
 
 class ChangeKind(Enum):
@@ -50,8 +50,12 @@ class Applied:
         statement_class: what kind of statement it was: ``create table``, ``alter table``, ``grant``, ``insert`` ...
         changes: what to report, in order; empty for statements that are not about structure.
         altered: every table whose structure or name is new or gone: ``None`` if it is gone.
+        before: the same tables as they were: ``None`` if there was none, or if it is gone with its database.
+        databases_before: all databases as they were, if the statement was about databases.
     """
 
     statement_class: str
     changes: tuple[SchemaChange, ...] = ()
     altered: tuple[tuple[TableId, Table | None], ...] = ()
+    before: tuple[tuple[TableId, Table | None], ...] = ()
+    databases_before: tuple[Database, ...] | None = None

@@ -66,17 +66,20 @@ class Execution:
         """
         body = self.statement.body
         what = body.what if isinstance(body, NoStructure) else _CLASSES[type(body)][0]
+        about_databases = isinstance(body, CreateDatabase | AlterDatabase | DropDatabase)
+        databases = tuple(self.catalog.databases()) if about_databases else None
         try:
             if not isinstance(body, NoStructure):
                 _CLASSES[type(body)][1](self, body)
         except LookupError as problem:
             raise self._inconsistent(str(problem.args[0] if problem.args else problem)) from problem
+        before = tuple((table_id, self.catalog.table(table_id.database, table_id.table)) for table_id in self.staged)
         for table_id, table in self.staged.items():
             if table is None:
                 self.catalog.remove(table_id)
             else:
                 self.catalog.put(table)
-        return Applied(what, self._reported(what), tuple(self.staged.items()))
+        return Applied(what, self._reported(what), tuple(self.staged.items()), before, databases)
 
     # ------------------------------------------------------------ names
 

@@ -6,12 +6,15 @@ of them when it is first asked for. Statements about databases, which all later 
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Database, Table, TableId
-from rowtide.schema_history.query import QueryEvent, Server
+from rowtide.schema_history.query import Server
 from rowtide.schema_history.record import RecordedTable
+from rowtide.schema_history.session import recorded_event
 from rowtide.schema_history.tables import Tables
 from rowtide.schema_history.told import column_of_form
 
@@ -24,11 +27,12 @@ class Entry:
 
     Attributes:
         ddl: the statement; ``None`` if only the table is told.
-        database: the statement's default database.
+        database: the database of its record.
         databases: databases that the table may inherit from, as they were then.
         needs: tables that the statement copies from, as they were then.
         told: the table, if there is no statement.
         moved: the table's names before and after, if that is all that was done.
+        session: the settings of the statement's session, if they matter.
     """
 
     ddl: str | None
@@ -37,6 +41,7 @@ class Entry:
     needs: tuple["Journal", ...] = ()
     told: RecordedTable | None = None
     moved: tuple[TableId, TableId] | None = None
+    session: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ def _move(tables: Tables, old: TableId, new: TableId) -> None:
 
 def _apply(tables: Tables, entry: Entry, *, report: bool) -> bool:
     try:
-        tables.apply(QueryEvent(entry.ddl or "", database=entry.database, sql_mode=0))
+        tables.apply(recorded_event(entry.ddl or "", entry.database, entry.session))
     except SchemaHistoryError as error:
         # A statement that was recorded was accepted once; what the record tells beside it stands in for it.
         if report:

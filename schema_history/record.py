@@ -85,6 +85,7 @@ class HistoryRecord:
         database: the statement's database, ``""`` if none.
         ddl: the statement, ``None`` if only tables are told.
         tables: the tables after it.
+        session: the settings of the statement's session, if they matter (see ``session``).
     """
 
     server: str
@@ -93,10 +94,17 @@ class HistoryRecord:
     database: str
     ddl: str | None
     tables: tuple[RecordedTable, ...]
+    session: Mapping[str, Any] | None = None
 
 
 def history_record(
-    change: SchemaChange, server: str, position: Mapping[str, Any], ts_ms: int, *, comments: bool = False
+    change: SchemaChange,
+    server: str,
+    position: Mapping[str, Any],
+    ts_ms: int,
+    *,
+    comments: bool = False,
+    session: Mapping[str, Any] | None = None,
 ) -> str:
     """The text of a record.
 
@@ -106,8 +114,9 @@ def history_record(
         position: fields of the offset behind it.
         ts_ms: the connector's clock.
         comments: keep comments (``include.schema.comments``).
+        session: the statement's session, if it matters.
     """
-    fields = {
+    fields: dict[str, Any] = {
         "source": {"server": server},
         "position": position,
         "ts_ms": ts_ms,
@@ -115,6 +124,8 @@ def history_record(
         "ddl": change.ddl,
         "tableChanges": _table_changes(change, comments=comments),
     }
+    if session is not None:
+        fields["session"] = session
     return pretty(fields)
 
 
@@ -135,7 +146,8 @@ def _table_changes(change: SchemaChange, *, comments: bool) -> list[dict[str, An
 
 def id_text(table_id: TableId) -> str:
     """A table's name as Debezium writes it."""
-    return f'"{table_id.database}"."{table_id.table}"'
+    database, table = (name.replace('"', '""') for name in (table_id.database, table_id.table))
+    return f'"{database}"."{table}"'
 
 
 def table_fields(table: Table, *, comments: bool = False) -> dict[str, Any]:
@@ -212,6 +224,7 @@ def parse_record(text: str, loads: Callable[[str], Any] = json.loads) -> History
             fields.get("databaseName") or "",
             fields.get("ddl"),
             tuple(_recorded_table(entry) for entry in fields.get("tableChanges") or ()),
+            fields.get("session"),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedHistory(f"not a record of a schema history ({error!r}): {text[:200]!r}") from error

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from rowtide.schema_history.changes import ChangeKind
-from rowtide.schema_history.ddl.lexer import Dialect
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.ddl.statements import (
     AlterDatabase,
@@ -45,6 +44,8 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position import BinlogPosition, Reach
 from rowtide.schema_history.query import QueryEvent, Server
 from rowtide.schema_history.record import HistoryRecord, RecordedTable
+from rowtide.schema_history.session import recorded_event
+from rowtide.schema_history.structure.context import context_of
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class _Recovery:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._dialect = Dialect(server.flavor, server.version_number, 0)
+        self._database = ""  # the default one of the statement in hand
         self._catalog = Tables(server)  # of databases only
         self._journals: dict[TableId, Journal] = {}
 
@@ -119,15 +120,17 @@ class _Recovery:
 
     def take(self, record: HistoryRecord) -> None:
         """Take the next record."""
+        self._database = record.database if record.session is None else record.session.get("db", record.database)
         if record.ddl and (not record.tables or _MORE.search(record.ddl)):
+            event = recorded_event(record.ddl, record.database, record.session)
             try:
-                body = parse(record.ddl, self._dialect).body
+                body = parse(record.ddl, context_of(event, self._server).dialect).body
             except UnparsedDdl as error:
                 if not record.tables:
                     # A statement that was recorded was accepted once; one without tables changed none.
                     log.warning("a statement of the schema history is left out: %s", error)
             else:
-                self._statement(record, body)
+                self._statement(record, body, event)
         for told in record.tables:
             self._told(record, told)
 
@@ -149,9 +152,10 @@ class _Recovery:
         self._journals[key] = Journal(told.id, entries, told)
 
     def _entry(self, record: HistoryRecord, *about: TableId, needs: tuple[Journal, ...] = ()) -> Entry:
-        names = dict.fromkeys((record.database, *(table_id.database for table_id in about)))
+        names = dict.fromkeys((self._database, *(table_id.database for table_id in about)))
         found = (self._catalog.database(name) for name in names)
-        return Entry(record.ddl, record.database, tuple(database for database in found if database), needs)
+        databases = tuple(database for database in found if database)
+        return Entry(record.ddl, record.database, databases, needs, session=record.session)
 
     def _move(self, old: TableId, new: TableId, *entries: Entry) -> None:
         journal = self._journals.pop(self._key(old), None)
@@ -160,28 +164,28 @@ class _Recovery:
 
     # ------------------------------------------------------------ what only the statement tells
 
-    def _statement(self, record: HistoryRecord, body: Body) -> None:
+    def _statement(self, record: HistoryRecord, body: Body, event: QueryEvent) -> None:
         if isinstance(body, CreateDatabase | AlterDatabase | DropDatabase | SetVariables | Use):
-            self._about_databases(record, body)
+            self._about_databases(event, body)
         elif isinstance(body, RenameTable):
             self._rename(record, body)
         elif isinstance(body, AlterTable):
             self._alter(record, body)
         elif isinstance(body, CreateTableLike):
-            self._create(record, body, self._journals.get(self._key(self._id(body.like, record))))
+            self._create(record, body, self._journals.get(self._key(self._id(body.like))))
         elif isinstance(body, CreateTable | CreateSequence):
             self._create(record, body)
         elif isinstance(body, CreateIndex | DropIndex):
-            self._add(record, self._id(body.table, record))
+            self._add(record, self._id(body.table))
         elif isinstance(body, AlterSequence):
-            self._add(record, self._id(body.name, record))
+            self._add(record, self._id(body.name))
         elif isinstance(body, DropTable):
             for name in body.names:
-                self._journals.pop(self._key(self._id(name, record)), None)
+                self._journals.pop(self._key(self._id(name)), None)
 
-    def _about_databases(self, record: HistoryRecord, body: Body) -> None:
+    def _about_databases(self, event: QueryEvent, body: Body) -> None:
         try:
-            self._catalog.apply(QueryEvent(record.ddl or "", database=record.database, sql_mode=0))
+            self._catalog.apply(event)
         except SchemaHistoryError as error:
             log.warning("a statement of the schema history is left out: %s", error)
         if isinstance(body, DropDatabase) or (isinstance(body, CreateDatabase) and body.or_replace):
@@ -191,8 +195,13 @@ class _Recovery:
     def _create(
         self, record: HistoryRecord, body: CreateTable | CreateTableLike | CreateSequence, like: Journal | None = None
     ) -> None:
-        table_id = self._id(body.name, record)
+        table_id = self._id(body.name)
         known = self._journals.get(self._key(table_id))
+        if record.session is not None and record.session.get(
+            "error_code"
+        ):  # CREATE OR REPLACE has dropped the old one before it failed
+            self._journals.pop(self._key(table_id), None)
+            return
         if body.temporary or (known is not None and body.if_not_exists and not body.or_replace):
             if known is not None and record.tables:
                 entries = (*known.entries, self._entry(record, table_id))
@@ -204,18 +213,18 @@ class _Recovery:
     def _rename(self, record: HistoryRecord, body: RenameTable) -> None:
         """The names that a record tells are full; those of its statement may lack the session's database."""
         pairs = [(told.previous_id, told.id) for told in record.tables if told.previous_id is not None]
-        for old, new in pairs or [(self._id(old, record), self._id(new, record)) for old, new in body.pairs]:
+        for old, new in pairs or [(self._id(old), self._id(new)) for old, new in body.pairs]:
             self._move(old, new, Entry(None, record.database, moved=(old, new)))
 
     def _alter(self, record: HistoryRecord, body: AlterTable) -> None:
-        table_id = self._id(body.name, record)
+        table_id = self._id(body.name)
         self._add(record, table_id)
         renames = [action.name for action in body.actions if isinstance(action, RenameTo)]
         if renames:
-            self._move(table_id, self._id(renames[-1], record))
+            self._move(table_id, self._id(renames[-1]))
         for action in body.actions:
             if isinstance(action, ExchangePartition):
-                other, journal = self._id(action.table, record), self._journals.get(self._key(table_id))
+                other, journal = self._id(action.table), self._journals.get(self._key(table_id))
                 if action.makes and journal is not None:
                     self._journals[self._key(other)] = replace(journal, id=other, told=None)
                 elif action.consumes:
@@ -230,8 +239,8 @@ class _Recovery:
         told = None if record.tables else journal.told
         self._journals[key] = Journal(journal.id, (*journal.entries, self._entry(record, table_id)), told)
 
-    def _id(self, name: TableName, record: HistoryRecord) -> TableId:
-        return TableId(name.database if name.database is not None else record.database, name.table)
+    def _id(self, name: TableName) -> TableId:
+        return TableId(name.database if name.database is not None else self._database, name.table)
 
     def _key(self, table_id: TableId) -> TableId:
         if self._server.lower_case_table_names:

@@ -5,7 +5,7 @@ from rowtide.schema_history.changes import Applied
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.errors import UnparsedDdl
 from rowtide.schema_history.execution import Execution
-from rowtide.schema_history.query import QueryEvent
+from rowtide.schema_history.query import QueryEvent, Server
 from rowtide.schema_history.structure.context import context_of, statement_text
 
 
@@ -28,6 +28,19 @@ class Tables(Catalog):
                 raise
             raise UnparsedDdl(problem.statement, problem.reason, problem.offset, event.position) from None
         return Execution(self, event, ctx, statement, sql).run()
+
+    def before(self, applied: Applied, server: Server) -> "Tables":
+        """An independent copy as it was before the last statement, for trials, under a server's settings."""
+        other = self.copy()
+        other.server = server
+        for table_id, _ in applied.altered:
+            other.remove(table_id)
+        for _, table in applied.before:
+            if table is not None:
+                other.put(table)
+        if applied.databases_before is not None:
+            other.put_databases(applied.databases_before)
+        return other
 
     def copy(self) -> "Tables":
         """An independent copy; cheap, since the values are shared."""

@@ -56,10 +56,16 @@ def changed(path: Path) -> Iterator[tuple[Tables, Table]]:
 
 @pytest.mark.parametrize("path", recordings(), ids=name_of)
 def test_a_table_is_what_its_text_says(path: Path) -> None:
+    seen: set[tuple[str, str]] = set()
     for tables, table in changed(path):
         if table.kind == "SEQUENCE":
             continue
         text = show_create(table, tables.server)
+        *parts, options = text.split("\n")[1:]
+        lines_of_it = {(options, part.rstrip(",")) for part in parts} | {(options, "")}
+        if lines_of_it <= seen:
+            continue  # every column and index was read before, in a table with the same options
+        seen |= lines_of_it
         again = Tables(tables.server)
         again.apply(QueryEvent(text, table.id.database, sql_mode=0))
         (found,) = again
