@@ -124,8 +124,8 @@ def _charset(
     if convert is not None:
         if options.charset is None and options.collation is None:
             return convert, convert, convert
-        own = charset_and_collation(options, ctx, *convert)
-        return own, convert, convert
+        base = inherited_charset(database, ctx) if options.charset == "" else convert
+        return charset_and_collation(options, ctx, *base), convert, convert
     if options.charset is not None or options.collation is not None:
         base = inherited_charset(database, ctx) if options.charset == "" else own
         own = charset_and_collation(options, ctx, *base)
@@ -199,7 +199,9 @@ def _kept(work: Work, column: Column, key: str) -> Column:
 
 
 def _with_new_default(column: Column, default: Default | None, ctx: Context) -> Column:
-    if column.row is not None or (column.auto_increment and ctx.mariadb):
+    if isinstance(default, Expression):
+        default = literal_in(default, ctx) or default
+    if (column.row is not None and not isinstance(default, Expression)) or (column.auto_increment and ctx.mariadb):
         return column
     if column.default_kind is DefaultKind.NOW and (ctx.mariadb or default is None):
         # MariaDB ignores the clause, MySQL drops the value but not the property.
@@ -208,8 +210,6 @@ def _with_new_default(column: Column, default: Default | None, ctx: Context) -> 
         return replace(column, default_kind=DefaultKind.EXPRESSION, default=None)  # no longer shown as NULL
     if default is None or column.auto_increment:
         return replace(column, default_kind=DefaultKind.NONE, default=None)
-    if isinstance(default, Expression):
-        default = literal_in(default, ctx) or default
     changed = with_default(column, default, ctx)
     if changed.default_kind is DefaultKind.NOW:
         return replace(changed, default_kind=DefaultKind.EXPRESSION)

@@ -141,8 +141,8 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
         return replace(column, default_kind=DefaultKind.EXPRESSION, default=expression_text(default.text, ctx))
     if default.kind == "null":
         return replace(column, default_kind=DefaultKind.NULL, default=None)
-    if not ctx.mariadb and column.data_type in _LARGE:
-        # Without strict mode an empty default of a TEXT or BLOB is forgotten.
+    if not ctx.mariadb and (column.data_type in _LARGE or column.data_type == "vector"):
+        # Without strict mode an empty default of a TEXT, BLOB or VECTOR is forgotten.
         kind = DefaultKind.NULL if column.nullable else DefaultKind.NONE
         return replace(column, default_kind=kind, default=None)
     if ctx.mariadb and (shown := _shown_expression(default, column)) is not None:

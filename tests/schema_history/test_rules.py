@@ -56,6 +56,7 @@ def column(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
         (MYSQL, "TIME DEFAULT '-00:00:00'", "00:00:00"),
         (MYSQL, "DECIMAL(12,4) DEFAULT _utf8mb4 0x41", "0.0000"),
         (MYSQL, "SERIAL DEFAULT FALSE", None),
+        (MYSQL, "VECTOR DEFAULT ''", None),
     ],
 )
 def test_defaults(flavor: Flavor, definition: str, default: str | None) -> None:
@@ -128,6 +129,12 @@ def test_a_table_option_comes_after_convert_to_in_any_order() -> None:
     for alter in ("CONVERT TO CHARSET latin1, CHARSET cp1251", "CHARSET cp1251, CONVERT TO CHARSET latin1"):
         found = made(MARIADB, "CREATE TABLE t (a TEXT)", f"ALTER TABLE t {alter}")
         assert (found["collation"], found["columns"][0]["collation"]) == ("cp1251_general_ci", "latin1_swedish_ci")
+
+
+def test_default_as_a_table_option_beside_convert_to_is_the_databases() -> None:
+    for alter in ("CONVERT TO CHARSET latin1, CHARSET DEFAULT", "CHARSET DEFAULT, CONVERT TO CHARSET latin1"):
+        found = made(MARIADB, "CREATE TABLE t (a TEXT) CHARSET latin2", f"ALTER TABLE t {alter}")
+        assert (found["charset"], found["columns"][0]["charset"]) == ("utf8mb4", "latin1")
 
 
 def test_a_create_or_replace_that_failed_has_dropped_the_table() -> None:
