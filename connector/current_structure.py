@@ -22,6 +22,7 @@ from rowtide.connector.offset import SourceOffset
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER, ROWS_TYPES, EventType
 from rowtide.connector.snapshot import listing
+from rowtide.connector.snapshot.labels import with_labels
 from rowtide.connector.snapshot.session import Session
 from rowtide.connector.snapshot.view import position
 from rowtide.connector.stream import BinlogStream
@@ -57,7 +58,7 @@ class CurrentStructure:
         try:
             with Session(self._config, mariadb=self._mariadb) as session:
                 server = listing.server(session)
-                text = listing.create_statement(session, table)
+                text = with_labels(session, table, listing.create_statement(session, table), server)
                 _refuse_if_altered(session, table, since)
                 end = position(session)
                 behind = bytes_behind(

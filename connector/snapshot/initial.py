@@ -14,6 +14,7 @@ from rowtide.connector.offset import SourceOffset
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.snapshot import listing, plan, view
 from rowtide.connector.snapshot.decision import Decision
+from rowtide.connector.snapshot.labels import with_labels
 from rowtide.connector.snapshot.plan import ListedTable, Statement
 from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
 from rowtide.connector.snapshot.session import Session
@@ -144,15 +145,18 @@ class Snapshot:
         return plan.by_row_count(counted, self._config)
 
     def _statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        self._tables = Tables(listing.server(session))
+        server = listing.server(session)
+        self._tables = Tables(server)
         created = {
             table.id: listing.create_statement(session, table.id)
             for table in plan.structure_tables(listed, self._settings)
         }
+        for table in filter(lambda known: self._settings.tables.captures(known.database, known.table), created):
+            created[table] = with_labels(session, table, created[table], server)
         log.info("read the structure of %d tables", len(created))
-        databases, server = listing.databases(session), listing.server_charset(session)
+        databases, charset = listing.databases(session), listing.server_charset(session)
         hashed = self._config.locking is SnapshotLocking.NONE
-        return plan.structure_statements(created, databases, server, hashed=hashed)
+        return plan.structure_statements(created, databases, charset, hashed=hashed)
 
     def _outputs(
         self,

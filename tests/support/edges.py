@@ -53,6 +53,7 @@ EDGES = {
     "rowtide.connector.replay": "clock files",
     "rowtide.connector.replay_cli": "clock files",
     "rowtide.connector.snapshot.availability": "mysql",
+    "rowtide.connector.snapshot.labels": "mysql",
     "rowtide.connector.snapshot.listing": "mysql",
     "rowtide.connector.snapshot.result_set": "mysql",
     "rowtide.connector.snapshot.session": "mysql",

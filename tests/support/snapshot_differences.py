@@ -10,12 +10,19 @@ _SHIFTED = "Debezium shifts a TIMESTAMP by the difference of the connection's ti
 _KEY = "a key column that is left out of the records: Debezium does not select it, and makes every key 0"
 _BITS = "a BIT of more than one byte in a key: Debezium turns its bytes around twice, unlike in the stream"
 
+_EMOJI = STREAMED["enum-set-json"][0].reason
+
 DIFFERENCES: dict[str, list[Difference]] = {
     "binary-as-hex": [
         HEX_BYTES,
         Difference('"defaultValueExpression":"AB000000000"', '"defaultValueExpression":null', HEX_BYTES.reason),
     ],
     "defaults-in-schemas": [Difference('"y0":2000', '"y0":0', _YEAR), HEX_TEXT],
+    "enum-set-json": [
+        STREAMED["enum-set-json"][0],
+        Difference("'ünï','?',' sp'", "'ünï','\\uD83D\\uDE00',' sp'", _EMOJI),
+        Difference("\"'ünï'\",\"'?'\"", "\"'ünï'\",\"'\\uD83D\\uDE00'\"", _EMOJI),
+    ],
     "filters-by-name": [Difference('"payload":{"id":0}}', '"payload":{"id":1}}', _KEY)],
     "keys-and-column-filter": [Difference('"payload":{"z":0}}', '"payload":{"z":1}}', _KEY)],
     "keys": [
@@ -43,9 +50,10 @@ DIFFERENCES: dict[str, list[Difference]] = {
     ],
 }
 
-HISTORY: dict[str, tuple[str, str]] = {
-    "binary-as-hex": ('        "defaultValueExpression" : "AB000000000",\n', ""),
-    "defaults-in-schemas": ('697427732022C3A922205C20F09F988"', 'it\'s \\"é\\" \\\\ 😀"'),
+HISTORY: dict[str, dict[str, str]] = {
+    "binary-as-hex": {'        "defaultValueExpression" : "AB000000000",\n': ""},
+    "defaults-in-schemas": {'697427732022C3A922205C20F09F988"': 'it\'s \\"é\\" \\\\ 😀"'},
+    "enum-set-json": {"'ünï','?'": "'ünï','😀'", "\"'ünï'\", \"'?'\"": "\"'ünï'\", \"'😀'\""},
 }
 """The same in records of the schema history."""
 
