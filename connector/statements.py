@@ -36,6 +36,8 @@ _FILTERED = re.compile(
     r"|(?:create|alter|drop|rename) (?:or replace )?(?:user|role|view|function|procedure|trigger).*"
 )
 """Classes of statements that ``schema.history.internal.ddl.filter`` leaves out by default."""
+_TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
+"""Stands in the binlog where a table without transactions was changed; no filter of Debezium's names it."""
 
 
 def is_begin(statement: bytes) -> bool:
@@ -132,7 +134,7 @@ class Statements:
             if now is not None:
                 self._topics.made(altered)
         out: list[Output] = []
-        if _FILTERED.fullmatch(applied.statement_class):
+        if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out
         if self._settings.only_captured_tables_ddl and not self._concerns_captured(applied):
             return out

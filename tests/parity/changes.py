@@ -336,7 +336,7 @@ class Changes:
                         "ALGORITHM=COPY",
                         "ROW_FORMAT=DYNAMIC",
                         "ENGINE=MyISAM",
-                        "PARTITION BY KEY () PARTITIONS 3",
+                        f"PARTITION BY KEY ({name}) PARTITIONS 3",
                         "REMOVE PARTITIONING",
                     )
                 ),

@@ -152,21 +152,27 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 
 _UNIQUE_INDEX = re.compile(r'"ddl" ?: ?"CREATE\s+UNIQUE\s+INDEX')
+_RENAMED_ON = re.compile(r'"ddl" : "RENAME\b[^"]*",\s*"tableChanges" : \[ *\]')
 STOPS: dict[str, str] = {
     "Unexpected value for JDBC type 92": "a TIME that the time.precision.mode has no form for",
+    "field name duplication": "a column with a capital letter in its name that is moved",
+    "no viable alternative at input 'ALTER TABLE": "PARTITION BY KEY () of MariaDB",
     "Invalid value: null used for required field": "a value without a form in a NOT NULL column",
     "doc has already been set": "a column of a spatial type with a comment",
 }
 """Texts of the errors with which Debezium stops, and why it should not."""
 
 
-LOST = "damage: with store.only.captured.tables.ddl CREATE UNIQUE INDEX is told neither to the topic nor the history"
+LOST = (
+    "damage: with store.only.captured.tables.ddl CREATE UNIQUE INDEX is told neither to the topic nor the history, and "
+    "of RENAME TABLE a TO tmp, b TO a, tmp TO b the first part is not in the history"
+)
 
 
 def is_lost(message: Message, options: Mapping[str, str]) -> bool:
     """Whether Debezium is known to lose a message that rowtide has (`LOST`)."""
     only_captured = "schema.history.internal.store.only.captured.tables.ddl" in options
-    return only_captured and bool(_UNIQUE_INDEX.search(message.value or ""))
+    return only_captured and bool(_UNIQUE_INDEX.search(message.value or "") or _RENAMED_ON.search(message.value or ""))
 
 
 def rule_for(difference: Difference, column_type: str) -> Rule | None:
