@@ -40,6 +40,10 @@ _TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
 """Stands in the binlog where a table without transactions was changed; no filter of Debezium's names it."""
 
 
+_NO_EFFECT = 0x02 | 0x08
+"""FL_START_ALTER_E1 and FL_ROLLBACK_ALTER_E1: what such an ALTER changes is done at its FL_COMMIT_ALTER_E1."""
+
+
 def is_begin(statement: bytes) -> bool:
     """Whether a statement, in upper case, begins a transaction."""
     return statement.startswith(b"BEGIN")
@@ -58,6 +62,7 @@ def is_end(statement: bytes) -> bool:
 def query_event(event: events.Query, position: str) -> QueryEvent:
     """A Query event as the schema history takes it."""
     status = event.status
+    flags3, _ = status.mariadb_gtid_flags3 or (0, None)
     return QueryEvent(
         event.statement,
         database=event.database,
@@ -72,6 +77,7 @@ def query_event(event: events.Query, position: str) -> QueryEvent:
         thread_id=event.thread_id,
         error_code=event.error_code,
         position=position,
+        effective=not flags3 & _NO_EFFECT,
     )
 
 

@@ -61,6 +61,8 @@ class QueryEvent:
         thread_id: the session, which owns temporary tables.
         error_code: the error with which the statement ended on the server, 0 if none.
         position: where the event stands, for messages.
+        effective: false if it changes nothing: the first part of an ALTER that MariaDB logs in two
+            (``binlog_alter_two_phase``), and the second part of one that it gave up.
     """
 
     sql: str | bytes
@@ -76,3 +78,4 @@ class QueryEvent:
     thread_id: int = 0
     error_code: int = 0
     position: str = ""
+    effective: bool = True

@@ -19,6 +19,8 @@ class Tables(Catalog):
             UnparsedDdl: the statement is not understood; nothing is changed.
             InconsistentDdl: it does not fit what is known; nothing is changed.
         """
+        if not event.effective:
+            return Applied("part of an alter table")
         ctx = context_of(event, self.server)
         sql = statement_text(event, self.server.flavor)
         try:
