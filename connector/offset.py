@@ -28,7 +28,7 @@ class SourceOffset:
         server_id: server id of the last event, 0 if none.
         ts_sec: time of the last event in seconds since the epoch, ``None`` if not known.
         snapshot: ``INITIAL`` while an initial snapshot is under way, ``BLOCKING`` in a blocking one, else ``None``.
-        transaction: with transaction metadata, ``transaction_id`` (or ``None``) and the orders per collection.
+        transaction: within a transaction, with transaction metadata, ``transaction_id`` and the orders per collection.
         done: up to where everything has been written but for XA transactions that are only prepared, the oldest of
             which begins at this offset; ``None`` if nothing has been written behind it. A field of rowtide's own:
             Debezium, which does not know it, goes on from the beginning of that transaction.
@@ -67,7 +67,6 @@ class SourceOffset:
         if self.snapshot is not None:
             fields["snapshot"] = self.snapshot
         if self.transaction is not None:
-            fields["transaction_id"] = None
             fields.update(self.transaction)
         if self.done is not None:
             fields[_DONE] = self.done.to_json()

@@ -57,5 +57,7 @@ class TransactionMonitor:
         return {"id": self.id, "total_order": sum(self._counts.values()), "data_collection_order": order}
 
     def offset_fields(self) -> dict[str, Any]:
-        """The fields of the offset."""
+        """The fields of the offset; none outside of a transaction."""
+        if self.id is None:
+            return {}
         return {"transaction_id": self.id, **{f"{_ORDER}{name}": count for name, count in self._counts.items()}}
