@@ -149,6 +149,10 @@ def show(source: Source, tables: str, at: Moment, form: str) -> None:
     """Print the structure of TABLE at a moment.
 
     TABLE is database.table, where * and ? stand for any characters.
+
+    DDL has what decides about rows and their keys, in the server's own words: columns with all their attributes,
+    indexes, character set, comment. CHECK and FOREIGN KEY constraints, partitions and options of storage are left out:
+    a statement's text does not tell how the server words the one, and they are no part of a row.
     """
     known = source.tables(at)
     found = chosen(known, tables)
