@@ -62,7 +62,7 @@ class Contradiction:
 
     Attributes:
         text: what, for people.
-        harmless: whether rows are read all the same: only the longest value of a column is another.
+        harmless: whether all values are read right, and fit the record's schema, all the same.
     """
 
     text: str
@@ -92,7 +92,7 @@ def contradictions(structure: TableStructure, table: Table) -> list[Contradictio
 def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: bool) -> Iterator[tuple[str, bool]]:
     layouts = expected_layouts(column) if table.complete or column.data_type in _EXACT_FORMS else None
     if layouts is not None and (event.type, event.metadata) not in layouts:
-        harmless = _only_longer(event, column, layouts)
+        harmless = _reads_right(event, column, layouts)
         yield f"has the type {layout_text(event.type, event.metadata)}, not that of a {column.column_type}", harmless
         if not harmless:
             return
@@ -100,7 +100,7 @@ def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: b
         yield "is unsigned" if event.unsigned else "is not unsigned", False
     if table.complete and not hidden:
         if event.nullable != column.nullable:
-            yield "may be NULL" if event.nullable else "is NOT NULL", False
+            yield "may be NULL" if event.nullable else "is NOT NULL", not event.nullable
         told, known = _told_charset(event), _known_charset(column)
         if told is not None and known is not None and told != known:
             yield f"is in character set {told}, not {known}", False
@@ -108,8 +108,13 @@ def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: b
         yield from ((text, False) for text in _label_differences(event, event.values, column))
 
 
-def _only_longer(event: MappedColumn, column: Column, layouts: frozenset[Layout]) -> bool:
-    """Whether only the longest value is another: no sign of another character set, no values that are filled up."""
+def _reads_right(event: MappedColumn, column: Column, layouts: frozenset[Layout]) -> bool:
+    """Whether only the longest value is another: no sign of another character set, no values that are filled up.
+
+    Or a FLOAT for a DOUBLE: a history does not tell whether REAL was the one or the other in its session.
+    """
+    if column.data_type == "double" and event.type == ColumnType.FLOAT:
+        return True
     texts = column.charset is None or event.collation is not None
     return texts and column.data_type in _LENGTHS and any(code == event.type for code, _ in layouts)
 

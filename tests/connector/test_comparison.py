@@ -94,9 +94,14 @@ def test_what_does_not(columns: str, event: MappedColumn, wrong: str) -> None:
         ("a BLOB", mapped(ColumnType.BLOB, 4), True),
         ("a BINARY(20)", mapped(ColumnType.STRING, 10, collation=BINARY), False),  # values are filled up with zeros
         ("a VARCHAR(20)", mapped(ColumnType.BLOB, 2, collation=UTF8MB4), False),
+        ("a DOUBLE", mapped(ColumnType.FLOAT, 4), True),
+        ("a FLOAT", mapped(ColumnType.DOUBLE, 8), False),
+        ("a INT", replace(LONG, nullable=False), True),
+        ("a INT NOT NULL", LONG, False),
+        ("a INT", mapped(ColumnType.SHORT), False),
     ],
 )
-def test_longer_values_can_be_read_all_the_same(columns: str, event: MappedColumn, *, harmless: bool) -> None:
+def test_some_values_are_read_right_all_the_same(columns: str, event: MappedColumn, *, harmless: bool) -> None:
     (found,) = contradictions(TableStructure("d", "t", (event,)), made(columns))
     assert found.harmless == harmless
 
