@@ -77,7 +77,7 @@ class Pipeline:
         self._table_ids: dict[int, TableStructure] = {}
         self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceBlock] | None] = {}
         self._gtids = start.gtid_set(settings.connector)
-        self._start_place = False, (start.file, start.pos, str(self._gtids) if start.gtids is not None else None)
+        self._start_place = False, (start.file, start.pos, start.gtids and str(self._gtids), start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, guard)
         self._transformer = Transformer(settings.transforms, start) if settings.transforms else None
@@ -213,7 +213,8 @@ class Pipeline:
             self._gtids.add(event.gtid)
             self.progress.gtid_started(event.text, before, str(self._gtids), None)
         if event.standalone:
-            self._announce()  # Debezium takes the GTID of a statement for a transaction, which then has no end
+            self.progress.statement_began()
+            self._announce()  # for Debezium a transaction begins, which then has no end
         else:
             self._begin(None)
         if event.flags & FL_PREPARED_XA:
@@ -288,17 +289,15 @@ class Pipeline:
     def _statement(self, event: events.Query) -> None:
         """A statement that is no frame of a transaction.
 
-        Debezium's offset of a statement's records is the place behind it, but with the GTIDs before it: the server
-        sends the statement again, and it is known by its place. The offset that is stored here has its GTID too.
+        Debezium's offset of its records is the place behind it (MariaDB: behind its GTID) with the GTIDs before it:
+        the server sends the statement again, and it is known by its place. The offset stored here has its GTID too.
         """
-        progress = self.progress
-        if self._start_place != (progress.in_transaction, progress.restart_place):
-            # Debezium gives the time of a statement in milliseconds, that of rows in microseconds.
-            block = self._monitor.block if self._monitor is not None else lambda _table: None
-            moment = Moment(
-                progress, self.progress.change_micros() // 1000 * 1000, self._clock(), self._plain_offset, block
-            )
-            made = self._statements.handle(event, moment)
+        progress, monitor = self.progress, self._monitor
+        if self._start_place != (progress.in_transaction, progress.statement_place):
+            micros = progress.change_micros() // 1000 * 1000  # Debezium gives a statement's time in milliseconds
+            block = monitor.block if monitor else lambda _table: None
+            place = progress.statement_offset(monitor.offset_fields() if monitor else None)
+            made = self._statements.handle(event, Moment(progress, micros, self._clock(), lambda: place, block))
             progress.executed()
             plain = self._plain_offset()
             if progress.in_transaction:
@@ -306,6 +305,7 @@ class Pipeline:
             offset = self._xa_transactions.offset(plain)
             self._out.extend(output._replace(offset=offset) if isinstance(output, Batch) else output for output in made)
         else:
+            self._events_to_skip = 0
             progress.executed()
 
     def _xa(self, event: events.Query) -> None:

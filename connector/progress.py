@@ -6,6 +6,7 @@ transaction's BEGIN (or behind the last statement outside of one), skips ``event
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rowtide.connector.offset import SourceOffset
@@ -51,6 +52,7 @@ class Progress:
         self._events_done = 0
         self._rows_done = 0
         self._transactions = 0
+        self._statement_pos: int | None = None
 
     def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
         """The next event; ``end`` 0 means that it has no position of its own (inside a compressed transaction)."""
@@ -107,15 +109,27 @@ class Progress:
         self.thread = None
         self.query = None
 
+    def statement_began(self) -> None:
+        """A GTID of MariaDB that stands for one statement: Debezium takes it for a transaction, and its first event."""
+        self._statement_pos = self.pos
+
     def executed(self) -> None:
         """The statement in hand is done: outside of a transaction a restart goes on behind it."""
+        self._statement_pos = None
         if not self.in_transaction:
             self._restart_gtids = self._current_gtids
 
     @property
-    def restart_place(self) -> tuple[str, int, str | None]:
-        """Where a restart would go on: file, position, GTIDs."""
-        return self._restart_file, self._restart_pos, self._restart_gtids
+    def statement_place(self) -> tuple[str, int, str | None, int]:
+        """Where Debezium's offset of the statement in hand stands: file, position, GTIDs, events."""
+        if self._statement_pos is not None:
+            return self._restart_file, self._statement_pos, self._restart_gtids, 1
+        return self._restart_file, self._restart_pos, self._restart_gtids, self._events_done
+
+    def statement_offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
+        """Debezium's offset of the records of the statement in hand."""
+        _, pos, _, event = self.statement_place
+        return replace(self.offset(transaction), pos=pos, event=event)
 
     def taken_transactions(self) -> int:
         """How many transactions have ended since this was asked last."""
@@ -137,6 +151,10 @@ class Progress:
         """The time of the change in hand, in µs since the epoch."""
         return self.micros if self.micros is not None else (self.timestamp or 0) * 1_000_000
 
+    def change_seconds(self) -> int | None:
+        """The same in seconds, ``None`` if it is not known."""
+        return self.timestamp if self.micros is None else self.micros // 1_000_000
+
     def boundary_ms(self) -> int:
         """The time of a transaction's beginning or end: without one in the GTID event, that of the event before."""
         if self.micros is not None:
@@ -152,7 +170,7 @@ class Progress:
             self._events_done,
             self._rows_done,
             self.server_id,
-            self.timestamp,
+            self.change_seconds(),
             None,
             transaction,
         )

@@ -118,7 +118,7 @@ def history_record(
     """
     fields: dict[str, Any] = {
         "source": {"server": server},
-        "position": position,
+        "position": {name: value for name, value in position.items() if value is not None},
         "ts_ms": ts_ms,
         "databaseName": change.database,
         "ddl": change.ddl,

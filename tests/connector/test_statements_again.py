@@ -80,8 +80,14 @@ def statements(all_steps: list[Step]) -> list[int]:
     return [
         place
         for place, step in enumerate(all_steps)
-        if any(isinstance(output, HistoryEntry) for output in step.outputs) and "event" not in _position(step)
+        if any(isinstance(output, HistoryEntry) for output in step.outputs)
+        and ("event" not in _position(step) or _stands_alone(all_steps[place - 1].packet))
     ]
+
+
+def _stands_alone(packet: bytes) -> bool:
+    """Whether it is a GTID of MariaDB that has one statement behind it."""
+    return packet[4] == 162 and bool(packet[31] & 1)
 
 
 def _position(step: Step) -> dict[str, object]:

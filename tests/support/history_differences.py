@@ -1,0 +1,34 @@
+"""Where rowtide's schema history is not the recorded one: in the tables of a record, or in a record more."""
+
+TABLES = {
+    "ddl-and-filters": {"create table `we``ird`": "the database's character set is utf8mb4 at that moment"},
+    "defaults-in-schemas": {
+        "create table t2": "defaults as the server has them",
+        "alter table t alter i1": "defaults as the server has them",
+        "alter table t modify i2": "defaults as the server has them",
+    },
+    "fails-backtick-in-column-name": {"alter table u drop column `q``t`": "the column is gone"},
+    "mariadb-ddl": {
+        "alter table t add column if not exists w": "a column that exists is left as it is",
+        "alter table t drop column if exists nosuch": "a column that existed was left as it was",
+        "rename table t9 to r": "a column that existed was left as it was",
+    },
+    "mariadb-fails-create-or-replace": {"create or replace table t": "the table is replaced"},
+    "weird-names": {"create table `Ünï db`.`😀x`": "the server's own name of it has a question mark"},
+}
+"""By case: how a record's statement begins, and why the tables beside it are others."""
+
+MORE = {
+    "ddl-only-captured": {"create database if not exists dd"},
+    "mariadb-ddl-only-captured": {
+        "create database if not exists dd",
+        "create database other character set latin1",
+        "drop database other",
+    },
+}
+"""By case: statements on databases are kept also with store.only.captured.tables.ddl, for new tables inherit from
+them; Debezium keeps them only in snapshots."""
+
+UNCHECKED = {
+    "mariadb-fails-executable-comment": "Debezium passes over /*M! */ and stops soon after",
+}
