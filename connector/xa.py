@@ -80,16 +80,17 @@ class XaTransactions:
 
     def reached(self, event: Event, file: str) -> bool:
         """Whether an event is the first one that was not written before."""
-        done, header = self._done, event.header
-        if done.gtids is not None:
-            if isinstance(event, events.Gtid) and isinstance(self._done_gtids, GtidSet):
-                return not event.anonymous and not self._done_gtids.contains(event.uuid, event.gno, event.tag)
-            if isinstance(event, events.MariadbGtidEvent) and isinstance(self._done_gtids, MariadbGtidPosition):
-                return not self._done_gtids.contains(event.gtid)
+        gtids, header = self._done_gtids, event.header
+        if isinstance(event, events.Gtid) and not event.anonymous and isinstance(gtids, GtidSet):
+            return not gtids.contains(event.uuid, event.gno, event.tag)
+        if isinstance(event, events.MariadbGtidEvent) and isinstance(gtids, MariadbGtidPosition):
+            return not gtids.contains(event.gtid)
+        if self._done.gtids is not None and not isinstance(event, events.Gtid):
             return False
+        # Without GTIDs, or where they have been turned off since.
         if not header.log_pos or header.flags & 0x20:
             return False
-        return (_number(file), header.log_pos - header.size) >= (_number(done.file), done.pos)
+        return (_number(file), header.log_pos - header.size) >= (_number(self._done.file), self._done.pos)
 
     def go_on(self) -> SourceOffset:
         """Everything has come again; gives the offset at which the stream goes on."""
