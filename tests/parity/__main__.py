@@ -98,7 +98,7 @@ def judge(played: Played, seen: Counter[str], totals: Counter[str]) -> list[str]
     news = []
     debezium, rowtide = played.stopped
     if debezium is not None:
-        reason = stop_for(debezium)
+        reason = stop_for(debezium, played.hashed)
         seen[f"stop: {reason or 'unknown'}"] += 1
         if reason is None:
             news.append(f"Debezium stopped:\n{_causes(debezium)}\n{missed(played)}")

@@ -60,6 +60,7 @@ class Played:
         seconds: how long each part took.
         stopped: why Debezium, and why rowtide stopped, if they did.
         types: the last known type of each column.
+        hashed: tables of MariaDB that have had a unique key of long columns.
     """
 
     seed: int
@@ -70,6 +71,7 @@ class Played:
     seconds: dict[str, float] = field(default_factory=dict)
     stopped: tuple[str | None, str | None] = (None, None)
     types: dict[tuple[str, str], str] = field(default_factory=dict)
+    hashed: set[str] = field(default_factory=set)
 
 
 class Script:
@@ -80,6 +82,7 @@ class Script:
         self._database = database
         self._place = "SHOW MASTER STATUS" if server.name == "mariadb" else "SHOW BINARY LOG STATUS"
         self.types: dict[tuple[str, str], str] = {}
+        self.hashed: set[str] = set()
         self._watch = server.connect()
         self._connection = self._connect()
         self._known: dict[str, list[Column]] | None = None
@@ -127,6 +130,8 @@ class Script:
             "ORDER BY c.table_name, c.ordinal_position",
             (self._database,),
         )
+        hashed = "SELECT table_name FROM information_schema.statistics WHERE table_schema = %s AND index_type = 'HASH'"
+        self.hashed.update(str(table) for (table,) in self._query(hashed, (self._database,)))
         found: dict[str, list[Column]] = {}
         for table, name, kind, nullable, charset, extra, default, place in rows:
             text = kind.decode() if isinstance(kind, bytes) else str(kind)
@@ -183,11 +188,11 @@ def play(
         played.seconds[part] = round(began[-1] - began[-2], 1)
 
     rng = random.Random(seed)
-    chosen = choose(random.Random(rng.getrandbits(32)))
+    mariadb = server.name == "mariadb"
+    chosen = choose(random.Random(rng.getrandbits(32)), mariadb=mariadb)
     played = Played(seed, dict(options) if options is not None else chosen)
     number = f"{seed % 10**8:08}"
     database, names = f"par{number}", (f"deb{number}", f"row{number}")
-    mariadb = server.name == "mariadb"
     _globals(server, rng, mariadb=mariadb)
     server.execute(f"CREATE DATABASE {database}", f"CREATE DATABASE {database}x")
     server.execute(f"CREATE TABLE {database}x.o1 (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10))")
@@ -219,7 +224,7 @@ def play(
         records.close()
         _forget(server, database)
     done("forget")
-    played.records, played.types = records.of, script.types
+    played.records, played.types, played.hashed = records.of, script.types, script.hashed
     return played
 
 

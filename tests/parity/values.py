@@ -113,7 +113,8 @@ class Column:
     @property
     def is_long(self) -> bool:
         """Whether it is too long for a key."""
-        return self.kind.endswith(("text", "blob", "json")) or bool(self.sizes and self.sizes[0] > 300)
+        spatial = self.kind in {*_SHAPES, "geometry", "geometrycollection"}
+        return spatial or self.kind.endswith(("text", "blob", "json")) or bool(self.sizes and self.sizes[0] > 300)
 
     @property
     def labels(self) -> tuple[str, ...]:
