@@ -99,11 +99,42 @@ def _editor(table: Table) -> FormEditor:
 
 
 def alter_form(before: Table, after: Table, statement: AlterTable, ctx: Context) -> Table:
-    """The altered table with the form that Debezium makes of the actions, one after the other."""
+    """The altered table with the form that Debezium makes of the actions, one after the other.
+
+    Where that loses columns, as in ``CHANGE a b INT, CHANGE b a TEXT``, they count as the server takes them: old names
+    are those from before the statement.
+    """
     editor = _editor(before)
     for action in statement.actions:
         _alter(editor, action, ctx, before)
+    if editor.columns.keys() != {column.name.lower() for column in after.columns}:
+        editor = _as_the_server(before, statement, ctx)
     return editor.onto(after)
+
+
+_OLD = "\0"
+"""In front of a column's name as it was before the statement; no name has it."""
+
+
+def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> FormEditor:
+    editor = _editor(before)
+    names = [form.name for form in editor.columns.values()]
+    for name in names:
+        editor.rename(name, _OLD + name)
+    keys = [action for action in statement.actions if isinstance(action, AddKey)]
+    for action in statement.actions:
+        if isinstance(action, AddKey):
+            continue  # keys are made of the columns as they are at the end
+        if isinstance(action, ChangeColumn | RenameColumn):
+            action = replace(action, old=_OLD + action.old)  # noqa: PLW2901
+        elif isinstance(action, DropColumn | AlterDefault) and editor.get(_OLD + action.name) is not None:
+            action = replace(action, name=_OLD + action.name)  # noqa: PLW2901
+        _alter(editor, action, ctx, before)
+    for name in names:
+        editor.rename(_OLD + name, name)
+    for action in keys:
+        _alter(editor, action, ctx, before)
+    return editor
 
 
 def _alter(editor: FormEditor, action: Action, ctx: Context, before: Table) -> None:
