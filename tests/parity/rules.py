@@ -139,8 +139,6 @@ RULES: tuple[Rule, ...] = (
     Rule("damage: text is read in another character set than the column's, and gives U+FFFD", _undecoded),
     Rule("damage: text is read in another character set, after ALTER TABLE ... DEFAULT CHARACTER SET", _other_charset),
     Rule("damage: a snapshot moves the ten days that the calendar of 1582 left out", _gregorian),
-    Rule("damage: MariaDB's DATETIME outside 1677 to 2262 wraps around as nanoseconds (put right in Debezium 3.6)",
-         _nanos_overflow),
     Rule("damage: MariaDB's INTEGER UNSIGNED of a statement is taken for signed (put right in Debezium 3.6)",
          _integer_unsigned),
     Rule("damage: labels have characters that their character set lacks: they are ? on the server", _lacking_label),

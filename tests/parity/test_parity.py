@@ -6,8 +6,9 @@ import json
 import random
 
 from tests.parity.changes import Changes
-from tests.parity.compare import Message, compare
+from tests.parity.compare import Difference, Message, compare
 from tests.parity.options import choose
+from tests.parity.rules import rule_for, stop_for
 from tests.parity.values import Column
 
 TABLES = {
@@ -64,3 +65,20 @@ def test_the_spelling_counts() -> None:
     same = json.dumps({"a": 1})
     (found,) = compare({"p": [Message("p", None, same)]}, {"p": [Message("p", None, same.replace(" ", ""))]})
     assert found.path == ("value", "(spelling)")
+
+
+def test_a_rule_knows_one_difference_and_no_other() -> None:
+    def of(want: str, have: str, kind: str) -> str | None:
+        found = rule_for(Difference("p.d.t", 0, ("value", "payload", "after", "y"), want, have, _message("{}")), kind)
+        return found and found.reason
+
+    assert "YEAR 0" in str(of("1900", "0", "year NULL"))
+    assert of("1900", "1901", "year NULL") is None
+    assert of("1900", "0", "int NULL") is None
+
+
+def test_a_stop_is_known_by_its_text_and_its_table() -> None:
+    trace = "Error processing row in t 5, internal schema size 2, but row size 3 , restart"
+    assert stop_for(trace, {"t 5"}) is not None
+    assert stop_for(trace, {"t1"}) is None
+    assert stop_for("SchemaBuilderException: doc has already been set", set()) is not None
