@@ -34,6 +34,7 @@ from rowtide.schema_history.query import Server
 _MOST_BYTES = 1 << 30
 """How much of the binlog is read to prove that nothing has changed: some ten seconds' work."""
 _LONGEST_S = 120.0
+_LOCK_WAIT_S = 10
 _SKIPPED = ROWS_TYPES | {EventType.TABLE_MAP}
 
 
@@ -58,6 +59,7 @@ class CurrentStructure:
         try:
             with Session(self._config, mariadb=self._mariadb) as session:
                 server = listing.server(session)
+                session.execute(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")  # an ALTER may be under way
                 text = with_labels(session, table, listing.create_statement(session, table), server)
                 _refuse_if_altered(session, table, since)
                 end = position(session)
