@@ -1,0 +1,1 @@
+use mp; insert into a values (3,'three','xyz','p',9,-9,-12.34,1e10,0,'y'); update a set v='changed',n=5 where id=1; update a set id=20 where id=2; delete from a where id=3; insert into z values (2,null,null); update z set v='y' where id=1; delete from z where id=2; update z set id=5;
