@@ -1,43 +1,18 @@
 """SHOW CREATE TABLE of a model, read again, is the same model: every table of every recording."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ddl_corpus import lines, name_of, recordings
+from shown_tables import comparable, shown_again
 
 from rowtide.schema_history.apply import event_of, tables_of_header
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.model import Column, DefaultKind, Table
-from rowtide.schema_history.query import Flavor, QueryEvent
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.query import Flavor
 from rowtide.schema_history.show_create import show_create
 from rowtide.schema_history.tables import Tables
-
-
-def comparable(table: Table) -> Table:
-    """The table without what its text does not tell, or what has no meaning.
-
-    That are: constraints, and that an index was made for one of them; options of storage; Debezium's view of earlier
-    statements; and of MySQL the display width of integers, which it no longer shows.
-    """
-    indexes = tuple(replace(index, generated=False) for index in table.indexes)
-    columns = tuple(_column(column) for column in table.columns)
-    return Table(
-        table.id, columns, indexes, table.charset, table.collation, table.comment, "", table.kind, (), table.hidden
-    )
-
-
-def _column(column: Column) -> Column:
-    kind = DefaultKind.EXPRESSION if column.default_kind is DefaultKind.NOW else column.default_kind
-    if column.default_kind is DefaultKind.NOW and column.default is None:
-        kind = DefaultKind.NULL if column.nullable else DefaultKind.NONE  # dropped, and not shown any more
-    if column.nullable and kind is DefaultKind.NONE and column.generation is None:
-        kind = DefaultKind.NULL  # DROP DEFAULT is not shown, and both servers read it as DEFAULT NULL
-    width = None if column.data_type.endswith("int") else column.length
-    # PAD_CHAR_TO_FULL_LENGTH is a matter of the session.
-    default = column.default.rstrip(" ") if column.default and column.data_type == "char" else column.default
-    return replace(column, default_kind=kind, default=default, length=width, form=None)
 
 
 def changed(path: Path) -> Iterator[tuple[Tables, Table]]:
@@ -66,7 +41,4 @@ def test_a_table_is_what_its_text_says(path: Path) -> None:
         if lines_of_it <= seen:
             continue  # every column and index was read before, in a table with the same options
         seen |= lines_of_it
-        again = Tables(tables.server)
-        again.apply(QueryEvent(text, table.id.database, sql_mode=0))
-        (found,) = again
-        assert comparable(found) == comparable(table), text
+        assert shown_again(table, tables.server) == comparable(table), text

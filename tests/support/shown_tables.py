@@ -1,0 +1,41 @@
+"""SHOW CREATE TABLE of a model, read again: the same model, but for what the text does not tell."""
+
+from dataclasses import replace
+
+from rowtide.schema_history.model import Column, DefaultKind, Table
+from rowtide.schema_history.query import QueryEvent, Server
+from rowtide.schema_history.show_create import show_create
+from rowtide.schema_history.tables import Tables
+
+
+def shown_again(table: Table, server: Server) -> Table:
+    """What its text says of a table, in the form of `comparable`."""
+    again = Tables(server)
+    again.apply(QueryEvent(show_create(table, server), table.id.database, sql_mode=0))
+    (found,) = again
+    return comparable(found)
+
+
+def comparable(table: Table) -> Table:
+    """The table without what its text does not tell, or what has no meaning.
+
+    That are: constraints, and that an index was made for one of them; options of storage; Debezium's view of earlier
+    statements; and of MySQL the display width of integers, which it no longer shows.
+    """
+    indexes = tuple(replace(index, generated=False) for index in table.indexes)
+    columns = tuple(_column(column) for column in table.columns)
+    return Table(
+        table.id, columns, indexes, table.charset, table.collation, table.comment, "", table.kind, (), table.hidden
+    )
+
+
+def _column(column: Column) -> Column:
+    kind = DefaultKind.EXPRESSION if column.default_kind is DefaultKind.NOW else column.default_kind
+    if column.default_kind is DefaultKind.NOW and column.default is None:
+        kind = DefaultKind.NULL if column.nullable else DefaultKind.NONE  # dropped, and not shown any more
+    if column.nullable and kind is DefaultKind.NONE and column.generation is None:
+        kind = DefaultKind.NULL  # DROP DEFAULT is not shown, and both servers read it as DEFAULT NULL
+    width = None if column.data_type.endswith("int") else column.length
+    # PAD_CHAR_TO_FULL_LENGTH is a matter of the session.
+    default = column.default.rstrip(" ") if column.default and column.data_type == "char" else column.default
+    return replace(column, default_kind=kind, default=default, length=width, form=None)
