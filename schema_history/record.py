@@ -224,10 +224,17 @@ def parse_record(text: str, loads: Callable[[str], Any] = json.loads) -> History
             fields.get("databaseName") or "",
             fields.get("ddl"),
             tuple(_recorded_table(entry) for entry in fields.get("tableChanges") or ()),
-            fields.get("session"),
+            _session(fields),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedHistory(f"not a record of a schema history ({error!r}): {text[:200]!r}") from error
+
+
+def _session(fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    session = fields.get("session")
+    if session is not None and not isinstance(session, dict):
+        raise TypeError("'session' is no object")
+    return session
 
 
 def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:

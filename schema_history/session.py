@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rowtide.schema_history.changes import Applied
-from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 from rowtide.schema_history.model import Table, TableForm, TableId
 from rowtide.schema_history.query import QueryEvent, Server
 from rowtide.schema_history.show_create import show_create
@@ -46,14 +46,22 @@ def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -
     """The statement of a record; without ``session`` it is read as a session of default settings would.
 
     Raises:
-        ValueError, TypeError: the session's settings are not what they should be.
+        DamagedHistory: the session's settings are not what they should be.
     """
     if session is None:
         return QueryEvent(ddl, database, sql_mode=0)
     given = {field: session[name] for name, field in _FIELDS.items() if name in session}
-    for name in ("charset", "character_set_collations"):
-        if name in given:
-            given[name] = _tuples(given[name])
+    try:
+        for name in ("charset", "character_set_collations"):
+            if name in given:
+                given[name] = _tuples(given[name])
+        for name in given.keys() - {"database", "charset", "character_set_collations"}:
+            given[name] = int(given[name])
+    except (ValueError, TypeError) as error:
+        raise DamagedHistory(
+            f"the schema history's record of {ddl[:60]!r} has a session that cannot be read ({error}); rebuild the "
+            "history with snapshot.mode=recovery"
+        ) from error
     return QueryEvent(session.get("sql", ddl), **{"sql_mode": 0, **given})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rowtide.schema_history.errors import DamagedHistory
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.query import Flavor, QueryEvent, Server
 from rowtide.schema_history.record import history_record, parse_record
@@ -158,3 +159,10 @@ def test_names_with_quotes_are_read_back() -> None:
     ran = Ran(QueryEvent('CREATE TABLE `d"`.`a"."b` (a INT)', "d"), QueryEvent('CREATE TABLE `"` (a INT)', "d"))
     assert ran.same('d"', 'a"."b').columns
     assert ran.same("d", '"').columns
+
+
+def test_settings_that_are_none() -> None:
+    with pytest.raises(DamagedHistory, match="record of 'CREATE TABLE t' has a session that cannot be read"):
+        recorded_event("CREATE TABLE t", "d", {"charset": ["x"]})
+    with pytest.raises(DamagedHistory, match="'session' is no object"):
+        parse_record('{"position": {}, "session": 5}')
