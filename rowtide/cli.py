@@ -33,9 +33,7 @@ COMMANDS = {
     "schema": Command(
         "rowtide.schema_cli", "schema", "connector", "Ask for tables' structures, and what changed them."
     ),
-    "tables": Command(
-        "rowtide.spark_consumers.cli", "tables", "spark", "Bring Spark tables up to date from the topics."
-    ),
+    "tables": Command("rowtide.tables_cli", "tables", "spark", "Bring Spark tables up to date from the topics."),
     "run": Command("rowtide.connector.cli", "run", "connector", "Run a connector until it is told to stop."),
     "properties": Command("rowtide.connector.cli", "properties", "connector", "Look up what can be configured."),
 }

@@ -2,7 +2,7 @@
 
 from rowtide.connector.config.clients import ClientSettings
 from rowtide.connector.config.errors import ConfigurationError, Problem
-from rowtide.connector.config.load import from_properties, load
+from rowtide.connector.config.load import from_properties, load, read_properties
 from rowtide.connector.config.model import Configuration
 from rowtide.connector.config.property import Flavor
 from rowtide.connector.config.secret import Secret
@@ -16,4 +16,5 @@ __all__ = [
     "Secret",
     "from_properties",
     "load",
+    "read_properties",
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from rowtide.connector.config.build import build
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.environment import overrides
-from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.config.files import providers, read_file
 from rowtide.connector.config.model import Configuration
 from rowtide.connector.config.references import resolve
@@ -29,6 +29,21 @@ def load(
     return from_properties(read_file(Path(path)), environ, unneeded)
 
 
+def read_properties(
+    path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
+) -> tuple[dict[str, str], tuple[Problem, ...]]:
+    """Read the properties that a file and the environment give, without checking them.
+
+    Returns:
+        The values, with references resolved, and the problems of those that could not be; these are left as written.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or is not of its format.
+    """
+    _, resolved, _, problems = _resolved(read_file(Path(path)), environ)
+    return resolved, tuple(Problem(*problem) for problem in problems)
+
+
 def from_properties(
     properties: Mapping[str, str], environ: Mapping[str, str] | None = None, unneeded: Collection[str] = ()
 ) -> Configuration:
@@ -42,13 +57,7 @@ def from_properties(
     Raises:
         ConfigurationError: with every problem that was found.
     """
-    environ = environ or {}
-    written = dict(properties)
-    sources: dict[str, str] = {}
-    for name, (variable, value) in overrides(environ, [*properties, *PROPERTIES]).items():
-        written[name] = value
-        sources[name] = variable
-    resolved, problems = resolve(written, providers(environ))
+    written, resolved, sources, problems = _resolved(properties, environ or {})
     try:
         configuration = build(resolved, written, unneeded)
     except ConfigurationError as error:
@@ -56,6 +65,19 @@ def from_properties(
     if problems:
         raise ConfigurationError((_named(name, sources), message) for name, message in problems)
     return configuration
+
+
+def _resolved(
+    properties: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str], dict[str, str], list[tuple[str, str]]]:
+    """Values as written and resolved, variables that overrode some, and problems of references."""
+    written = dict(properties)
+    sources: dict[str, str] = {}
+    for name, (variable, value) in overrides(environ, [*properties, *PROPERTIES]).items():
+        written[name] = value
+        sources[name] = variable
+    resolved, problems = resolve(written, providers(environ))
+    return written, resolved, sources, problems
 
 
 def _named(name: str, sources: Mapping[str, str]) -> str:

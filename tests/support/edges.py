@@ -69,7 +69,6 @@ EDGES = {
     "rowtide.schema_sources": "files",
     "rowtide.spark_consumers.batch": "spark",
     "rowtide.spark_consumers.changes": "spark",
-    "rowtide.spark_consumers.cli": "files",
     "rowtide.spark_consumers.driver": "spark",
     "rowtide.spark_consumers.files": "spark",
     "rowtide.spark_consumers.fold": "spark",
@@ -78,12 +77,12 @@ EDGES = {
     "rowtide.spark_consumers.formats.delta": "spark",
     "rowtide.spark_consumers.formats.parquet": "spark",
     "rowtide.spark_consumers.job": "clock spark threads",
-    "rowtide.spark_consumers.properties": "files",
     "rowtide.spark_consumers.records": "spark",
     "rowtide.spark_consumers.schemaless": "spark",
     "rowtide.spark_consumers.segments": "spark",
     "rowtide.spark_consumers.session": "spark",
     "rowtide.spark_consumers.source": "spark",
+    "rowtide.tables_cli": "files",
     "rowtide.topics.admin": "clock kafka threads",
 }
 """The edges, and what each may touch. A name with a star stands for the modules that are not named themselves."""

@@ -2,15 +2,19 @@
 
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from rowtide.connector.config import ConfigurationError, read_properties
 from rowtide.spark_consumers.errors import SettingsError, TablesError
-from rowtide.spark_consumers.properties import client_properties, read_properties
 from rowtide.spark_consumers.settings import Keyless, Settings
+
+_CLIENT = ("security.", "sasl.", "ssl.")
+_NAMES = ("bootstrap.servers", "topic.prefix")
 
 
 @click.command("tables", short_help="Bring Spark tables up to date from the topics.")
@@ -90,7 +94,7 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
 
 
 def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dict[str, Any]) -> bool:
-    properties, settings = _settings(options)
+    properties, settings = run_settings(options)
     # PySpark is an extra, and takes its time: a wrong option is told before.
     try:
         from rowtide.spark_consumers.job import restart_tables, update_tables  # noqa: PLC0415
@@ -122,15 +126,21 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     return any(outcome.error for outcome in outcomes)
 
 
-def _settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
-    """Properties of the Kafka client, and the run's settings."""
-    configured = read_properties(options["config"]) if options["config"] else {}
-    properties = {**client_properties(configured), **_pairs("--kafka-property", options["kafka_properties"])}
+def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
+    """Properties of the Kafka client, and the run's settings.
+
+    Raises:
+        SettingsError: an option or the configuration cannot be used, or does not tell enough.
+    """
+    given = _pairs("--kafka-property", options["kafka_properties"])
     if options["bootstrap_servers"]:
-        properties["bootstrap.servers"] = options["bootstrap_servers"]
+        given["bootstrap.servers"] = options["bootstrap_servers"]
+    if options["topic_prefix"]:
+        given["topic.prefix"] = options["topic_prefix"]
+    properties = {**(_configured(options["config"], given) if options["config"] else {}), **given}
+    prefix = properties.pop("topic.prefix", None)
     if "bootstrap.servers" not in properties:
         raise SettingsError("where is Kafka? Give --bootstrap-servers, or --config with bootstrap.servers in it")
-    prefix = options["topic_prefix"] or configured.get("topic.prefix")
     if prefix is None and options["topics"] is None:
         raise SettingsError("which topics? Give --topic-prefix or --topics, or --config with topic.prefix in it")
     return properties, Settings(
@@ -144,6 +154,27 @@ def _settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         schemas=_schemas(options["schemas"]),
         parallel=options["parallel"],
     )
+
+
+def _configured(path: Path, given: Collection[str]) -> dict[str, str]:
+    """What a connector's configuration says of Kafka's clients and the topics' prefix.
+
+    Args:
+        path: the configuration.
+        given: names of properties that are given otherwise, and need not be there.
+
+    Raises:
+        SettingsError: the file cannot be used, or a value is a reference that cannot be resolved here.
+    """
+    try:
+        properties, problems = read_properties(path)
+    except ConfigurationError as error:
+        raise SettingsError(str(error)) from error
+    found = {name: value for name, value in properties.items() if name.startswith(_CLIENT) or name in _NAMES}
+    for name, message in problems:
+        if name in found and name not in given:
+            raise SettingsError(f"{path}: {name}: {message}. It can be given with --kafka-property {name}=...")
+    return found
 
 
 def _schemas(path: Path | None) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rowtide.spark_consumers.cli import tables
 from rowtide.spark_consumers.errors import SettingsError
-from rowtide.spark_consumers.properties import client_properties, read_properties
+from rowtide.tables_cli import run_settings, tables
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -41,20 +40,40 @@ def test_given_schemas_must_be_json(tmp_path: Path) -> None:
         assert what in output
 
 
+def options(file: Path | None = None, **given: object) -> dict[str, object]:
+    """The options of a call, most of them as they are by default."""
+    usual = {
+        "config": file, "bootstrap_servers": None, "topic_prefix": None, "topics": None, "kafka_properties": (),
+        "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
+        "numeric_decimals": False, "schemas": None, "parallel": 2,
+    }  # fmt: skip
+    return {**usual, **given}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         ("c.properties", "# c\n! d\ntopic.prefix = p\nbootstrap.servers: a:1,\\\n    b:2\ndatabase.password=x\n"),
         ("c.json", '{"name": "n", "config": {"topic.prefix": "p", "bootstrap.servers": "a:1,b:2"}}'),
-        ("c.yaml", "topic.prefix: p\nbootstrap.servers: a:1,b:2\n"),
+        ("c.yaml", "topic: {prefix: p}\nbootstrap.servers: [a:1, b:2]\ndatabase.password: ${env:ROWTIDE_TEST_NONE}\n"),
     ],
 )
 def test_a_connectors_configuration_tells_where_kafka_is(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / name
     file.write_text(text)
-    found = read_properties(file)
-    assert found["topic.prefix"] == "p"
-    assert client_properties(found) == {"bootstrap.servers": "a:1,b:2"}
+    properties, found = run_settings(options(file))
+    assert (properties, found.prefix) == ({"bootstrap.servers": "a:1,b:2"}, "p")
+    properties, found = run_settings(options(file, topic_prefix="q", bootstrap_servers="c:3"))
+    assert (properties, found.prefix) == ({"bootstrap.servers": "c:3"}, "q")
+
+
+def test_the_environment_counts_as_it_does_for_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "c.properties"
+    file.write_text("topic.prefix=p\nbootstrap.servers=a:1\nsasl.password=${env:ROWTIDE_TEST_WORD}\n")
+    monkeypatch.setenv("ROWTIDE_BOOTSTRAP_SERVERS", "d:4")
+    monkeypatch.setenv("ROWTIDE_TEST_WORD", "secret")
+    properties, _ = run_settings(options(file))
+    assert properties == {"bootstrap.servers": "d:4", "sasl.password": "secret"}
 
 
 @pytest.mark.parametrize(("name", "text"), [("c.json", "{"), ("c.json", "[]"), ("c.yaml", "{"), ("c.yaml", "- a")])
@@ -62,14 +81,13 @@ def test_a_broken_configuration_is_an_error_with_its_name(tmp_path: Path, name: 
     file = tmp_path / name
     file.write_text(text)
     with pytest.raises(SettingsError, match=name):
-        read_properties(file)
+        run_settings(options(file))
 
 
-def test_a_configuration_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot read"):
-        read_properties(tmp_path / "none.properties")
-
-
-def test_a_reference_in_the_configuration_is_an_error_with_the_way_out() -> None:
-    with pytest.raises(SettingsError, match=r"sasl\.jaas\.config is a reference; .*--kafka-property"):
-        client_properties({"sasl.jaas.config": "${env:JAAS}"})
+def test_a_reference_that_cannot_be_resolved_is_an_error_with_the_way_out(tmp_path: Path) -> None:
+    file = tmp_path / "c.properties"
+    file.write_text("topic.prefix=p\nbootstrap.servers=a:1\nsasl.jaas.config=${env:ROWTIDE_TEST_NONE}\n")
+    with pytest.raises(SettingsError, match=r"sasl\.jaas\.config: .*ROWTIDE_TEST_NONE.*--kafka-property"):
+        run_settings(options(file))
+    properties, _ = run_settings(options(file, kafka_properties=("sasl.jaas.config=x",)))
+    assert properties["sasl.jaas.config"] == "x"
