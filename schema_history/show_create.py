@@ -76,7 +76,8 @@ def _column(column: Column, table: Table, server: Server) -> str:
         words.append("NOT NULL")
     elif column.generation is None and column.data_type == "timestamp":
         words.append("NULL")
-    words += _default(column, server)
+    if column.generation is None:  # MariaDB lets a generated column have a default, and does not show it
+        words += _default(column, server)
     if column.auto_increment:
         words.append("AUTO_INCREMENT NULL" if column.nullable else "AUTO_INCREMENT")
     if column.invisible:

@@ -30,6 +30,8 @@ def comparable(table: Table) -> Table:
 
 
 def _column(column: Column) -> Column:
+    if column.generation is not None:
+        column = replace(column, default_kind=DefaultKind.NONE, default=None)
     kind = DefaultKind.EXPRESSION if column.default_kind is DefaultKind.NOW else column.default_kind
     if column.default_kind is DefaultKind.NOW and column.default is None:
         kind = DefaultKind.NULL if column.nullable else DefaultKind.NONE  # dropped, and not shown any more
