@@ -165,12 +165,24 @@ def _shown_expression(default: Literal, column: Column) -> str | None:
         return number_text(default.sign, default.value)
     if default.kind == "bool":
         return "1" if default.value == "TRUE" else "0"
+    if default.charset and default.kind in ("bits", "hex"):
+        return f"_{default.charset}{_quoted(charsets.decoded(_octets(default), default.charset))}"
     if default.kind == "bits":
         size = (len(default.value) + 7) // 8
         return f"0x{int(default.value, 2):0{2 * size}X}" if default.value else "b''"
     if default.kind == "hex":
         return default.raw if default.raw.startswith("0x") else f"X{default.raw[1:]}"
     return f"{default.kind.upper()}'{default.value}'"
+
+
+def _octets(default: Literal) -> bytes:
+    """The bytes of a hexadecimal or binary literal."""
+    digits = f"{int(default.value or '0', 2):x}" if default.kind == "bits" else default.value
+    return bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def expression_text(text: str, ctx: Context) -> str:

@@ -37,6 +37,8 @@ def column(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
     ("flavor", "definition", "default"),
     [
         (MARIADB, "CHAR(1) DEFAULT -1e-2", "'0'"),
+        (MARIADB, "TEXT DEFAULT _utf8mb4 0x41", "_utf8mb4'A'"),
+        (MARIADB, "TEXT DEFAULT _latin1 b'1000001'", "_latin1'A'"),
         (MARIADB, "VARCHAR(3) DEFAULT 1e3", "'1e3'"),
         (MARIADB, "CHAR(5) DEFAULT 123456e2", "'1.2e7'"),
         (MARIADB, "CHAR(3) DEFAULT 12345e-3", "'12'"),
