@@ -8,6 +8,7 @@ The server's own SHOW CREATE TABLE tells everything.
 The history is told by DROP TABLE and CREATE TABLE, which Debezium can read as well.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from rowtide.connector.comparison import labels
@@ -16,8 +17,8 @@ from rowtide.connector.protocol.table_structure import ColumnType, MappedColumn,
 from rowtide.schema_history.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.charsets import collation_name, max_bytes
 from rowtide.schema_history.model import Column, Table
-from rowtide.schema_history.query import QueryEvent, Server
-from rowtide.schema_history.show_create import quoted_name, quoted_text
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
+from rowtide.schema_history.show_create import quoted_name, quoted_text, show_create
 from rowtide.schema_history.tables import Tables
 
 _BINARY = 63
@@ -68,11 +69,16 @@ def restated(structure: TableStructure, known: Table | None, text: str, server: 
         ValueError: the text is not that of a table.
         SchemaHistoryError: it is not understood.
     """
+    ddl = _in_its_database(text, structure)
+    return Repair(table := _made(ddl, structure, server), _changes(table, known, ddl))
+
+
+def _in_its_database(text: str, structure: TableStructure) -> str:
+    """SHOW CREATE TABLE with the name of the table's database."""
     head = f"CREATE TABLE {quoted_name(structure.table)} "
     if not text.startswith(head):
         raise ValueError(f"it begins with {text[:60]!r}")
-    ddl = f"CREATE TABLE {_name(structure)} {text[len(head) :]}"
-    return Repair(table := _made(ddl, structure, server), _changes(table, known, ddl))
+    return f"CREATE TABLE {_name(structure)} {text[len(head) :]}"
 
 
 def _made(ddl: str, structure: TableStructure, server: Server) -> Table:
@@ -108,18 +114,25 @@ def repaired(structure: TableStructure, known: Table | None, server: Server) -> 
     Raises:
         ValueError: a column's type cannot be told from the TABLE_MAP.
     """
-    ddl = _statement(structure, server)
+    invisible = {column.name.lower(): column for column in known.hidden} if known is not None else {}
+    _refuse_versioned(structure, known, server)
+    ddl = _statement(structure, server, invisible)
     made = _made(ddl, structure, server)
     old = {column.name.lower(): column for column in known.columns} if known is not None else {}
     columns = tuple(_kept(column, old.get(column.name.lower())) for column in made.columns)
     hidden = tuple(
-        Column(column.name or "", "bigint(20) unsigned", "bigint", length=20, unsigned=True)
+        invisible.get((column.name or "").lower())
+        or Column(column.name or "", "bigint(20) unsigned", "bigint", length=20, unsigned=True)
         for column in structure.columns
-        if _is_hash(column)
+        if _is_hidden(column, invisible)
     )
     table = replace(made, columns=columns, hidden=hidden)
     if known is not None:
-        table = replace(table, charset=known.charset, collation=known.collation, comment=known.comment)
+        kind = known.kind if any(column.row for column in table.row_columns) else table.kind
+        table = replace(table, charset=known.charset, collation=known.collation, comment=known.comment, kind=kind)
+    # The history gets all of it: the next start must not know less.
+    ddl = _in_its_database(show_create(table, server), structure)
+    table = replace(table, engine=_made(ddl, structure, server).engine)
     return Repair(table, _changes(table, known, ddl))
 
 
@@ -130,15 +143,29 @@ def _kept(made: Column, old: Column | None) -> Column:
     return old if old is not None and fits and old.nullable == made.nullable else made
 
 
-def _is_hash(column: MappedColumn) -> bool:
-    return bool(column.name and column.name.startswith(_HASH))
+def _is_hidden(column: MappedColumn, known: Container[str]) -> bool:
+    name = column.name or ""
+    return name.startswith(_HASH) or name.lower() in known
 
 
-def _statement(structure: TableStructure, server: Server) -> str:
+def _refuse_versioned(structure: TableStructure, known: Table | None, server: Server) -> None:
+    """A TABLE_MAP does not tell whether row_start and row_end are hidden columns of a system-versioned table."""
+    last = structure.columns[-2:]
+    if (
+        server.flavor is Flavor.MARIADB
+        and [(column.name or "").lower() for column in last] == ["row_start", "row_end"]
+        and all(column.type in (ColumnType.TIMESTAMP2, ColumnType.LONGLONG) and not column.nullable for column in last)
+        and (known is None or not any(column.row for column in known.row_columns))
+    ):
+        raise ValueError("its columns row_start and row_end may be hidden ones of a system-versioned table")
+
+
+def _statement(structure: TableStructure, server: Server, hidden: Container[str]) -> str:
     """The CREATE TABLE that the TABLE_MAP amounts to."""
-    lines = [_definition(column, server) for column in structure.columns if not _is_hash(column)]
+    lines = [_definition(column, server) for column in structure.columns if not _is_hidden(column, hidden)]
     if structure.primary_key:
-        names = [(structure.columns[index].name or "", length) for index, length in structure.primary_key]
+        columns = [(structure.columns[index], length) for index, length in structure.primary_key]
+        names = [(column.name or "", length) for column, length in columns if not _is_hidden(column, hidden)]
         parts = (quoted_name(name) + (f"({length})" if length else "") for name, length in names)
         lines.append(f"PRIMARY KEY ({', '.join(parts)})")
     return f"CREATE TABLE {_name(structure)} ({', '.join(lines)})"

@@ -82,7 +82,11 @@ def test_a_table_that_is_not_known_is_made_of_its_table_map() -> None:
 def test_what_fits_stays_as_it_was() -> None:
     known = made("CREATE TABLE t (a INT DEFAULT 5 COMMENT 'kept', gone INT) COMMENT 'also' CHARSET latin1")
     columns = (column("new", ColumnType.DATE), column("a", ColumnType.LONG, unsigned=False))
-    table = repaired(TableStructure("d", "t", columns), known, MYSQL).table
+    repair = repaired(TableStructure("d", "t", columns), known, MYSQL)
+    table = repair.table
+    (recovered,) = recover((parse_record(history_record(c, "p", {}, 0)) for c in repair.changes), MYSQL, None)
+    assert [c.default for c in recovered.columns] == [None, "5"]
+    assert [c.comment for c in recovered.columns] == ["", "kept"]
     assert [c.name for c in table.columns] == ["new", "a"]
     assert table.columns[1] is known.columns[0]
     assert (table.comment, table.charset) == ("also", "latin1")
@@ -97,6 +101,39 @@ def test_the_hidden_hash_of_mariadb_is_no_column() -> None:
     assert [c.name for c in table.columns] == ["a"]
     assert [c.name for c in table.row_columns] == ["a", "DB_ROW_HASH_1"]
     assert contradictions(TableStructure("d", "t", columns), table) == []
+
+
+VERSIONED = TableStructure(
+    "d",
+    "t",
+    (
+        replace(column("a", ColumnType.LONGLONG, unsigned=False), nullable=False),
+        column("b", ColumnType.DATE),
+        replace(column("row_start", ColumnType.TIMESTAMP2, 6), nullable=False),
+        replace(column("row_end", ColumnType.TIMESTAMP2, 6), nullable=False),
+    ),
+    primary_key=((0, 0), (3, 0)),
+)
+
+
+def test_a_system_versioned_table_keeps_its_hidden_columns() -> None:
+    known = made("CREATE TABLE t (a INT PRIMARY KEY) WITH SYSTEM VERSIONING", MARIADB)
+    repair = repaired(VERSIONED, known, MARIADB)
+    table = repair.table
+    (recovered,) = recover((parse_record(history_record(c, "p", {}, 0)) for c in repair.changes), MARIADB, None)
+    assert recovered == table
+    assert [c.column_type for c in table.columns] == ["bigint(20)", "date"]
+    assert (table.hidden, table.kind, table.primary_key) == (known.hidden, known.kind, ("a",))
+    assert contradictions(VERSIONED, table) == []
+    without = TableStructure("d", "t", VERSIONED.columns[:2], ((0, 0),))
+    assert repaired(without, known, MARIADB).table.kind == "BASE TABLE"
+
+
+@pytest.mark.parametrize("known", [None, made("CREATE TABLE t (a INT)", MARIADB)])
+def test_or_is_not_guessed_to_be_one(known: Table | None) -> None:
+    with pytest.raises(ValueError, match="may be hidden ones of a system-versioned table"):
+        repaired(VERSIONED, known, MARIADB)
+    assert len(repaired(VERSIONED, known, MYSQL).table.columns) == 4
 
 
 @pytest.mark.servers
