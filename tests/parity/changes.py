@@ -30,12 +30,14 @@ class Changes:
         rng: dice.
         mariadb: whether for MariaDB.
         database: where the tables are.
+        outside: whether tables come from a database that is not captured.
     """
 
-    def __init__(self, rng: random.Random, database: str, *, mariadb: bool) -> None:
+    def __init__(self, rng: random.Random, database: str, *, mariadb: bool, outside: bool = True) -> None:
         self._rng = rng
         self._database = database
         self._mariadb = mariadb
+        self._outside = int(outside)
         self._values = Values(rng, mariadb=mariadb)
         self._definitions = Definitions(rng, mariadb=mariadb)
         self._xa = 0
@@ -280,7 +282,7 @@ class Changes:
             ),
             (1, lambda: f"DROP INDEX i{rng.randint(1, 9)} ON {name}"),
             (1, lambda: f"RENAME TABLE {name} TO {self._database}x.{free}"),
-            (1, lambda: f"RENAME TABLE {self._database}x.{free} TO {rng.choice(_TABLES)}"),
+            (self._outside, lambda: f"RENAME TABLE {self._database}x.{free} TO {rng.choice(_TABLES)}"),
             (1, lambda: f"CREATE TABLE {self._database}x.{free} (a INT PRIMARY KEY, b VARCHAR(10))"),
             (1, lambda: f"RENAME TABLE {name} TO tmp, {free} TO {name}, tmp TO {free}"),
             (1, lambda: f"CREATE TABLE IF NOT EXISTS {free} (id INT PRIMARY KEY, v VARCHAR(9))"),

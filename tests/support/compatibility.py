@@ -19,12 +19,14 @@ ABOUT: dict[str, tuple[str, ...]] = {
     "text": (
         "has character set", "sjis", "latin1", "armscii8", "geostd8", "swe7", "UTF-16",
     ),
-    "enum": ("emoji", "with that label"),
-    "set": ("emoji",),
+    "enum": ("emoji", "with that label", "label's character set"),
+    "set": ("emoji", "label's character set"),
     "json": ("negative TIME in JSON",),
     "year": ("YEAR 0",),
     "timestamp": ("shifts a TIMESTAMP",),
-    "datetime": ("0000-10-10",),
+    "datetime": ("0000-10-10", "October 1582", "number of nanoseconds"),
+    "int": ("INTEGER UNSIGNED",),
+    "bigint": ("BIGINT's default",),
     "decimal": ("DECIMAL ZEROFILL",),
     "bit": ("BIT of more than one byte",),
     "uuid": ("UUID",),
@@ -34,10 +36,10 @@ ABOUT: dict[str, tuple[str, ...]] = {
     "keys": ("left out of the records",),
     "statements": (
         "ADD COLUMN IF NOT EXISTS", "ANSI_QUOTES", "back-quote in its name", "ALTER SCHEMA", "CREATE OR REPLACE",
-        "/*M! */", "last USE",
+        "/*M! */", "last USE", "SET DEFAULT NULL", "that is moved", "in ADD COLUMN (a",
     ),
     "defaults": ("hexadecimal default",),
-    "rows": ("without its BLOBs", "rows of a sequence", "compressed", "system-versioned", "are rolled back"),
+    "rows": ("unique key of long columns", "without its BLOBs", "rows of a sequence", "compressed", "system-versioned", "are rolled back"),
     "topics": ("made the same for Kafka",),
 }  # fmt: skip
 """What a difference is about: a type, or something else, by words of its reason."""

@@ -1,6 +1,10 @@
 """Where rowtide's schema history is not the recorded one: in the tables of a record, or in a record more."""
 
 TABLES = {
+    "damaged-by-statements": {
+        "alter table t add v": "SET DEFAULT NULL leaves no default",
+        "alter table t alter v": "SET DEFAULT NULL leaves no default",
+    },
     "ddl-and-filters": {"create table `we``ird`": "the database's character set is utf8mb4 at that moment"},
     "defaults-in-schemas": {
         "create table t2": "defaults as the server has them",
@@ -8,6 +12,7 @@ TABLES = {
         "alter table t modify i2": "defaults as the server has them",
     },
     "fails-backtick-in-column-name": {"alter table u drop column `q``t`": "the column is gone"},
+    "mariadb-damaged-by-statements": {"alter table w add column": "the second of two columns can be null"},
     "mariadb-ddl": {
         "alter table t add column if not exists w": "a column that exists is left as it is",
         "alter table t drop column if exists nosuch": "a column that existed was left as it was",
