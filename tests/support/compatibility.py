@@ -39,7 +39,10 @@ ABOUT: dict[str, tuple[str, ...]] = {
         "/*M! */", "last USE", "SET DEFAULT NULL", "that is moved", "in ADD COLUMN (a",
     ),
     "defaults": ("hexadecimal default",),
-    "rows": ("unique key of long columns", "without its BLOBs", "rows of a sequence", "compressed", "system-versioned", "are rolled back"),
+    "rows": (
+        "unique key of long columns", "without its BLOBs", "rows of a sequence", "compressed", "system-versioned",
+        "are rolled back",
+    ),
     "topics": ("made the same for Kafka",),
 }  # fmt: skip
 """What a difference is about: a type, or something else, by words of its reason."""
