@@ -81,7 +81,7 @@ def main(
                 f"seed {played.seed}: {messages} messages in {taken:.0f} s, {len(news)} differences {played.seconds}"
             )
             for line in news:
-                click.echo(line)
+                click.echo(line.encode(errors="backslashreplace"))
             if news:
                 click.echo(
                     f"  repeat    --flavor {flavor} --seed {played.seed} --rounds 1 {json.dumps(played.options)}"

@@ -95,6 +95,12 @@ def _unselected_key(difference: Difference, kind: str) -> bool:
     return difference.path[2] not in record.get("payload", record)["after"]
 
 
+def _half_character(difference: Difference, kind: str) -> bool:
+    return (
+        any("\ud800" <= char <= "\udfff" for char in difference.want) and difference.want[:-2] == difference.have[:-1]
+    )
+
+
 def _null_text(difference: Difference, kind: str) -> bool:
     nothing = difference.have in {"null", "(nothing)"}
     return nothing and difference.want in {
@@ -155,6 +161,7 @@ RULES: tuple[Rule, ...] = (
     Rule("damage: MariaDB's INTEGER UNSIGNED of a statement is taken for signed (put right in Debezium 3.6)",
          _integer_unsigned),
     Rule("damage: labels have characters that their character set lacks: they are ? on the server", _lacking_label),
+    Rule("damage: a text is cut between the two halves of a character", _half_character),
     Rule("damage: a snapshot does not select a key's column that is left out of the records", _unselected_key),
     Rule("damage: a snapshot turns the bytes of a BIT in a key around twice", _turned_bits),
     Rule("damage: in MariaDB's ADD COLUMN (a, b) b gets the NOT NULL of a, and 0 for null", _second_of_several),
