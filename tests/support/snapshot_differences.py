@@ -45,6 +45,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
         Difference('"ts":"2023-12-31T20:30:00.123456Z"', '"ts":"2023-12-31T18:30:00.123456Z"', _SHIFTED),
     ],
     "masking": STREAMED["masking"],
+    "message-key-columns": [Difference('"payload":{"x":1,"y":0}}', '"payload":{"x":1,"y":2}}', _KEY)],
     "temporal-microseconds-in-another-zone": [
         Difference('"s":"2023-12-31T15:00:00.123456Z"', '"s":"2024-01-01T00:00:00.123456Z"', _SHIFTED),
         Difference('"s0":"2024-06-30T14:59:59Z"', '"s0":"2024-06-30T23:59:59Z"', _SHIFTED),
