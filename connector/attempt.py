@@ -30,9 +30,9 @@ from rowtide.connector.snapshot.listing import server as server_of
 from rowtide.connector.snapshot.session import Session
 from rowtide.connector.stream import BinlogStream
 from rowtide.connector.transforming import Transformer
+from rowtide.schema_history.compacting import CompactingHistory, keep_summary
 from rowtide.schema_history.position import BinlogPosition
-from rowtide.schema_history.record import parse_record
-from rowtide.schema_history.recovery import recover
+from rowtide.schema_history.reading import Kept, read_history
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -77,6 +77,7 @@ class Attempt:
         self._check = check
         self._stop = stop
         self._done = threading.Event()
+        self._behind = config.history.compact_interval  # a snapshot's records are in no summary
 
     def run(self) -> BaseException | None:
         """Work until :meth:`stop` is called or something cannot be repaired here; gives what that was."""
@@ -197,10 +198,17 @@ class Attempt:
         with self._session() as session:
             server = server_of(session)
         begin = time.monotonic()
-        records = parts.history.replay_as(parse_record)
-        position = BinlogPosition.from_map(offset.to_map())
-        tables = recover(records, server, position, prefer_ddl=self._config.history.prefer_ddl)
-        log.info("recovered %d tables from the schema history in %.1f s", len(tables), time.monotonic() - begin)
+        kept = Kept(parts.history, self._config.topics.prefix, parts.summaries)
+        reading = read_history(kept, server, BinlogPosition.from_map(offset.to_map()))
+        tables = reading.tables(prefer_ddl=self._config.history.prefer_ddl)
+        log.info(
+            "recovered %d tables from the schema history in %.1f s (%d records, %d of them in a summary)",
+            len(tables),
+            time.monotonic() - begin,
+            reading.records,
+            reading.records - reading.behind,
+        )
+        self._behind = keep_summary(kept, reading, self._config.history.compact_interval)
         return tables, offset
 
     def _tell_skipped(self, parts: Parts, start: SourceOffset) -> None:
@@ -214,13 +222,17 @@ class Attempt:
         self._stop.wait(self._config.streaming.delay_ms / 1000)
         config = self._config
         action = self._heartbeat_action() if config.heartbeat.action_query else None
+        history = parts.history
+        if parts.summaries is not None:
+            kept = Kept(parts.history, config.topics.prefix, parts.summaries)
+            history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
         self.reader = Reader(
             config,
             self._settings,
             tables,
             replace(start, snapshot=None),
             parts.store,
-            parts.history,
+            history,
             self._stream,
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
             current=CurrentStructure(config.database, mariadb=config.flavor is Flavor.MARIADB),

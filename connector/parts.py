@@ -14,14 +14,15 @@ from rowtide.connector.producer_settings import idempotent_settings, transaction
 from rowtide.connector.record_producer import RecordProducer
 from rowtide.connector.sink import Sink
 from rowtide.schema_history.file import FileSchemaHistory
+from rowtide.schema_history.file_summaries import FileSummaries
 from rowtide.schema_history.kafka import KafkaSchemaHistory
+from rowtide.schema_history.kafka_summaries import KafkaSummaries
 from rowtide.schema_history.store import InMemorySchemaHistory, SchemaHistoryStore
+from rowtide.schema_history.summaries import SummaryStore
 from rowtide.topics.admin import MissingTopics, TopicAdmin
-from rowtide.topics.settings import TopicSettings
+from rowtide.topics.internal import history_settings
 
-_HISTORY = TopicSettings(
-    partitions=1, config={"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-)
+_PATIENCE_S = 60.0
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ class Parts:
         sink: where batches go.
         offsets: where offsets are stored.
         history: the schema history.
+        summaries: its compact form, if it is wanted.
         topics: makes missing topics.
         policy: when offsets are stored.
     """
@@ -41,6 +43,7 @@ class Parts:
     sink: Sink
     offsets: KafkaOffsetStore
     history: SchemaHistoryStore
+    summaries: SummaryStore | None
     topics: MissingTopics
     policy: CommitPolicy
 
@@ -65,7 +68,8 @@ def assemble(config: Configuration) -> Parts:
     )
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
     sink, policy = _sink(config, store, offsets)
-    return Parts(store, sink, offsets, _history(config), MissingTopics(admin, config.topics.creation), policy)
+    topics = MissingTopics(admin, config.topics.creation)
+    return Parts(store, sink, offsets, _history(config), _summaries(config), topics, policy)
 
 
 def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
@@ -99,11 +103,28 @@ def _history(config: Configuration) -> SchemaHistoryStore:
     history = config.history
     if history.topic is not None:
         admin = TopicAdmin(history.admin, history.create_timeout_ms / 1000)
-        if not admin.ensure(history.topic, _HISTORY):
+        if not admin.ensure(history.topic, history_settings()):
             admin.verify_history(history.topic)
         return KafkaSchemaHistory(
-            history.topic, history.producer, history.consumer, history.admin, batch=history.buffer_batch_size
+            history.topic,
+            history.producer,
+            history.consumer,
+            history.admin,
+            timeout=max(_PATIENCE_S, history.recovery_poll_interval_ms * history.recovery_attempts / 1000),
+            query_timeout=history.query_timeout_ms / 1000,
+            batch=history.buffer_batch_size,
         )
     if history.file is not None:
         return FileSchemaHistory(Path(history.file))
     return InMemorySchemaHistory()
+
+
+def _summaries(config: Configuration) -> SummaryStore | None:
+    history, prefix = config.history, config.topics.prefix
+    if not history.compact_interval:
+        return None
+    if history.topic is not None:
+        topic = f"{history.topic}.{prefix}.compact"
+        TopicAdmin(history.admin, history.create_timeout_ms / 1000).ensure(topic, history_settings())
+        return KafkaSummaries(topic, history.producer, history.consumer, history.admin)
+    return FileSummaries(Path(f"{history.file}.{prefix}")) if history.file is not None else None

@@ -94,7 +94,7 @@ class Reach:
     def __init__(self, desired: BinlogPosition, keep: SourceFilter | None = None) -> None:
         self._desired = desired
         self._keep = keep
-        self._gtids = None if desired.gtids is None else _read_gtids(desired.gtids, keep)
+        self._gtids = None if desired.gtids is None else read_gtids(desired.gtids, keep)
 
     def includes(self, recorded: BinlogPosition) -> bool:
         """Whether what was recorded at a position is part of it.
@@ -104,7 +104,7 @@ class Reach:
         """
         desired = self._desired
         if recorded.gtids is not None and self._gtids is not None:
-            return self._by_gtids(recorded, _read_gtids(recorded.gtids, self._keep), self._gtids)
+            return self._by_gtids(recorded, read_gtids(recorded.gtids, self._keep), self._gtids)
         if recorded.gtids is not None or desired.gtids is not None:
             return recorded.gtids is None
         if recorded.server_id and desired.server_id and recorded.server_id != desired.server_id:
@@ -159,7 +159,16 @@ def _place(position: BinlogPosition) -> tuple[int, int, int, int]:
     return position.file_number, position.pos, position.event, position.row
 
 
-def _read_gtids(text: str, keep: SourceFilter | None) -> GtidSet | MariadbGtidPosition:
+def read_gtids(text: str, keep: SourceFilter | None = None) -> GtidSet | MariadbGtidPosition:
+    """A GTID set of MySQL, or a position of MariaDB.
+
+    Args:
+        text: as a position has it.
+        keep: sources that count, all if ``None``.
+
+    Raises:
+        ValueError: it is neither.
+    """
     if _MARIADB_GTIDS.match(text):
         position = MariadbGtidPosition.parse(text)
         return position.filter(keep) if keep else position

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import blake2b
 
 from rowtide.schema_history.changes import ChangeKind
 from rowtide.schema_history.ddl.parser import parse
@@ -50,6 +51,9 @@ from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
 
+IDENTITY = 8
+"""Bytes of a record's identity."""
+
 # Statements that are about more than the one table which their record tells, or about less than all of it.
 _MORE = re.compile(r"\b(?:RENAME|LIKE|EXCHANGE|CONVERT|DATABASE|SCHEMA|EXISTS)\b", re.IGNORECASE)
 
@@ -65,22 +69,15 @@ def recover(
         position: up to where; ``None`` for all.
         prefer_ddl: ``schema.history.internal.prefer.ddl``: statements count, recorded tables only where there is none.
     """
-    recovery = _Recovery(server)
-    reach = Reach(position) if position is not None else None
-    done: set[int] = set()
-    with _collecting_nothing():
+    recovery = Recovery(server, position)
+    with collecting_nothing():
         for record in records:
-            place = BinlogPosition.from_map(record.position)
-            if reach is None or reach.includes(place):
-                identity = _identity(record, place)
-                if identity not in done:
-                    done.add(identity)
-                    recovery.take(record)
+            recovery.add(record)
     return recovery.tables(prefer_ddl=prefer_ddl)
 
 
 @contextmanager
-def _collecting_nothing() -> Iterator[None]:
+def collecting_nothing() -> Iterator[None]:
     """Without the search for unreachable cycles: what is read here has none, and would be searched many times."""
     enabled = gc.isenabled()
     gc.disable()
@@ -91,32 +88,63 @@ def _collecting_nothing() -> Iterator[None]:
             gc.enable()
 
 
-def _identity(record: HistoryRecord, place: BinlogPosition) -> int:
+def _identity(record: HistoryRecord, place: BinlogPosition) -> bytes:
     """Equal for records that tell the same statement of the same place.
 
     After a crash between writing a record and storing an offset the statement is read, and recorded, a second time.
     """
-    changed = tuple((table.kind, table.id, table.previous_id) for table in record.tables)
-    return hash((place, record.database, record.ddl, changed))
+    changed = tuple((table.kind.value, table.id, table.previous_id) for table in record.tables)
+    return blake2b(repr((place, record.database, record.ddl, changed)).encode(), digest_size=IDENTITY).digest()
 
 
-class _Recovery:
-    """Sorts the records of a history by the tables that they are about."""
+class Recovery:
+    """Sorts the records of a history by the tables that they are about.
 
-    def __init__(self, server: Server) -> None:
+    Args:
+        server: decides how statements are read.
+        position: records behind it are left out; ``None`` for none.
+
+    Attributes:
+        done: an identity of each record that was taken.
+        catalog: the databases.
+        journals: what is told of each table.
+    """
+
+    def __init__(self, server: Server, position: BinlogPosition | None = None) -> None:
         self._server = server
+        self._reach = Reach(position) if position is not None else None
         self._database = ""  # the default one of the statement in hand
-        self._catalog = Tables(server)  # of databases only
-        self._journals: dict[TableId, Journal] = {}
+        self.done: set[bytes] = set()
+        self.catalog = Tables(server)
+        self.journals: dict[TableId, Journal] = {}
+
+    def add(self, record: HistoryRecord) -> bool:
+        """Take the next record, if it is not behind the position; returns whether it is not.
+
+        Raises:
+            ValueError: its position cannot be read.
+        """
+        place = BinlogPosition.from_map(record.position)
+        if self._reach is not None and not self._reach.includes(place):
+            return False
+        identity = _identity(record, place)
+        if identity not in self.done:
+            self.done.add(identity)
+            self.take(record)
+        return True
+
+    def put(self, journal: Journal) -> None:
+        """Add a table that was read before."""
+        self.journals[self._key(journal.id)] = journal
 
     def tables(self, *, prefer_ddl: bool) -> Tables:
         """All tables, none of them made yet."""
-        for journal in self._journals.values():
-            self._catalog.defer(
+        for journal in self.journals.values():
+            self.catalog.defer(
                 journal.id,
                 lambda journal=journal: table_of(journal, self._server, prefer_ddl=prefer_ddl),  # type: ignore[misc]
             )
-        return self._catalog
+        return self.catalog
 
     def take(self, record: HistoryRecord) -> None:
         """Take the next record."""
@@ -139,9 +167,9 @@ class _Recovery:
     def _told(self, record: HistoryRecord, told: RecordedTable) -> None:
         key = self._key(told.id)
         if told.kind is ChangeKind.DROP:
-            self._journals.pop(key, None)
+            self.journals.pop(key, None)
             return
-        known = self._journals.get(key)
+        known = self.journals.get(key)
         if not record.ddl:
             entries: tuple[Entry, ...] = (Entry(None, record.database, told=told),)
         elif known is not None and (told.previous_id is not None or known.entries[-1].ddl is record.ddl):
@@ -149,18 +177,18 @@ class _Recovery:
         else:
             before = known.entries if known is not None and told.kind is not ChangeKind.CREATE else ()
             entries = (*before, self._entry(record, told.id))
-        self._journals[key] = Journal(told.id, entries, told)
+        self.journals[key] = Journal(told.id, entries, told)
 
     def _entry(self, record: HistoryRecord, *about: TableId, needs: tuple[Journal, ...] = ()) -> Entry:
         names = dict.fromkeys((self._database, *(table_id.database for table_id in about)))
-        found = (self._catalog.database(name) for name in names)
+        found = (self.catalog.database(name) for name in names)
         databases = tuple(database for database in found if database)
         return Entry(record.ddl, record.database, databases, needs, session=record.session)
 
     def _move(self, old: TableId, new: TableId, *entries: Entry) -> None:
-        journal = self._journals.pop(self._key(old), None)
+        journal = self.journals.pop(self._key(old), None)
         if journal is not None:
-            self._journals[self._key(new)] = replace(journal, id=new, entries=(*journal.entries, *entries))
+            self.journals[self._key(new)] = replace(journal, id=new, entries=(*journal.entries, *entries))
 
     # ------------------------------------------------------------ what only the statement tells
 
@@ -172,7 +200,7 @@ class _Recovery:
         elif isinstance(body, AlterTable):
             self._alter(record, body)
         elif isinstance(body, CreateTableLike):
-            self._create(record, body, self._journals.get(self._key(self._id(body.like))))
+            self._create(record, body, self.journals.get(self._key(self._id(body.like))))
         elif isinstance(body, CreateTable | CreateSequence):
             self._create(record, body)
         elif isinstance(body, CreateIndex | DropIndex):
@@ -181,34 +209,34 @@ class _Recovery:
             self._add(record, self._id(body.name))
         elif isinstance(body, DropTable):
             for name in body.names:
-                self._journals.pop(self._key(self._id(name)), None)
+                self.journals.pop(self._key(self._id(name)), None)
 
     def _about_databases(self, event: QueryEvent, body: Body) -> None:
         try:
-            self._catalog.apply(event)
+            self.catalog.apply(event)
         except SchemaHistoryError as error:
             log.warning("a statement of the schema history is left out: %s", error)
         if isinstance(body, DropDatabase) or (isinstance(body, CreateDatabase) and body.or_replace):
             gone = self._key(TableId(body.name, "")).database
-            self._journals = {key: journal for key, journal in self._journals.items() if key.database != gone}
+            self.journals = {key: journal for key, journal in self.journals.items() if key.database != gone}
 
     def _create(
         self, record: HistoryRecord, body: CreateTable | CreateTableLike | CreateSequence, like: Journal | None = None
     ) -> None:
         table_id = self._id(body.name)
-        known = self._journals.get(self._key(table_id))
+        known = self.journals.get(self._key(table_id))
         if record.session is not None and record.session.get(
             "error_code"
         ):  # CREATE OR REPLACE has dropped the old one before it failed
-            self._journals.pop(self._key(table_id), None)
+            self.journals.pop(self._key(table_id), None)
             return
         if body.temporary or (known is not None and body.if_not_exists and not body.or_replace):
             if known is not None and record.tables:
                 entries = (*known.entries, self._entry(record, table_id))
-                self._journals[self._key(table_id)] = replace(known, entries=entries)
+                self.journals[self._key(table_id)] = replace(known, entries=entries)
             return
         entry = self._entry(record, table_id, needs=(like,) if like is not None else ())
-        self._journals[self._key(table_id)] = Journal(table_id, (entry,))
+        self.journals[self._key(table_id)] = Journal(table_id, (entry,))
 
     def _rename(self, record: HistoryRecord, body: RenameTable) -> None:
         """The names that a record tells are full; those of its statement may lack the session's database."""
@@ -224,20 +252,20 @@ class _Recovery:
             self._move(table_id, self._id(renames[-1]))
         for action in body.actions:
             if isinstance(action, ExchangePartition):
-                other, journal = self._id(action.table), self._journals.get(self._key(table_id))
+                other, journal = self._id(action.table), self.journals.get(self._key(table_id))
                 if action.makes and journal is not None:
-                    self._journals[self._key(other)] = replace(journal, id=other, told=None)
+                    self.journals[self._key(other)] = replace(journal, id=other, told=None)
                 elif action.consumes:
-                    self._journals.pop(self._key(other), None)
+                    self.journals.pop(self._key(other), None)
 
     def _add(self, record: HistoryRecord, table_id: TableId) -> None:
         key = self._key(table_id)
-        journal = self._journals.get(key)
+        journal = self.journals.get(key)
         if journal is None:
             return
         # What was told of it before holds on after a statement with no table beside it: only indexes have changed.
         told = None if record.tables else journal.told
-        self._journals[key] = Journal(journal.id, (*journal.entries, self._entry(record, table_id)), told)
+        self.journals[key] = Journal(journal.id, (*journal.entries, self._entry(record, table_id)), told)
 
     def _id(self, name: TableName) -> TableId:
         return TableId(name.database if name.database is not None else self._database, name.table)

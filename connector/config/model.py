@@ -221,6 +221,7 @@ class HistoryConfig:
         topic: if it is kept in Kafka.
         file: if it is kept in a file. With neither, it is kept in memory only.
         ddl_filter: statements left alone; ``None`` for Debezium's own list.
+        compact_interval: after how many records a summary is written; 0 for never.
         producer: settings of its producer, in librdkafka's words.
         consumer: settings of its consumer, in librdkafka's words.
     """
@@ -239,6 +240,7 @@ class HistoryConfig:
     store_only_captured_tables: bool
     store_only_captured_databases: bool
     prefer_ddl: bool
+    compact_interval: int
     ddl_filter: Patterns | None
 
 

@@ -148,6 +148,7 @@ def history_config(reader: Reader) -> HistoryConfig:
         store_only_captured_tables=reader[history.ONLY_CAPTURED_TABLES],
         store_only_captured_databases=reader[history.ONLY_CAPTURED_DATABASES],
         prefer_ddl=reader[history.PREFER_DDL],
+        compact_interval=reader[history.COMPACT_INTERVAL],
         ddl_filter=reader[history.DDL_FILTER] or reader[history.DDL_FILTER_INTERNAL],
     )
 

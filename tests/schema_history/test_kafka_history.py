@@ -12,6 +12,7 @@ from topic_tools import Topics
 
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.kafka import KafkaSchemaHistory
+from rowtide.schema_history.kafka_summaries import KafkaSummaries
 from rowtide.schema_history.store import HistoryStoreError, TrimmedHistory
 from rowtide.topics.internal import history_settings
 
@@ -130,6 +131,23 @@ def test_records_of_an_aborted_transaction_are_not_history(topics: Topics, topic
     producer.abort_transaction(20)
     writer.append('{"n":1}')
     assert list(writer.replay()) == ['{"n":0}', '{"n":1}']
+
+
+def test_the_newest_two_summaries_are_kept_and_a_half_one_is_none(topics: Topics, topic: str) -> None:
+    summaries = KafkaSummaries(topic, topics.client, topics.client, topics.client)
+    assert list(summaries.load()) == []
+    packed = [bytes([number]) * 1_200_000 for number in range(4)]
+    for each in packed:
+        summaries.save(each)
+    assert list(summaries.load()) == [packed[3], packed[2]]
+    assert len(topics.read(topic)) == 6, "what is older is deleted"
+    half = Producer(topics.client)
+    half.produce(topic, b"x", json.dumps({"summary": "half", "part": 0, "parts": 2}), partition=0)
+    half.produce(topic, b"x", b"no key of ours", partition=0)
+    assert half.flush(20) == 0
+    assert list(summaries.load()) == [packed[3], packed[2]]
+    summaries.save(packed[0])
+    assert list(summaries.load()) == [packed[0], packed[3]]
 
 
 def test_no_broker_is_told_in_time() -> None:

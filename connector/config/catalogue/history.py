@@ -10,7 +10,6 @@ P = "schema.history.internal"
 KAFKA_HISTORY = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
 FILE_HISTORY = "io.debezium.storage.file.history.FileSchemaHistory"
 MEMORY_HISTORY = "io.debezium.relational.history.MemorySchemaHistory"
-_TO_THE_END = "the history is read up to its last record, and a broker that stops answering is an error"
 _DDL_FILTER = "which statements change no table is known to the parser"
 _KNOWN = (KAFKA_HISTORY, FILE_HISTORY, MEMORY_HISTORY)
 
@@ -37,23 +36,20 @@ POLL_INTERVAL = Property(
     f"{P}.kafka.recovery.poll.interval.ms",
     integer(1),
     100,
-    "How long to wait for records when reading the history, in milliseconds.",
-    Status.WITHOUT_EFFECT,
-    _TO_THE_END,
+    "How long to wait for records when reading the history, in milliseconds; reading gives up when none has come for "
+    "this time by the number of attempts, but never before a minute.",
 )
 RECOVERY_ATTEMPTS = Property(
     f"{P}.kafka.recovery.attempts",
     integer(0),
     100,
     "How often in a row nothing may come while reading the history.",
-    Status.WITHOUT_EFFECT,
-    _TO_THE_END,
 )
 QUERY_TIMEOUT = Property(
     f"{P}.kafka.query.timeout.ms",
     long(1),
     3000,
-    "How long a question to Kafka's admin interface may take, in milliseconds.",
+    "How long a question to Kafka's admin interface may take, in milliseconds; then it is asked again, for a minute.",
 )
 CREATE_TIMEOUT = Property(
     f"{P}.kafka.create.timeout.ms", long(1), 30000, "How long creating the topic may take, in milliseconds."
@@ -91,6 +87,15 @@ MEMORY_OPTIMIZATION = Property(
     "Share equal parts of structures in memory.",
     Status.WITHOUT_EFFECT,
     "equal parts are always shared",
+)
+COMPACT_INTERVAL = Property(
+    f"{P}.compact.interval",
+    integer(0),
+    0,
+    "rowtide's own: after how many records of the history a summary of them is written beside it, so a start reads "
+    "only the records behind the newest summary that fits the stored position; 0 writes none. It is the topic "
+    "`<history topic>.<topic.prefix>.compact`, or a file beside the history's; the history itself stays whole, and "
+    "Debezium reads it as before.",
 )
 PREFER_DDL = Property(
     f"{P}.prefer.ddl",

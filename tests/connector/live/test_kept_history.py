@@ -1,0 +1,121 @@
+"""A connector and its schema history: rebuilt in its own topic, of another connector, in the compact form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from topic_tools import Topics
+from worker_process import SOON, WorkerConfig, eventually
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.task import ConnectorTask
+from rowtide.schema_history.errors import DamagedHistory
+from rowtide.schema_history.reading import ForeignHistory
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, Kafka
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+Configured = Callable[..., WorkerConfig]
+
+
+@contextmanager
+def running(config: WorkerConfig) -> Iterator[ConnectorTask]:
+    """A connector in this process, stopped at the end."""
+    task = ConnectorTask(from_properties(config.properties))
+    task.start()
+    try:
+        yield task
+    finally:
+        task.stop(SOON)
+
+
+def failure(config: WorkerConfig) -> BaseException | None:
+    """Run a connector that must end by itself; gives what ended it."""
+    with running(config) as task:
+        assert task.wait(SOON), "it goes on"
+    return task.failure
+
+
+def rows(topics: Topics, config: WorkerConfig, table: str) -> list[dict[str, object]]:
+    topic = config.topic(table)
+    if topics.admin.partitions(topic) is None:
+        return []
+    return [json.loads(record.value or b"{}")["after"] for record in topics.read(topic)]
+
+
+def until(config: WorkerConfig, topics: Topics, table: str, count: int) -> None:
+    """Let a connector run until so many records are there, and stop it."""
+    with running(config) as task:
+        eventually(lambda: task.failure or len(rows(topics, config, table)) >= count, "the records")
+    assert task.failure is None
+
+
+def test_a_history_is_rebuilt_in_its_own_topic_and_kept_in_the_compact_form(
+    mysql_db: Database, configured: Configured, topics: Topics, kafka: Kafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    table = f"{mysql_db.name}.t"
+    config = configured(table_include_list=table)
+    config.properties["schema.history.internal.store.only.captured.tables.ddl"] = "true"
+    config.properties["schema.history.internal.compact.interval"] = "2"
+    until(config, topics, table, 1)
+    history = config.properties["schema.history.internal.kafka.topic"]
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer.produce(history, b"{", partition=0)
+    assert producer.flush(SOON) == 0
+    assert isinstance(failure(config), DamagedHistory)
+    with running(_with(config, snapshot_mode="recovery")) as task:
+        eventually(lambda: task.failure or task.attempt.state == "RUNNING", "the structures are written anew")
+    mysql_db.execute("INSERT INTO t VALUES (2)", "ALTER TABLE t ADD a INT", "INSERT INTO t VALUES (3, 3)")
+    until(config, topics, table, 3)
+    mysql_db.execute("ALTER TABLE t ADD b INT", "ALTER TABLE t DROP a", "INSERT INTO t VALUES (4, 4)")
+    until(config, topics, table, 4)
+    caplog.clear()
+    mysql_db.execute("INSERT INTO t VALUES (5, 5)")
+    until(config, topics, table, 5)
+    assert rows(topics, config, table) == [
+        {"id": 1},
+        {"id": 2},
+        {"id": 3, "a": 3},
+        {"id": 4, "b": 4},
+        {"id": 5, "b": 5},
+    ]
+    (recovered,) = [record.getMessage() for record in caplog.records if "recovered" in record.getMessage()]
+    assert "records, 0 of them in a summary" not in recovered
+    config.properties["topic.prefix"] = "renamed"
+    config.properties["offset.storage.topic"] += "-renamed"
+    config.properties["snapshot.mode"] = "no_data"
+    config.properties["schema.history.internal.compact.interval"] = "0"
+    with running(config) as task:
+        eventually(lambda: task.failure or task.attempt.state == "RUNNING", "a first start beside another history")
+    assert task.failure is None
+
+
+def _with(config: WorkerConfig, **more: str) -> WorkerConfig:
+    """The same connector with other properties."""
+    other = object.__new__(WorkerConfig)
+    other.__dict__.update(config.__dict__)
+    other.properties = {**config.properties, **{name.replace("_", "."): value for name, value in more.items()}}
+    return other
+
+
+def test_a_history_of_another_connector_is_told(
+    mysql_db: Database, configured: Configured, topics: Topics, kafka: Kafka
+) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    table = f"{mysql_db.name}.t"
+    one, other = (configured(table_include_list=table) for _ in range(2))
+    until(one, topics, table, 1)
+    until(other, topics, table, 1)
+    name = "schema.history.internal.kafka.topic"
+    found = failure(_with(one, **{name.replace(".", "_"): other.properties[name]}))
+    assert isinstance(found, ForeignHistory)
+    assert f"topic.prefix={one.name}, only of {other.name!r}" in str(found)
