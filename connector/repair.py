@@ -176,7 +176,9 @@ def _definition(column: MappedColumn, server: Server) -> str:
     if column.unsigned and words[1].split("(")[0] in _NUMBERS:
         words.append("unsigned")
     collation = column.collation
-    if collation is not None and collation != _BINARY and words[1].split("(")[0] not in _SHAPES:
+    if collation == _BINARY and column.values is not None:
+        words.append("CHARACTER SET binary")
+    elif collation is not None and collation != _BINARY and words[1].split("(")[0] not in _SHAPES:
         name = collation_name(collation, server.flavor)
         if name is None:
             raise ValueError(f"column {column.name} has the collation {collation}, which is not known")

@@ -173,8 +173,10 @@ def _error(structure: TableStructure, table: Table | None, wrong: str, reasons: 
         "changed where the binlog does not show it (SET sql_log_bin=0?), or the schema history is incomplete."
         f"{why} Restart with snapshot.mode=recovery if no structure has changed since this place, else once with "
         "snapshot.mode=always for a new snapshot; or set inconsistent.schema.handling.mode=warn to leave such rows "
-        "out. With binlog_row_metadata=FULL on the server the structure would be taken from the row events"
+        "out"
     )
+    if not structure.full:
+        out += ". With binlog_row_metadata=FULL on the server the structure would be taken from the row events"
     if len(structure.columns) != len(table.row_columns):
         return ColumnCountMismatch(
             f"table {name}: the row events have {len(structure.columns)} columns, the schema history knows "

@@ -47,6 +47,7 @@ FULL = TableStructure(
         column("j", ColumnType.JSON, 4, visible=False),
         column("v", ColumnType.VECTOR, 4, dimensions=3),
         column("bits", ColumnType.BIT, 9),
+        column("s", ColumnType.SET, 1, collation=BINARY, values=(b"x ", b"y")),
     ),
     primary_key=((0, 0), (1, 5)),
 )
@@ -55,7 +56,8 @@ WANTED = (
     "latin1_swedish_ci DEFAULT NULL,`b` varbinary(9) DEFAULT NULL,`x` mediumblob,`n` decimal(10,2) DEFAULT NULL,"
     "`at` datetime(3) DEFAULT NULL,`e` enum('a','ü','it''s') DEFAULT NULL,`g` point DEFAULT NULL,"
     "`j` json /*!80023 INVISIBLE */,"
-    "`v` vector(3) DEFAULT NULL,`bits` bit(9) DEFAULT NULL,PRIMARY KEY (`id`,`Name`(5))"
+    "`v` vector(3) DEFAULT NULL,`bits` bit(9) DEFAULT NULL,"
+    "`s` set('x ','y') CHARACTER SET binary COLLATE binary DEFAULT NULL,PRIMARY KEY (`id`,`Name`(5))"
 )
 
 

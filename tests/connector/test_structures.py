@@ -145,6 +145,7 @@ def test_the_server_is_asked_where_a_full_table_map_does_not_tell_enough() -> No
         SchemaError, match=r"TABLE_MAP cannot take its place: column id has the binlog type 20.*fit either"
     ):
         Checked("id INT", Now(NOW))(TableStructure("d", "t", (typed,)))
+    assert "binlog_row_metadata" not in str(caught.value)
 
 
 def test_rows_that_are_only_longer_are_read_all_the_same(caplog: pytest.LogCaptureFixture) -> None:

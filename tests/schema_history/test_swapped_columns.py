@@ -49,3 +49,9 @@ def test_the_key_goes_with_them() -> None:
     assert table.form.primary_key == table.primary_key == ("b",)
     table = altered("a INT, b INT, PRIMARY KEY (a)", f"{swap}, DROP PRIMARY KEY, ADD PRIMARY KEY (a)", Flavor.MYSQL)
     assert table.form.primary_key == table.primary_key == ("a",)
+
+
+def test_a_date_that_mariadb_makes_a_datetime_is_described_as_one() -> None:
+    (column,) = altered("a DATE DEFAULT NOW()", "FORCE", Flavor.MARIADB).columns
+    assert column.form is not None
+    assert (column.column_type, column.form.type_name, column.form.jdbc_type) == ("datetime", "DATETIME", 93)
