@@ -143,7 +143,7 @@ def test_the_server_is_asked_where_a_full_table_map_does_not_tell_enough() -> No
     typed = MappedColumn(ColumnType.TYPED_ARRAY, 0, nullable=False, name="id")
     with pytest.raises(
         SchemaError, match=r"TABLE_MAP cannot take its place: column id has the binlog type 20.*fit either"
-    ):
+    ) as caught:
         Checked("id INT", Now(NOW))(TableStructure("d", "t", (typed,)))
     assert "binlog_row_metadata" not in str(caught.value)
 

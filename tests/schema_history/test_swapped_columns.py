@@ -51,7 +51,9 @@ def test_the_key_goes_with_them() -> None:
     assert table.form.primary_key == table.primary_key == ("a",)
 
 
-def test_a_date_that_mariadb_makes_a_datetime_is_described_as_one() -> None:
-    (column,) = altered("a DATE DEFAULT NOW()", "FORCE", Flavor.MARIADB).columns
+def test_the_date_of_oracle_is_described_as_the_datetime_that_it_is() -> None:
+    tables = Tables(Server(Flavor.MARIADB))
+    tables.apply(QueryEvent("CREATE TABLE t (a DATE)", "d", sql_mode=512))
+    ((column,),) = (table.columns for table in tables)
     assert column.form is not None
     assert (column.column_type, column.form.type_name, column.form.jdbc_type) == ("datetime", "DATETIME", 93)
