@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -144,17 +145,15 @@ def _utf8(data: bytes) -> str:
 
 def column_output(record: RecordColumn, settings: PipelineSettings) -> Output:
     """The column's place in the record, as the row compilers need it."""
-    form = settings.values.form
-    return Output(
-        record.field,
-        record.type,
-        Fallback(record.null_text(form), conversion_failure(settings, record)),
-        record.null,
-        record.schema,
-        form,
-        in_value=record.in_value,
-        change=record.change,
+    form, in_key, failed = settings.values.form, settings.keys.form, conversion_failure(settings, record)
+    fallback = Fallback(record.null_text(form), failed)
+    output = Output(
+        record.field, record.type, fallback, record.null, record.schema, form, record.in_value, record.change
     )
+    if in_key == form:
+        return output
+    key = replace(output, form=in_key, fallback=Fallback(record.null_text(in_key), failed), change=None)
+    return replace(output, key=key)
 
 
 def conversion_failure(settings: PipelineSettings, record: RecordColumn) -> Any:

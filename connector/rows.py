@@ -69,6 +69,7 @@ class Output:
         form: how values are written as JSON.
         in_value: false if only the key has the column.
         change: masking or truncating of Connect values, if any.
+        key: the same for the record's key, if its converter writes values in another form.
     """
 
     field: str
@@ -79,6 +80,17 @@ class Output:
     form: JsonForm
     in_value: bool = True
     change: Callable[[Any], Any] | None = None
+    key: "Output | None" = None
+
+    @property
+    def in_key(self) -> "Output":
+        """What the column gives to the key, which masks do not concern."""
+        return self.key if self.key is not None else replace(self, change=None)
+
+    @property
+    def differs_in_key(self) -> bool:
+        """Whether the key has another text than the value."""
+        return self.key is not None or self.change is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +133,7 @@ def text_rows(
         key_constants: further fields of the key, the same for all rows, with their JSON text.
         carry: whether a column that the second image of a pair leaves out has its value from the first one.
     """
-    unchanged = frozenset(i for i in key if (c := columns[i]).output and c.output.change)
+    unchanged = frozenset(i for i in key if (c := columns[i]).output and c.output.differs_in_key)
     source = _Source(columns, unchanged)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
     key_fields = [(c.output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key if (c := columns[i]).output]
@@ -153,7 +165,7 @@ class _Source:
 
     Args:
         columns: all columns of the table.
-        unchanged: indexes of masked columns of the key: the variable ``k…`` has the text without the mask.
+        unchanged: indexes of the key's columns with another text there: the variable ``k…`` has it.
         values: whether variables hold Connect values instead of texts.
     """
 
@@ -274,7 +286,7 @@ class _Source:
             if column.output:
                 self._add(f"if n & {1 << bit}:", f"    t{index} = {self._null(column.output)}")
                 if index in self._unchanged:
-                    self._add(f"    k{index} = {column.output.fallback.text!r}")
+                    self._add(f"    k{index} = {column.output.in_key.fallback.text!r}")
                 self._add("else:")
             else:
                 self._add(f"if not n & {1 << bit}:")
@@ -320,7 +332,7 @@ class _Source:
         output, v = column.output, f"t{index}"
         assert output is not None
         if index in self._unchanged:
-            self._add(f"{indent}k{index} = {key_expression(output, v, self.bind)}")
+            self._add(f"{indent}k{index} = {text_expression(output.in_key, v, self.bind)}")
         if self._values:
             expression = f"{self.bind(_converter(output))}({v})"
         elif output.type is TEXT and output.change is None and column.meaning.decode is None:
@@ -346,11 +358,6 @@ def text_expression(output: Output, v: str, bind: Bind) -> str:
     if output.change is not None or (output.schema.is_decimal and output.form.decimal_format == "NUMERIC"):
         return f"{bind(_changed_text(output))}({v})"
     return output.type.expression(v, bind, output.fallback)
-
-
-def key_expression(output: Output, v: str, bind: Bind) -> str:
-    """The same for the key, which masks do not concern."""
-    return text_expression(replace(output, change=None), v, bind)
 
 
 def null_text(output: Output) -> str:

@@ -67,7 +67,7 @@ def text_rows(
         names: the result set's columns; those that the record does not have are passed over.
         key_constants: further fields of the key, the same for all rows, with their JSON text.
     """
-    unchanged = frozenset(i for i in key if columns[i].output.change)
+    unchanged = frozenset(i for i in key if columns[i].output.differs_in_key)
     source = _Source(columns, unchanged)
     source.read(names)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output.in_value])
@@ -81,7 +81,7 @@ class _Source:
 
     Args:
         columns: the record's columns.
-        unchanged: places of masked columns of the key: the variable ``k…`` has the text without the mask.
+        unchanged: places of the key's columns with another text there: the variable ``k…`` has it.
     """
 
     def __init__(self, columns: Sequence[ResultColumn], unchanged: frozenset[int]) -> None:
@@ -133,7 +133,7 @@ class _Source:
             f"    {v} = {null_text(column.output)!r}",
         ]
         if place in self._unchanged:
-            self._lines.append(f"    k{place} = {column.output.fallback.text!r}")
+            self._lines.append(f"    k{place} = {column.output.in_key.fallback.text!r}")
         self._lines.append("else:")
         if not short:
             self._lines += [f"    if n > {_NULL}:", "        n, p = longer(b, p, n)"]

@@ -8,7 +8,7 @@ there on a snapshot and the stream go one way. Nothing here reads anything: it g
 
 from decimal import Context, Decimal
 
-from rowtide.connector.rows import Output, key_expression, text_expression
+from rowtide.connector.rows import Output, text_expression
 from rowtide.connector.wire import at_time, floats
 from rowtide.envelope.column_type import Bind, Kind
 from rowtide.envelope.number_types import single
@@ -43,7 +43,7 @@ def value_source(column: Column, output: Output, v: str, bind: Bind, key: str | 
         return []  # the server's text of an integer is JSON as it stands
     lines = _canonical_source(column, kind, v, bind)
     if key is not None:
-        lines.append(f"{key} = {key_expression(output, v, bind)}")
+        lines.append(f"{key} = {text_expression(output.in_key, v, bind)}")
     if expression != v:
         lines.append(f"{v} = {expression}")
     elif kind in {"int", "year"}:

@@ -23,3 +23,16 @@ def test_a_mask_hides_values_and_null_but_nothing_in_the_key() -> None:
         rows = text_rows([masked(nullable=nullable)], [0], [True])
         assert rows(b"\x00\x03abc", 0, 5) == [('{"c":"abc"}', '{"c":"***"}')]
     assert rows(b"\x01", 0, 1) == [('{"c":null}', '{"c":"***"}')]
+
+
+def test_the_key_has_the_form_of_its_own_converter() -> None:
+    number = ColumnType(STRING, "text", lambda value: value, lambda v, bind, fallback: f"'7' if {v} else '8'")
+    in_key = Output("c", DECORATED, Fallback('"none"', no_failure), None, STRING, DEFAULT_FORM)
+    output = Output("c", number, Fallback("null", no_failure), None, STRING, DEFAULT_FORM, key=in_key)
+    column = Column(wire.wire(wire.VARCHAR, 20), Meaning("text"), nullable=True, output=output)
+    rows = text_rows([column], [0], [True])
+    assert rows(b"\x00\x03abc", 0, 5) == [('{"c":"<abc>"}', '{"c":7}')]
+    assert rows(b"\x01", 0, 1) == [('{"c":"none"}', '{"c":null}')]
+
+
+DECORATED = ColumnType(STRING, "text", lambda value: value, lambda v, bind, fallback: f"""'"<' + {v} + '>"'""")
