@@ -40,7 +40,6 @@ _CHOICES: tuple[tuple[float, str, tuple[str, ...]], ...] = (
     (0.06, "table.include.list", (r".*\.(t1|t2|t3|T4|zz_end)", r".*\.t.*,.*\.zz_end")),
     (0.06, "column.mask.with.0.chars", (r".*\.val",)),
     (0.06, "column.mask.hash.MD5.with.salt.s", (r".*\.(a|ts)",)),
-    (0.06, "snapshot.fetch.size", ("2", "1000")),
     (0.06, "min.row.count.to.stream.results", ("0", "1")),
     (0.06, "database.initial.statements", ("SET SESSION sort_buffer_size = 1000000",)),
     (0.06, "topic.regex", (r"(.*)\.(t1|t2)$",)),

@@ -51,7 +51,8 @@ def _undecoded(difference: Difference, kind: str) -> bool:
 
 def _gregorian(difference: Difference, kind: str) -> bool:
     days = _integer(difference.want) - _integer(difference.have)
-    return kind.startswith("date") and days in {10, *(10 * _DAY_MS * unit for unit in (1, 10**3, 10**6))}
+    in_snapshot = '"op":"r"' in (difference.message.value or "")
+    return in_snapshot and days in {10, *(10 * _DAY_MS * unit for unit in (1, 10**3, 10**6))}
 
 
 def _integer_unsigned(difference: Difference, kind: str) -> bool:
