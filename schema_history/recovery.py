@@ -225,9 +225,8 @@ class Recovery:
     ) -> None:
         table_id = self._id(body.name)
         known = self.journals.get(self._key(table_id))
-        if record.session is not None and record.session.get(
-            "error_code"
-        ):  # CREATE OR REPLACE has dropped the old one before it failed
+        if record.session is not None and record.session.get("error_code"):
+            # CREATE OR REPLACE has dropped the old one before it failed.
             self.journals.pop(self._key(table_id), None)
             return
         if body.temporary or (known is not None and body.if_not_exists and not body.or_replace):
