@@ -75,6 +75,7 @@ def test_a_rule_knows_one_difference_and_no_other() -> None:
     assert "YEAR 0" in str(of("1900", "0", "year NULL"))
     assert of("1900", "1901", "year NULL") is None
     assert of("1900", "0", "int NULL") is None
+    assert "character set" in str(of('"\\u0000a"', '"a"', "char(1) NULL utf16"))
 
 
 def test_a_stop_is_known_by_its_text_and_its_table() -> None:
