@@ -1,20 +1,25 @@
 """How long a start takes to read a large schema history, and how much memory.
 
-python -m tests.bench.recovery [--tables 10000] [--alters 4] [--all]
+python -m tests.bench.recovery [--tables 10000] [--alters 4] [--all] [--compact]
 """
 
 import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
+from rowtide.schema_history.compacting import keep_summary
 from rowtide.schema_history.file import FileSchemaHistory
+from rowtide.schema_history.file_summaries import FileSummaries
 from rowtide.schema_history.position import BinlogPosition
 from rowtide.schema_history.query import Flavor, QueryEvent, Server
-from rowtide.schema_history.record import history_record, parse_record
-from rowtide.schema_history.recovery import recover
+from rowtide.schema_history.reading import Kept, read_history
+from rowtide.schema_history.record import history_record
 from rowtide.schema_history.tables import Tables
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
@@ -49,21 +54,40 @@ def write(path: Path, tables: int, alters: int) -> int:
     return written
 
 
+def summarise(path: Path) -> int:
+    """Write the compact form of the history; returns its bytes."""
+    kept, wall, cpu = Kept(FileSchemaHistory(path), "p", FileSummaries(path)), time.perf_counter(), time.process_time()
+    keep_summary(kept, read_history(kept, SERVER, None), 0)
+    report("making the compact form", wall, cpu)
+    return len(next(FileSummaries(path).load()))
+
+
+def _elsewhere(work: Callable[..., int], *arguments: Any) -> int:
+    """Do something in another process, so that its memory does not count."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
+
+
 def main() -> None:
     """Write a history in another process, read it in this one, and print what that took."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--alters", type=int, default=4, help="changes of each table")
+    parser.add_argument("--compact", action="store_true", help="write the compact form, and then read that")
     parser.add_argument("--all", action="store_true", help="then make every table, as if all had changes at once")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "history.jsonl")
-        records = write(path, options.tables, options.alters)
+        records = _elsewhere(write, path, options.tables, options.alters)
+        if options.compact:
+            packed = _elsewhere(summarise, path)
+            print(f"the compact form has {packed / 1e6:.1f} MB")
         size = path.stat().st_size / 1e6
         base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         wall, cpu = time.perf_counter(), time.process_time()
+        kept = Kept(FileSchemaHistory(path), "p", FileSummaries(path) if options.compact else None)
         end = BinlogPosition("binlog.000009", 4, f"{UUID}:1-{records + 1}")
-        tables = recover(FileSchemaHistory(path).replay_as(parse_record), SERVER, end)
+        tables = read_history(kept, SERVER, end).tables()
         report("recovery", wall, cpu)
         print(f"{len(tables)} tables of {records} records, {size:.0f} MB; writing them took up to {base:.0f} MB")
         if options.all:
