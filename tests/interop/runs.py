@@ -80,6 +80,11 @@ class Player:
             self._running = self._sides[self.scenario.sides[stage]]
             self._running.start()
 
+    def ends(self, stage: int) -> bool:
+        """Whether its side is stopped behind a stage: Debezium only if rowtide follows, for its restarts are its own."""
+        sides = self.scenario.sides
+        return not self.steady and (sides[stage] == "R" or sides[stage + 1 : stage + 2] != "D")
+
     def stop(self) -> None:
         """Stop it."""
         side, self._running = self._running, None
@@ -183,10 +188,10 @@ def run(
                 marker = f".{statements.SCHEMA}.marker"
                 list(pool.map(lambda player: player.wait(marker, stage + 1), players.values()))  # noqa: B023
                 if stage == _SWITCH_IN_TRANSACTION:
-                    _switch_in_transaction(stage, others, place, pool)
+                    _switch_in_transaction(stage, [one for one in others if one.ends(stage)], place, pool)
                 else:
                     time.sleep(_OFFSET_S)
-                    list(pool.map(lambda player: player.stop(), others))
+                    list(pool.map(lambda player: player.stop(), [one for one in others if one.ends(stage)]))
                 if stage + 1 < statements.STAGES:
                     database.execute(*statements.gap(stage), database=statements.SCHEMA)
         finally:

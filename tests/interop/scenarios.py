@@ -60,7 +60,7 @@ class Scenario:
 
 
 REFERENCE = Scenario("alone", "DDDDD")
-_CAPTURED = {f"{_HISTORY}.store.only.captured.tables.ddl": "true"}
+_CAPTURED = {f"{_HISTORY}.store.only.captured.databases.ddl": "true"}
 _REPARSED = {f"{_HISTORY}.prefer.ddl": "true"}
 _TRANSACTIONS = {"provide.transaction.metadata": "true"}
 SCENARIOS = (

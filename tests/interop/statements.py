@@ -34,7 +34,7 @@ def setup() -> tuple[str, ...]:
         ),
         (
             "CREATE TABLE orders (order_id BIGINT NOT NULL, line SMALLINT NOT NULL, amount DECIMAL(10,2), "
-            "tags SET('a','b','c'), data JSON, PRIMARY KEY (order_id, line)) COMMENT 'of customers'"
+            "tags SET('a','b','c'), data JSON, PRIMARY KEY (order_id, line))"
         ),
         "CREATE TABLE `Größe` (`höhe` DOUBLE, bits BIT(9), raw VARBINARY(20), UNIQUE KEY u (raw))",
         "CREATE TABLE notes (id INT, text TEXT)",
