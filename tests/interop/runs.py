@@ -81,7 +81,7 @@ class Player:
             self._running.start()
 
     def ends(self, stage: int) -> bool:
-        """Whether its side is stopped behind a stage: Debezium only if rowtide follows, for its restarts are its own."""
+        """Whether its side is stopped behind a stage: Debezium only if rowtide follows; its restarts are its own."""
         sides = self.scenario.sides
         return not self.steady and (sides[stage] == "R" or sides[stage + 1 : stage + 2] != "D")
 
