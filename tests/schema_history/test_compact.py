@@ -103,7 +103,7 @@ def answer(kept: Kept, server: Server, position: BinlogPosition | None) -> tuple
     st.lists(st.integers(0, 40), min_size=1, max_size=3),
     st.sampled_from(["shared", "alone"]),
 )
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_recovery_from_a_summary_is_recovery_from_all_records(
     kind: str, server: Server, order: list[int], cuts: list[int], shared: str
 ) -> None:
@@ -140,7 +140,7 @@ positions = st.builds(
 
 
 @given(st.lists(positions, max_size=8), positions)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_frontier_is_within_a_position_if_all_its_positions_are(
     places: list[BinlogPosition], at: BinlogPosition
 ) -> None:
