@@ -17,6 +17,7 @@ from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, Schema
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.protocol.table_structure import TableStructure
 from rowtide.connector.repair import Repair, repaired, restated
+from rowtide.connector.row_hashes import with_hashes_of_rows
 from rowtide.connector.settings import PipelineSettings
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table, TableId
@@ -97,6 +98,8 @@ class Structures:
             UnknownTable, ColumnCountMismatch, SchemaError: there is no structure that fits, and none can be had.
         """
         table = self._tables.table(structure.database, structure.table)
+        if table is not None:
+            table = with_hashes_of_rows(table, structure)
         found = [] if table is None else contradictions(structure, table)
         if table is not None and not found:
             return table, []

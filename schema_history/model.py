@@ -188,13 +188,15 @@ class Index:
     """An index. The primary key is named ``PRIMARY``.
 
     ``kind`` is ``unique``, ``key``, ``fulltext``, ``spatial``, ``vector`` or ``primary``. An index is ``generated`` if
-    a foreign key made it; another one that begins with its columns takes its place.
+    a foreign key made it; another one that begins with its columns takes its place. A unique one of MariaDB is
+    ``hashed`` if it is kept, or was when it was made, by a hash in a hidden column.
     """
 
     name: str
     parts: tuple[KeyPart, ...]
     kind: str = "key"
     generated: bool = False
+    hashed: bool = False
 
     @property
     def unique(self) -> bool:

@@ -132,7 +132,7 @@ def _index(index: Index) -> str:
     if index.kind == "primary":
         return f"PRIMARY KEY ({parts})"
     kind = "" if index.kind == "key" else f"{index.kind.upper()} "
-    return f"{kind}KEY {quoted_name(index.name)} ({parts})"
+    return f"{kind}KEY {quoted_name(index.name)} ({parts})" + (" USING HASH" if index.hashed else "")
 
 
 def _part(part: KeyPart) -> str:

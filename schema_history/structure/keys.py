@@ -30,7 +30,8 @@ def index_of(definition: IndexDef, ctx: Context) -> Index:
         for p in definition.parts
     )
     name = "PRIMARY" if definition.kind == "primary" else definition.name or ""
-    return Index(name, parts, definition.kind)
+    hashed = ctx.mariadb and definition.kind == "unique" and definition.hashed
+    return Index(name, parts, definition.kind, hashed=hashed)
 
 
 def index_of_foreign_key(definition: ForeignKeyDef) -> Index:

@@ -45,6 +45,10 @@ from rowtide.schema_history.structure.types import BLOBS, SPATIAL, TEXTS
 
 _MAX_KEY_BYTES = 3072
 SYSTEM_VERSIONED = "SYSTEM VERSIONED"
+ROW_HASH = "DB_ROW_HASH_"
+"""What the names of hidden columns of hashes begin with."""
+_HASHING_ENGINES = frozenset({"MEMORY", "HEAP"})
+"""Engines with hash indexes of their own."""
 
 
 def charset_and_collation(
@@ -194,10 +198,12 @@ def finished(table: Table, ctx: Context) -> Table:
     """What follows from columns and indexes together: keys are NOT NULL, names, indexes of foreign keys."""
     indexes = [normalized_parts(i, table.columns, ctx) for i in _with_periods(table)]
     indexes = without_covered(indexes)
+    if ctx.mariadb:
+        indexes = _with_hashes(indexes, table)
     table = replace(table, indexes=named(indexes), columns=with_keys(table, indexes, ctx))
     if ctx.mariadb:
         versioning = tuple(c for c in table.hidden if c.row is not None)
-        table = replace(table, hidden=versioning + _hash_columns(table))
+        table = replace(table, hidden=versioning + row_hashes(sum(i.hashed for i in table.indexes)))
     return table
 
 
@@ -241,15 +247,21 @@ def _as_key(column: Column, ctx: Context) -> Column:
     return column if ctx.explicit_timestamp or not ctx.mariadb else with_zero_timestamp(column, ctx)
 
 
-def _hash_columns(table: Table) -> tuple[Column, ...]:
-    """MariaDB keeps a hidden hash for a UNIQUE over more bytes than an index can hold."""
+def _with_hashes(indexes: Sequence[Index], table: Table) -> list[Index]:
+    """MariaDB keeps a UNIQUE by a hash if it says so, or is over more bytes than an index can hold."""
     known = {c.name.lower(): c for c in table.columns}
-    hashes: list[Column] = []
-    for index in table.indexes:
-        if index.kind == "unique" and _is_hashed(index, known):
-            name = f"DB_ROW_HASH_{len(hashes) + 1}"
-            hashes.append(Column(name, "bigint(20) unsigned", "bigint", length=20, unsigned=True))
-    return tuple(hashes)
+    capable = table.engine.upper() in _HASHING_ENGINES
+    return [
+        replace(i, hashed=not capable and i.kind == "unique" and (i.hashed or _is_hashed(i, known))) for i in indexes
+    ]
+
+
+def row_hashes(count: int) -> tuple[Column, ...]:
+    """The hidden columns of so many unique keys that are kept by a hash."""
+    return tuple(
+        Column(f"{ROW_HASH}{number}", "bigint(20) unsigned", "bigint", length=20, unsigned=True)
+        for number in range(1, count + 1)
+    )
 
 
 def _is_hashed(index: Index, columns: dict[str, Column]) -> bool:
