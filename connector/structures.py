@@ -98,8 +98,9 @@ class Structures:
             UnknownTable, ColumnCountMismatch, SchemaError: there is no structure that fits, and none can be had.
         """
         table = self._tables.table(structure.database, structure.table)
-        if table is not None:
-            table = with_hashes_of_rows(table, structure)
+        if table is not None and (fitted := with_hashes_of_rows(table, structure)) is not table:
+            self._tables.put(fitted)
+            table = fitted
         found = [] if table is None else contradictions(structure, table)
         if table is not None and not found:
             return table, []
