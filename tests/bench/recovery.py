@@ -4,7 +4,7 @@ python -m tests.bench.recovery [--tables 10000] [--alters 4] [--all] [--compact]
 """
 
 import argparse
-import resource
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +21,7 @@ from rowtide.schema_history.query import Flavor, QueryEvent, Server
 from rowtide.schema_history.reading import Kept, read_history
 from rowtide.schema_history.record import history_record
 from rowtide.schema_history.tables import Tables
+from tests.bench.measure import peak_bytes
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -83,7 +84,7 @@ def main() -> None:
             packed = _elsewhere(summarise, path)
             print(f"the compact form has {packed / 1e6:.1f} MB")
         size = path.stat().st_size / 1e6
-        base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        base = peak_bytes(os.getpid()) / 2**20
         wall, cpu = time.perf_counter(), time.process_time()
         kept = Kept(FileSchemaHistory(path), "p", FileSummaries(path) if options.compact else None)
         end = BinlogPosition("binlog.000009", 4, f"{UUID}:1-{records + 1}")
@@ -98,7 +99,7 @@ def main() -> None:
 
 def report(what: str, wall: float, cpu: float) -> None:
     """Print one line."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_bytes(os.getpid()) / 2**20
     print(f"{what}: {time.perf_counter() - wall:.1f} s, CPU {time.process_time() - cpu:.1f} s, peak {peak:.0f} MB")
 
 
