@@ -8,13 +8,12 @@ partition that Java's producer chooses for it.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer
-
 from rowtide.connector.delivery_errors import OffsetStoreError
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.offset_store import OffsetRecord, is_offset_key, offset_key
 from rowtide.connector.producer_settings import idempotent_settings
 from rowtide.schema_history.topic_reader import StoredRecord, TopicReader, TopicReadError
+from rowtide.schema_history.topic_writer import TopicWriteError, TopicWriter
 
 
 class KafkaOffsetStore:
@@ -45,15 +44,10 @@ class KafkaOffsetStore:
         self._name = name
         self._prefix = prefix
         self._key = offset_key(name, prefix)
-        self._settings = {
-            **idempotent_settings({k: v for k, v in producer.items() if not k.startswith("transaction")}),
-            "linger.ms": 0,
-            "log_level": 2,  # what matters of librdkafka's own log is raised
-            "message.timeout.ms": int(timeout * 1000),
-        }
         self._reader = TopicReader(consumer, admin, timeout)
-        self._timeout = timeout
-        self._producer: Producer | None = None
+        plain = {k: v for k, v in producer.items() if not k.startswith("transaction")}
+        at_once = {"linger.ms": 0, "message.timeout.ms": int(timeout * 1000)}
+        self._writer = TopicWriter({**idempotent_settings(plain), **at_once}, timeout)
 
     def record(self, offset: SourceOffset | None) -> OffsetRecord:
         """Topic, key and value of the record that stores this offset (``None``: deletes it)."""
@@ -96,27 +90,12 @@ class KafkaOffsetStore:
         Raises:
             OffsetStoreError: it is not acknowledged in time.
         """
-        errors: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, _message: object) -> None:
-            if error is not None:
-                errors.append(error)
-
         topic, key, value = self.record(offset)
         try:
-            if self._producer is None:
-                self._producer = Producer(self._settings)
-            self._producer.produce(topic, value, key, on_delivery=delivered)
-            left = self._producer.flush(self._timeout + 5)
-        except KafkaException as failure:
-            raise self._unsaved(failure.args[0].str()) from failure
-        if errors:
-            raise self._unsaved(errors[0].str())
-        if left:
-            raise self._unsaved(f"no acknowledgement within {self._timeout:.0f} s")
-
-    def _unsaved(self, reason: str) -> OffsetStoreError:
-        return OffsetStoreError(
-            f"cannot write the source offset to topic {self._topic!r}: {reason}. The one stored before stays valid: "
-            "after a restart the changes since then are sent again"
-        )
+            self._writer.send(topic, value, key)
+            self._writer.wait()
+        except TopicWriteError as failure:
+            raise OffsetStoreError(
+                f"cannot write the source offset to topic {self._topic!r}: {failure}. The one stored before stays "
+                "valid: after a restart the changes since then are sent again"
+            ) from failure

@@ -15,15 +15,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
-
 from rowtide.schema_history.store import HistoryStoreError, SchemaHistoryStore, StoredText, TrimmedHistory
 from rowtide.schema_history.topic_reader import Extent, TopicReader, TopicReadError
+from rowtide.schema_history.topic_writer import TopicWriteError, TopicWriter
 
-_PRODUCER: dict[str, Any] = {"enable.idempotence": True, "acks": "all"}
 _PARTITION = 0
-_ERRORS_ONLY = 2
-"""librdkafka's own log, on standard error: what matters of it is raised."""
 
 
 class KafkaSchemaHistory(SchemaHistoryStore):
@@ -54,44 +50,32 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         batch: int = 1024,
     ) -> None:
         self._topic = topic
-        own = {"log_level": _ERRORS_ONLY, "message.timeout.ms": int(timeout * 1000), "linger.ms": 0}
-        self._settings = {**own, **producer, **_PRODUCER}
         self._reader = TopicReader(consumer, admin, timeout, query_timeout)
-        self._timeout = int(self._settings["message.timeout.ms"]) / 1000
+        self._writer = TopicWriter(producer, timeout)
         self._batch = batch
-        self._producer: Producer | None = None
         self._buffering = False
         self._unsafe = 0
-        self._errors: list[KafkaError] = []
 
     def append(self, text: str) -> None:
         """Add a record and wait for its acknowledgement (while ``buffered``: for one in ``batch`` records)."""
-        if self._producer is None:
-            self._producer = Producer(self._settings)
         try:
-            self._producer.produce(self._topic, text.encode(), None, _PARTITION, on_delivery=self._delivered)
-        except (KafkaException, BufferError) as failure:
-            raise self._failed(str(failure)) from failure
+            self._writer.send(self._topic, text.encode(), partition=_PARTITION)
+        except TopicWriteError as failure:
+            raise self._failed(failure) from failure
         self._unsafe += 1
         if not self._buffering or self._unsafe >= self._batch:
             self._flush()
 
-    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            self._errors.append(error)
-
     def _flush(self) -> None:
-        if self._producer is None or not self._unsafe:
+        if not self._unsafe:
             return
-        left = self._producer.flush(self._timeout + 5)
         self._unsafe = 0
-        if self._errors:
-            errors, self._errors = self._errors, []
-            raise self._failed(errors[0].str())
-        if left:
-            raise self._failed(f"no acknowledgement within {self._timeout:.0f} s")
+        try:
+            self._writer.wait()
+        except TopicWriteError as failure:
+            raise self._failed(failure) from failure
 
-    def _failed(self, reason: str) -> HistoryStoreError:
+    def _failed(self, reason: TopicWriteError) -> HistoryStoreError:
         return HistoryStoreError(
             f"cannot write to the schema history topic {self._topic!r}: {reason}. No row that needs the record was "
             "sent; the connector goes on from its stored offset when the topic can be written again"
@@ -165,4 +149,4 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         try:
             self._flush()
         finally:
-            self._producer = None
+            self._writer.close()

@@ -10,12 +10,13 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from rowtide.schema_history.store import HistoryStoreError
 from rowtide.schema_history.summaries import KEPT
 from rowtide.schema_history.topic_reader import TopicReader, TopicReadError
+from rowtide.schema_history.topic_writer import TopicWriteError, TopicWriter
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +45,9 @@ class KafkaSummaries:
         timeout: float = 60.0,
     ) -> None:
         self._topic = topic
-        self._producer = {"log_level": _ERRORS_ONLY, **producer, "enable.idempotence": True, "acks": "all"}
         self._admin = {"log_level": _ERRORS_ONLY, **admin}
         self._reader = TopicReader(consumer, admin, timeout)
+        self._writer = TopicWriter(producer, timeout)
         self._timeout = timeout
 
     def load(self) -> Iterator[bytes]:
@@ -75,24 +76,17 @@ class KafkaSummaries:
     def save(self, packed: bytes) -> None:
         """Write the parts, and delete what is older than the summary before."""
         before = self._whole()
-        errors: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, _message: Message) -> None:
-            if error is not None:
-                errors.append(error)
-
-        producer, name = Producer(self._producer), uuid.uuid4().hex
+        name = uuid.uuid4().hex
         parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]
         try:
             for number, part in enumerate(parts):
                 key = json.dumps({"summary": name, "part": number, "parts": len(parts)})
-                producer.produce(self._topic, part, key.encode(), _PARTITION, on_delivery=delivered)
-            left = producer.flush(self._timeout)
-        except (KafkaException, BufferError) as failure:
+                self._writer.send(self._topic, part, key.encode(), _PARTITION)
+            self._writer.wait()
+        except TopicWriteError as failure:
             raise HistoryStoreError(f"cannot write the compact schema history {self._topic!r}: {failure}") from failure
-        if errors or left:
-            reason = errors[0].str() if errors else f"no acknowledgement within {self._timeout:.0f} s"
-            raise HistoryStoreError(f"cannot write the compact schema history {self._topic!r}: {reason}")
+        finally:
+            self._writer.close()
         if len(before) >= KEPT:
             self._delete(before[1 - KEPT][0])
 

@@ -1,0 +1,70 @@
+"""Writes records of which each matters to Kafka, and waits for their acknowledgement. An edge: it talks to Kafka."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+_SETTINGS: dict[str, Any] = {"enable.idempotence": True, "acks": "all"}
+_ERRORS_ONLY = 2
+"""librdkafka's own log, on standard error: what matters of it is raised."""
+_CHOSEN_BY_KEY = -1
+_GRACE_S = 5
+
+
+class TopicWriteError(Exception):
+    """A record was not written, or that is not known; the message says why."""
+
+
+class TopicWriter:
+    """An idempotent producer for few records. It connects with the first one.
+
+    Args:
+        settings: of librdkafka, the connection's included.
+        timeout: seconds to wait for an acknowledgement if the settings do not say.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], timeout: float) -> None:
+        own = {"log_level": _ERRORS_ONLY, "linger.ms": 0, "message.timeout.ms": int(timeout * 1000)}
+        self._settings = {**own, **settings, **_SETTINGS}
+        self._timeout = int(self._settings["message.timeout.ms"]) / 1000
+        self._producer: Producer | None = None
+        self._errors: list[KafkaError] = []
+
+    def send(self, topic: str, value: bytes | None, key: bytes | None = None, partition: int = _CHOSEN_BY_KEY) -> None:
+        """Hand over a record.
+
+        Raises:
+            TopicWriteError: it is refused.
+        """
+        try:
+            if self._producer is None:
+                self._producer = Producer(self._settings)
+            self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
+        except KafkaException as failure:
+            raise TopicWriteError(failure.args[0].str()) from failure
+        except BufferError as failure:
+            raise TopicWriteError(str(failure)) from failure
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._errors.append(error)
+
+    def wait(self) -> None:
+        """Wait until all that was sent is acknowledged.
+
+        Raises:
+            TopicWriteError: a record is not.
+        """
+        if self._producer is None:
+            return
+        left = self._producer.flush(self._timeout + _GRACE_S)
+        errors, self._errors = self._errors, []
+        if errors:
+            raise TopicWriteError(errors[0].str())
+        if left:
+            raise TopicWriteError(f"no acknowledgement within {self._timeout:.0f} s")
+
+    def close(self) -> None:
+        """Let go of the producer."""
+        self._producer = None
