@@ -29,6 +29,7 @@ from rowtide.connector.stream import BinlogStream
 from rowtide.connector.structures import RowsPlace, StructureUnsure
 from rowtide.schema_history.mentions import may_change
 from rowtide.schema_history.model import TableId
+from rowtide.schema_history.position import file_number
 from rowtide.schema_history.query import Server
 
 _MOST_BYTES = 1 << 30
@@ -92,7 +93,7 @@ class CurrentStructure:
                         if may_change(statement.event, table, server):
                             at = statement.event.position
                             raise StructureUnsure(f"a statement behind these rows may have changed it (at {at})")
-                    if _number(decoder.file) > _number(end.file):
+                    if (file_number(decoder.file) or 0) > (file_number(end.file) or 0):
                         return
                     if decoder.file == end.file and decoder.position >= end.pos:
                         return
@@ -107,11 +108,6 @@ def _refuse_if_altered(session: Session, table: TableId, since: RowsPlace) -> No
         raise StructureUnsure("the server does not tell when it was altered last")
     if int(rows[0][0]) > since.timestamp:
         raise StructureUnsure("it was altered later than these rows were written, without a trace in the binlog")
-
-
-def _number(file: str) -> int:
-    digits = file.rpartition(".")[2]
-    return int(digits) if digits.isdigit() else 0
 
 
 def _reason(error: Exception) -> str:

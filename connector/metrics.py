@@ -11,6 +11,7 @@ from rowtide import __version__
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.status import STATES, Status
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
+from rowtide.schema_history.position import file_number
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -140,7 +141,8 @@ def _positions(status: Status) -> Iterator[Metric]:
     if status.stored is not None:
         places.append(("stored", status.stored.file, status.stored.pos))
         gtids += _gtids("stored", status.flavor, status.stored)
-    files = [({"place": place}, int(file.rpartition(".")[2])) for place, file, _ in places if file[-1:].isdigit()]
+    numbers = [(place, file_number(file)) for place, file, _ in places]
+    files = [({"place": place}, number) for place, number in numbers if number is not None]
     yield Metric("binlog_file_number", "gauge", "Number of the binlog file of a position.", files)
     at = [({"place": place}, pos) for place, _, pos in places]
     yield Metric("binlog_position", "gauge", "Position in the binlog file.", at)

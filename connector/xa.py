@@ -16,6 +16,7 @@ from rowtide.connector.offset import SourceOffset
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.events import Event
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
+from rowtide.schema_history.position import file_number
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,8 @@ class XaTransactions:
         # Without GTIDs, or where they have been turned off since.
         if not header.log_pos or header.flags & 0x20:
             return False
-        return (_number(file), header.log_pos - header.size) >= (_number(self._done.file), self._done.pos)
+        here, there = file_number(file) or 0, file_number(self._done.file) or 0
+        return (here, header.log_pos - header.size) >= (there, self._done.pos)
 
     def go_on(self) -> SourceOffset:
         """Everything has come again; gives the offset at which the stream goes on."""
@@ -156,8 +158,3 @@ class XaTransactions:
 
 def _key(xid: bytes) -> bytes:
     return xid.lower().replace(b" ", b"")
-
-
-def _number(file: str) -> int:
-    number = file.rpartition(".")[2]
-    return int(number) if number.isascii() and number.isdigit() else 0

@@ -16,6 +16,12 @@ SourceFilter = Callable[[str], bool]
 """Accepts the source of a GTID: a uuid of MySQL, or ``domain-server`` of MariaDB."""
 
 
+def file_number(name: str) -> int | None:
+    """The number at the end of a binlog file's name, ``None`` if it has none, as a copy may."""
+    number = name.rpartition(".")[2]
+    return int(number) if number.isascii() and number.isdigit() else None
+
+
 @dataclass(frozen=True, slots=True)
 class BinlogPosition:
     """A place in the binlog, with Debezium's field names.
@@ -77,10 +83,10 @@ class BinlogPosition:
         Raises:
             ValueError: the name does not end with one.
         """
-        number = self.file.rpartition(".")[2]
-        if not (number.isascii() and number.isdigit()):
+        number = file_number(self.file)
+        if number is None:
             raise ValueError(f"binlog file name {self.file!r} does not end with a number")
-        return int(number)
+        return number
 
 
 class Reach:

@@ -14,6 +14,7 @@ from rowtide.connector.snapshot.session import Session
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Column, TableId
 from rowtide.schema_history.query import QueryEvent, Server
+from rowtide.schema_history.show_create import quoted_text
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -69,15 +70,11 @@ def _replaced(statement: str, column: Column, labels: list[str]) -> str:
     start = statement.find(head)
     if start < 0:
         return statement
-    listed = ",".join(_literal(label) for label in labels)
+    listed = ",".join(quoted_text(label) for label in labels)
     end = start + len(head)
     line = statement.find("\n", end)
     rest = statement[end:line]
     for shown, label in zip(column.labels, labels, strict=True):
         if column.data_type == "enum" and shown != label:
-            rest = rest.replace(f"DEFAULT {_literal(shown)}", f"DEFAULT {_literal(label)}")
+            rest = rest.replace(f"DEFAULT {quoted_text(shown)}", f"DEFAULT {quoted_text(label)}")
     return f"{statement[:start]}  {quoted(column.name)} {column.data_type}({listed}){rest}{statement[line:]}"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
