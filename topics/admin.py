@@ -33,6 +33,7 @@ _DENIED = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
+_REFUSED = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS, KafkaError.POLICY_VIOLATION}
 _RETRY_S = 0.5
 _ERRORS_ONLY = 2
 """librdkafka's own log, on standard error: what matters of it is raised."""
@@ -135,6 +136,20 @@ class TopicAdmin:
                     dict(settings.config) or "no further settings",
                 )
                 return True
+
+    def refusal(self, topic: str, settings: TopicSettings) -> str | None:
+        """What Kafka dislikes about the settings of a topic that does not exist; nothing is created.
+
+        Returns:
+            Its words, or ``None`` if it finds nothing wrong, or tells something else (no right, too few brokers).
+        """
+        new = NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
+        futures = self._admin.create_topics([new], request_timeout=self._timeout, validate_only=True)
+        try:
+            futures[topic].result(self._timeout)
+        except KafkaException as failure:
+            return failure.args[0].str() if failure.args[0].code() in _REFUSED else None
+        return None
 
     def alter(self, topic: str, config: Mapping[str, str]) -> None:
         """Set configuration values of a topic, leaving all others.

@@ -142,6 +142,7 @@ def _topics(config: Configuration, tables: tuple[TableFact, ...] | None, timeout
     admin = TopicAdmin(config.kafka.admin, timeout)
     try:
         yield from _offsets(config, admin)
+        yield from _refused(config, admin)
         if tables is not None:
             yield from _missing(config.topics.creation, _data_topics(config, tables), admin)
     except TopicError as error:
@@ -158,6 +159,17 @@ def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
             "offset.storage.topic",
             f"the topic {topic} has cleanup.policy={policy} and would lose positions in time; it must be compact",
         )
+
+
+def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
+    """Settings of new topics that Kafka knows nothing of, or forbids: they would stop the first record."""
+    creation = config.topics.creation
+    kinds = [("default", creation.default), *((group.name, group.settings) for group in creation.groups)]
+    for name, settings in kinds if creation.enabled else ():
+        refusal = admin.refusal(f"{config.topics.prefix}.rowtide-check", settings)
+        if refusal is not None:
+            message = f"Kafka would not create a topic with these settings: {refusal}"
+            yield Finding(Severity.ERROR, f"topic.creation.{name}", message)
 
 
 def _data_topics(config: Configuration, tables: tuple[TableFact, ...]) -> list[str]:
