@@ -37,7 +37,7 @@ def schema() -> None:
 )
 @click.argument("events", type=click.File("rb"), default="-")
 def apply(flavor: str, events: BinaryIO) -> None:
-    r"""Tell what rowtide makes of statements.
+    """Tell what rowtide makes of statements.
 
     Reads Query events from EVENTS (standard input if it is not given), one JSON object a line:
 
@@ -56,7 +56,7 @@ def apply(flavor: str, events: BinaryIO) -> None:
     Prints for each event one line: {"error": null or text, "databases": {...}, "changed": {...}}, the databases and
     tables that it changed as information_schema would show them, null for what is gone. After an event with an error
     it goes on with the structures as they were.
-    """
+    """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     for answer in apply_lines(_lines(events), Flavor(flavor)):
         click.echo(as_json(answer))
 
@@ -192,7 +192,10 @@ def diff(source: Source, before: Moment, after: Moment, tables: str) -> None:
 @_with_source
 @click.argument("table", metavar="TABLE")
 def log(source: Source, table: str) -> None:
-    """Print the changes of TABLE, a database.table, with their places and statements, under former names too."""
+    """Print the changes of TABLE and where they stand.
+
+    TABLE is database.table. What was done to it under former names is told too.
+    """
     database, dot, name = table.partition(".")
     found = changes_of(source.changes(), TableId(database, name)) if dot else []
     if not found:

@@ -53,6 +53,9 @@ def test_every_command_is_there_and_explains_itself(name: str) -> None:
     status, text = run(name, "--help")
     assert status == 0
     assert "Usage:" in text
+    parts = command.commands if isinstance(command, click.Group) else {}
+    for shown in (text, *(run(name, part, "--help")[1] for part in parts)):
+        assert "\\b" not in shown, "Click's mark of a paragraph is a backspace, not two characters"
 
 
 def test_a_misspelt_command_suggests_the_nearest() -> None:
