@@ -66,6 +66,7 @@ def _column(column: Column, table: Table, server: Server) -> str:
         words.append(f"CHARACTER SET {column.charset} COLLATE {column.collation}")
     if column.row is not None:
         words.append(f"GENERATED ALWAYS AS ROW {'START' if column.row is Extra.ROW_START else 'END'}")
+        words += _default(column, server)
         if column.invisible:
             words.append("INVISIBLE")
         return " ".join(words)

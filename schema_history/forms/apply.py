@@ -122,10 +122,15 @@ def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> FormEd
     for name in names:
         editor.rename(name, _OLD + name)
     keys = [action for action in statement.actions if isinstance(action, AddKey)]
+    kept = {name.lower() for name in names}
+    kept -= {action.name.lower() for action in statement.actions if isinstance(action, DropColumn)}
     for action in statement.actions:
         if isinstance(action, AddKey):
             continue  # keys are made of the columns as they are at the end
-        if isinstance(action, ChangeColumn | RenameColumn):
+        if isinstance(action, ChangeColumn) and action.old.lower() not in kept:
+            action = replace(action, old=action.column.name, modify=True)  # noqa: PLW2901 - MariaDB changes a new one
+        elif isinstance(action, ChangeColumn | RenameColumn):
+            kept.discard(action.old.lower())
             action = replace(action, old=_OLD + action.old)  # noqa: PLW2901
         elif isinstance(action, DropColumn | AlterDefault) and editor.get(_OLD + action.name) is not None:
             action = replace(action, name=_OLD + action.name)  # noqa: PLW2901

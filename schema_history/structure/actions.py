@@ -40,7 +40,7 @@ class Work:
     table: Table
     ctx: Context
     dropped: set[str] = field(default_factory=set)
-    changed: dict[str, tuple[Column, ColumnDef, Place | None]] = field(default_factory=dict)
+    changed: dict[str, Column] = field(default_factory=dict)
     added: list[tuple[Column, Place | None, str | None]] = field(default_factory=list)
     defaults: dict[str, AlterDefault] = field(default_factory=dict)
     visibility: dict[str, bool] = field(default_factory=dict)
@@ -72,13 +72,13 @@ def collect(work: Work, action: Action, charset: str, collation: str) -> None:
         _add_keys(work, action.column, only_new=action.if_not_exists)
         work.elements.append(action.column)
     elif isinstance(action, ChangeColumn):
-        if not work.has(action.old):
-            if action.if_exists:
-                return
-            _change_added(work, action, charset, collation)
+        if not work.has(action.old) and action.if_exists:
             return
+        if not (work.has(action.old) or ctx.mariadb):  # MariaDB changes a column that the statement adds as well
+            raise Missing(f"column {action.old} of table {work.table.id} is not known")
         column = build_column(action.column, ctx, charset, collation)
-        work.changed[action.old.lower()] = (column, action.column, action.place)
+        if work.has(action.old):
+            work.changed.setdefault(action.old.lower(), column)
         work.added.append((column, action.place, action.old.lower()))
         _add_keys(work, action.column, only_new=action.if_exists)
         work.elements.append(action.column)
@@ -120,18 +120,6 @@ def _is_taken(work: Work, name: str) -> bool:
 
 def _is_added(work: Work, name: str) -> bool:
     return any(column.name.lower() == name.lower() for column, _, _ in work.added)
-
-
-def _change_added(work: Work, action: ChangeColumn, charset: str, collation: str) -> None:
-    """MariaDB lets a statement change a column that it adds."""
-    at = next(
-        (n for n, (c, _, old) in enumerate(work.added) if old is None and c.name.lower() == action.old.lower()), None
-    )
-    if at is None or not work.ctx.mariadb:
-        raise Missing(f"column {action.old} of table {work.table.id} is not known")
-    del work.added[at]
-    work.added.append((build_column(action.column, work.ctx, charset, collation), action.place, None))
-    work.new_keys.extend(indexes_of_column(action.column, work.ctx))
 
 
 def _collect_key(work: Work, action: Action) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from rowtide.schema_history.ddl.statements import (
     Action,
+    AlterDefault,
     ColumnDef,
     ConvertTo,
     Default,
@@ -15,7 +16,7 @@ from rowtide.schema_history.ddl.statements import (
 )
 from rowtide.schema_history.model import Column, Constraint, Database, DefaultKind, Index, Table
 from rowtide.schema_history.structure.actions import Missing, Work, collect
-from rowtide.schema_history.structure.columns import literal_in, promote_first_timestamp, with_default
+from rowtide.schema_history.structure.columns import literal_in, promote_first_timestamp, with_default, with_row_default
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.conversion import converted, redefined_text
 from rowtide.schema_history.structure.keys import reprinted, with_columns
@@ -26,6 +27,7 @@ from rowtide.schema_history.structure.tables import (
     constraints_of,
     finished,
     inherited_charset,
+    period_names,
     primary_names,
     row_columns,
 )
@@ -44,11 +46,12 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
         collect(work, action, *inherited)
     placed = _columns(work)
     columns = [column for column, _ in placed]
+    renamed = _renamed(work, placed)
+    constraints = _constraints(work, renamed)
     if not ctx.explicit_timestamp and (not ctx.mariadb or _is_about_timestamps(work)):
         new = {c.name.lower() for c, _, _ in work.added}
         primary = primary_names((*table.indexes, *work.new_keys))
-        columns = promote_first_timestamp(columns, ctx, new, primary)
-    renamed = _renamed(work, placed)
+        columns = promote_first_timestamp(columns, ctx, new, primary, period_names(constraints))
     if convert is not None:
         columns = _converted(work, columns, *convert)
     indexes = _indexes(work, columns, renamed)
@@ -61,7 +64,7 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
         collation=collation,
         comment=table.comment if options.comment is None else options.comment,
         engine=options.engine or table.engine,
-        constraints=_constraints(work, renamed),
+        constraints=constraints,
     )
     for action in actions:
         if isinstance(action, SystemVersioning):
@@ -73,7 +76,7 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
 
 def _converted(work: Work, columns: Sequence[Column], charset: str, collation: str) -> list[Column]:
     defined = {e.name.lower(): e for e in work.elements if isinstance(e, ColumnDef)}
-    replaced = {new.name.lower(): work.table.column(old) for old, (new, _, _) in work.changed.items()}
+    replaced = {new.name.lower(): work.table.column(old) for old, new in work.changed.items()}
     result = []
     for column in columns:
         definition = defined.get(column.name.lower())
@@ -135,33 +138,36 @@ def _charset(
 def _columns(work: Work) -> list[tuple[Column, str]]:
     """The columns in their new order, each with the name under which an index knows it, in lower case."""
     result: list[tuple[Column, str]] = []
+    defaults = dict(work.defaults)
     for column in work.table.columns:
         key = column.name.lower()
-        if key in work.changed:
-            result.append((work.changed[key][0], key))
-        elif key not in work.dropped:
-            result.append((_kept(work, column, key), key))
-    for column, place, old in work.added:
-        if old is not None and place is None:
+        if key in work.dropped:
             continue
-        if work.ctx.mariadb and column.name.lower() in work.defaults:
-            column = _with_new_default(column, work.defaults[column.name.lower()].default, work.ctx)  # noqa: PLW2901
+        if key in work.changed:
+            result.append((work.changed[key], key))
+        else:
+            result.append((_kept(work, column, key, defaults), key))
+    for column, place, old in work.added:
+        if old is not None and old not in work.dropped and work.changed.get(old) is column:
+            if place is None:
+                continue
+            result = [entry for entry in result if entry[0] is not column]
+        elif old is not None:  # of a column that MariaDB has dropped or changed already: it replaces a new one
+            del result[_index(work, result, column.name)]
+        if work.ctx.mariadb and (default := defaults.pop(column.name.lower(), None)) is not None:
+            column = _with_new_default(column, default.default, work.ctx)  # noqa: PLW2901
         entry = (column, column.name.lower() if old is None else old)
         if place is None:
             result.append(entry)
-            continue
-        if old is not None:
-            changed = work.changed[old][0]
-            result = [e for e in result if e[0] is not changed]
-        if place.after is None:
+        elif place.after is None:
             result.insert(0, entry)
         else:
-            result.insert(_after(work, [c for c, _ in result], place.after) + 1, entry)
+            result.insert(_index(work, result, place.after) + 1, entry)
     return _with_row_id_first(work, result)
 
 
-def _after(work: Work, columns: Sequence[Column], name: str) -> int:
-    for at, column in enumerate(columns):
+def _index(work: Work, placed: Sequence[tuple[Column, str]], name: str) -> int:
+    for at, (column, _) in enumerate(placed):
         if column.name.lower() == name.lower():
             return at
     raise Missing(f"column {name} of table {work.table.id} is not known")
@@ -186,11 +192,12 @@ def _renamed(work: Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str]
     return {key: name for key, name in names.items() if key in known}
 
 
-def _kept(work: Work, column: Column, key: str) -> Column:
+def _kept(work: Work, column: Column, key: str, defaults: dict[str, AlterDefault]) -> Column:
+    """A column that is not defined again; takes its new default from ``defaults``."""
     if key in work.renamed:
         column = replace(column, name=work.renamed[key])
-    if key in work.defaults and not (key in work.renamed and work.ctx.mariadb):  # MariaDB does one of the two
-        column = _with_new_default(column, work.defaults[key].default, work.ctx)
+    if key in defaults and not (key in work.renamed and work.ctx.mariadb):  # MariaDB does one of the two
+        column = _with_new_default(column, defaults.pop(key).default, work.ctx)
     elif column.data_type == "char" and column.default is not None and not work.ctx.mariadb:
         column = replace(column, default=padded(column.default, column, work.ctx))
     if key in work.visibility:
@@ -201,8 +208,10 @@ def _kept(work: Work, column: Column, key: str) -> Column:
 def _with_new_default(column: Column, default: Default | None, ctx: Context) -> Column:
     if isinstance(default, Expression):
         default = literal_in(default, ctx) or default
-    if (column.row is not None and not isinstance(default, Expression)) or (column.auto_increment and ctx.mariadb):
+    if column.auto_increment and ctx.mariadb:
         return column
+    if column.row is not None:
+        return with_row_default(column, default, ctx)
     if column.default_kind is DefaultKind.NOW and (ctx.mariadb or default is None):
         # MariaDB ignores the clause, MySQL drops the value but not the property.
         return column if ctx.mariadb else replace(column, default=None)

@@ -114,8 +114,10 @@ def _row(definition: ColumnDef) -> Extra | None:
 
 def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column:
     given = definition.last("DEFAULT")
-    if column.generation is not None or column.row is not None:
+    if column.generation is not None:
         return column
+    if column.row is not None:
+        return with_row_default(column, given.value, ctx) if given else column  # type: ignore[arg-type]
     if given is None or definition.has("SERIAL DEFAULT VALUE") or (column.auto_increment and not ctx.mariadb):
         if column.compressed and not column.nullable:
             return replace(column, default_kind=DefaultKind.LITERAL, default="")
@@ -135,8 +137,9 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
     if isinstance(default, Expression):
         default = folded(default, ctx) or default
     if isinstance(default, Now):
-        kind = DefaultKind.NOW if column.data_type in ("timestamp", "datetime") else DefaultKind.EXPRESSION
-        return replace(column, default_kind=kind, default=now_text(column.fsp, ctx))
+        if column.data_type in ("timestamp", "datetime"):
+            return replace(column, default_kind=DefaultKind.NOW, default=now_text(column.fsp, ctx))
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=now_text(default.fsp, ctx))
     if isinstance(default, Expression):
         return replace(column, default_kind=DefaultKind.EXPRESSION, default=expression_text(default.text, ctx))
     if default.kind == "null":
@@ -148,6 +151,21 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
     if ctx.mariadb and (shown := _shown_expression(default, column)) is not None:
         return replace(column, default_kind=DefaultKind.EXPRESSION, default=shown)
     return replace(column, default_kind=DefaultKind.LITERAL, default=value_text(default, column, ctx))
+
+
+def with_row_default(column: Column, default: Default | None, ctx: Context) -> Column:
+    """A row_start or row_end with a default: one that is an expression or NOW is kept, though nothing is done with it.
+
+    ALTER COLUMN takes it, and SHOW CREATE TABLE shows it, though CREATE TABLE does not take it.
+    """
+    column = replace(column, default_kind=DefaultKind.NONE, default=None)
+    if isinstance(default, Expression):
+        default = folded(default, ctx) or default
+    if default is None or isinstance(default, Literal):
+        return column
+    if isinstance(default, Now):
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=now_text(default.fsp, ctx))
+    return replace(column, default_kind=DefaultKind.EXPRESSION, default=expression_text(default.text, ctx))
 
 
 def _shown_expression(default: Literal, column: Column) -> str | None:
@@ -224,7 +242,7 @@ def now_text(fsp: int, ctx: Context) -> str:
 
 
 def promote_first_timestamp(
-    columns: Sequence[Column], ctx: Context, new: Collection[str], primary: Collection[str]
+    columns: Sequence[Column], ctx: Context, new: Collection[str], primary: Collection[str], periods: Collection[str]
 ) -> list[Column]:
     """Without explicit_defaults_for_timestamp: NOW for the first TIMESTAMP that has no default, zero for the others.
 
@@ -233,12 +251,13 @@ def promote_first_timestamp(
         ctx: the statement's context.
         new: names in lower case of those that the statement defines; others get no zero date.
         primary: names in lower case of those in the primary key; MySQL gives them no zero date.
+        periods: names in lower case of the first and last columns of periods, which MariaDB gives no NOW.
     """
     result = list(columns)
     stamps = [n for n, column in enumerate(columns) if column.data_type == "timestamp" and column.row is None]
     for at in stamps:
         column = columns[at]
-        if at == stamps[0] and _is_bare(column):
+        if at == stamps[0] and _is_bare(column) and column.name.lower() not in periods:
             now = now_text(column.fsp, ctx) if ctx.mariadb or column.name.lower() in new else None
             result[at] = replace(column, default_kind=DefaultKind.NOW, default=now, on_update=column.fsp)
         elif column.name.lower() in new and (ctx.mariadb or column.name.lower() not in primary):

@@ -85,8 +85,10 @@ def build_table(statement: CreateTable, table_id: TableId, database: Database | 
     charset, collation = charset_and_collation(statement.options, ctx, *inherited)
     columns = [build_column(e, ctx, charset, collation) for e in statement.elements if isinstance(e, ColumnDef)]
     indexes = indexes_of(statement.elements, ctx)
+    constraints = constraints_of(statement.elements, table_id.table)
     if not ctx.explicit_timestamp:
-        columns = promote_first_timestamp(columns, ctx, {c.name.lower() for c in columns}, primary_names(indexes))
+        new = {c.name.lower() for c in columns}
+        columns = promote_first_timestamp(columns, ctx, new, primary_names(indexes), period_names(constraints))
     table = Table(
         id=table_id,
         columns=tuple(columns),
@@ -95,7 +97,7 @@ def build_table(statement: CreateTable, table_id: TableId, database: Database | 
         collation=collation,
         comment=statement.options.comment or "",
         engine=statement.options.engine or "",
-        constraints=constraints_of(statement.elements, table_id.table),
+        constraints=constraints,
     )
     versioned = statement.options.system_versioning
     if ctx.mariadb:
@@ -230,10 +232,14 @@ def primary_names(indexes: Iterable[Index]) -> set[str]:
     return {part.column.lower() for index in indexes if index.kind == "primary" for part in index.parts}
 
 
+def period_names(constraints: Iterable[Constraint]) -> set[str]:
+    """Names in lower case of the columns in which periods begin and end."""
+    return {name.lower() for c in constraints if c.kind == "period" for name in c.columns}
+
+
 def with_keys(table: Table, indexes: Sequence[Index], ctx: Context) -> tuple[Column, ...]:
     """The columns, those of the primary key and of periods NOT NULL and without the default NULL."""
-    names = primary_names(indexes)
-    names |= {name.lower() for c in table.constraints if c.kind == "period" for name in c.columns}
+    names = primary_names(indexes) | period_names(table.constraints)
     return tuple(_as_key(column, ctx) if column.name.lower() in names else column for column in table.columns)
 
 

@@ -1,36 +1,15 @@
 """Rules of the two servers that the recordings do not show, each found by random statements on a real one."""
 
-from typing import Any
-
 import pytest
+from made_tables import column, made
 
-from rowtide.schema_history.information_schema import table_json
 from rowtide.schema_history.model import Database
 from rowtide.schema_history.query import Flavor, QueryEvent, Server
 from rowtide.schema_history.tables import Tables
 
 MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
 LATIN1, UTF8MB4, UTF8MB3, GBK, UTF16, BINARY = 8, 45, 33, 28, 54, 63
-NOT_STRICT, PAD, EMPTY_STRING_IS_NULL, NO_BACKSLASH_ESCAPES = 0, 1 << 31, 1 << 32, 1 << 20
-
-
-def made(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
-    """The table ``d.t`` after the statements, as information_schema shows it."""
-    tables = Tables(Server(flavor))
-    tables.put_database(Database("d", "utf8mb4", "utf8mb4_general_ci"))
-    tables.put_database(Database("k", "koi8r", "koi8r_bin"))
-    for statement in statements:
-        event = statement if isinstance(statement, QueryEvent) else QueryEvent(statement, "d", sql_mode=NOT_STRICT)
-        tables.apply(event)
-    table = tables.table("d", "t")
-    assert table is not None
-    return table_json(table, flavor)
-
-
-def column(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
-    """The last column."""
-    found: dict[str, Any] = made(flavor, *statements)["columns"][-1]
-    return found
+PAD, EMPTY_STRING_IS_NULL, NO_BACKSLASH_ESCAPES = 1 << 31, 1 << 32, 1 << 20
 
 
 @pytest.mark.parametrize(

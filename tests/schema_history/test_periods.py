@@ -1,0 +1,54 @@
+"""Columns in which periods of MariaDB begin and end: their defaults are a matter of their own."""
+
+import pytest
+from made_tables import column, made
+from shown_tables import comparable, shown_again
+
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
+from rowtide.schema_history.tables import Tables
+
+VERSIONED = (
+    "CREATE TABLE t (a INT, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) "
+    "WITH SYSTEM VERSIONING"
+)
+ZERO = "'0000-00-00 00:00:00'"
+
+
+@pytest.mark.parametrize(
+    ("defaults", "shown"),
+    [
+        (("NOW()",), "current_timestamp()"),
+        (("(NOW())",), "current_timestamp()"),
+        (("CURRENT_TIMESTAMP(3)",), "current_timestamp(3)"),
+        (("(1 + 2)",), "(1 + 2)"),
+        (("NOW()", "'2020-01-01'"), None),
+        (("NOW()", "(5)"), None),
+        (("NOW()", "NULL"), None),
+    ],
+)
+def test_a_row_end_keeps_a_default_that_is_an_expression(defaults: tuple[str, ...], shown: str | None) -> None:
+    alters = [f"ALTER TABLE t ALTER e SET DEFAULT {default}" for default in defaults]
+    assert column(Flavor.MARIADB, VERSIONED, *alters)["column_default"] == shown
+    tables = Tables(Server(Flavor.MARIADB))
+    for statement in (VERSIONED, *alters):
+        tables.apply(QueryEvent(statement, "d"))
+    (table,) = tables
+    assert shown_again(table, tables.server) == comparable(table)
+
+
+def test_drop_default_of_a_row_end() -> None:
+    alters = ("ALTER TABLE t ALTER e SET DEFAULT NOW()", "ALTER TABLE t ALTER e DROP DEFAULT")
+    assert column(Flavor.MARIADB, VERSIONED, *alters)["column_default"] is None
+
+
+def implicit(sql: str) -> QueryEvent:
+    return QueryEvent(sql, "d", sql_mode=0, explicit_defaults_for_timestamp=False)
+
+
+def test_a_timestamp_of_a_period_is_not_set_by_itself() -> None:
+    create = implicit("CREATE TABLE t (s TIMESTAMP, e TIMESTAMP, x TIMESTAMP, PERIOD FOR p (s, e))")
+    found = made(Flavor.MARIADB, create)["columns"]
+    assert [(c["column_default"], c["extra"]) for c in found] == [(ZERO, "")] * 3
+    again = ("ALTER TABLE t ALTER s SET DEFAULT '2020-01-01'", "ALTER TABLE t ALTER s DROP DEFAULT")
+    dropped = made(Flavor.MARIADB, create, *map(implicit, again))["columns"]
+    assert [(c["column_default"], c["extra"]) for c in dropped] == [(None, ""), (ZERO, ""), (ZERO, "")]
