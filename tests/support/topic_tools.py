@@ -45,7 +45,7 @@ class Topics:
         return f"t-{uuid.uuid4().hex[:12]}"
 
     def read(self, topic: str, *, committed: bool = True) -> list[Seen]:
-        """Everything in a topic, partition by partition."""
+        """Everything in a topic, partition by partition; nothing if there is no such topic."""
         consumer = Consumer(
             {
                 **self.client,

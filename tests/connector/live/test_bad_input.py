@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
 from live_database import purge_binlogs
+from running_connector import connected, failure, run_until, running
 from tcp_proxy import TcpProxy
 from topic_tools import Topics
 from worker_process import SOON, Worker, WorkerConfig, eventually
 
 from rowtide.connector.check import CheckFailedError
-from rowtide.connector.config import from_properties
 from rowtide.connector.errors import ChecksumMismatch, HistoryMissing, PositionPurged, SnapshotError, UnknownTable
-from rowtide.connector.task import ConnectorTask
 from rowtide.schema_history.errors import DamagedHistory
 
 if TYPE_CHECKING:
@@ -29,36 +27,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 Configured = Callable[..., WorkerConfig]
 
 
-@contextmanager
-def running(config: WorkerConfig) -> Iterator[ConnectorTask]:
-    """A connector in this process, stopped at the end."""
-    task = ConnectorTask(from_properties(config.properties))
-    task.start()
-    try:
-        yield task
-    finally:
-        task.stop(SOON)
-
-
-def failure(config: WorkerConfig) -> BaseException:
-    """Run a connector that must end by itself; gives what ended it."""
-    with running(config) as task:
-        assert task.wait(SOON), "it goes on"
-    assert task.failure is not None
-    assert task.state == "FAILED"
-    return task.failure
-
-
-def connected(task: ConnectorTask) -> bool:
-    assert task.failure is None, task.failure
-    return task.attempt.reader is not None and task.attempt.reader.status.connected
-
-
 def keys(topics: Topics, config: WorkerConfig, table: str) -> list[int]:
-    topic = config.topic(table)
-    if topics.admin.partitions(topic) is None:
-        return []
-    return [json.loads(record.key or b"{}")["id"] for record in topics.read(topic)]
+    return [json.loads(record.key or b"{}")["id"] for record in topics.read(config.topic(table))]
 
 
 def insert(database: Database, first: int, last: int, table: str = "t") -> None:
@@ -71,14 +41,6 @@ def table(mysql_db: Database) -> str:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100))")
     insert(mysql_db, 1, 3)
     return f"{mysql_db.name}.t"
-
-
-def once(config: WorkerConfig, topics: Topics, table: str, count: int) -> None:
-    """Let a connector run until so many records are there, and stop it."""
-    with running(config) as task:
-        eventually(lambda: task.failure or len(keys(topics, config, table)) >= count, "the records")
-        eventually(lambda: connected(task), "streaming")
-    assert task.failure is None
 
 
 def test_every_mistake_of_a_configuration_is_told_at_once(configured: Configured) -> None:
@@ -111,7 +73,7 @@ def test_a_position_that_the_server_no_longer_has(kafka: Kafka, configured: Conf
         database.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100))")
         insert(database, 1, 3)
         config = configured(database_port=str(server.port), database_include_list=database.name)
-        once(config, topics, f"{database.name}.t", 3)
+        run_until(config, topics, f"{database.name}.t", 3)
         offsets = topics.read(f"{config.name}-offsets")
         insert(database, 4, 6)
         purge_binlogs(server)
@@ -122,7 +84,7 @@ def test_a_position_that_the_server_no_longer_has(kafka: Kafka, configured: Conf
         assert keys(topics, config, f"{database.name}.t") == [1, 2, 3]
         assert topics.read(f"{config.name}-offsets") == offsets
         config.properties["snapshot.mode"] = "when_needed"
-        once(config, topics, f"{database.name}.t", 9)
+        run_until(config, topics, f"{database.name}.t", 9)
         assert keys(topics, config, f"{database.name}.t") == [1, 2, 3, 1, 2, 3, 4, 5, 6]
 
 
@@ -130,7 +92,7 @@ def test_a_history_that_is_missing_or_damaged(
     mysql_db: Database, table: str, configured: Configured, topics: Topics, kafka: Kafka
 ) -> None:
     config = configured()
-    once(config, topics, table, 3)
+    run_until(config, topics, table, 3)
     insert(mysql_db, 4, 4)
     history = config.properties["schema.history.internal.kafka.topic"]
     config.properties["schema.history.internal.kafka.topic"] = f"{history}-other"
@@ -172,7 +134,7 @@ def test_rows_of_a_table_that_the_history_does_not_know(
     mysql_db.execute("CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(100))")
     config = configured(table_include_list=table)
     config.properties["schema.history.internal.store.only.captured.tables.ddl"] = "true"
-    once(config, topics, table, 3)
+    run_until(config, topics, table, 3)
     config.properties["table.include.list"] = f"{table},{mysql_db.name}.b"
     insert(mysql_db, 4, 4)
     insert(mysql_db, 1, 1, "b")
@@ -187,7 +149,7 @@ def test_rows_of_a_table_that_the_history_does_not_know(
     assert keys(topics, config, f"{mysql_db.name}.b") == []
     assert keys(topics, config, table) == [1, 2, 3, 4], "what was before is delivered, what follows waits"
     config.properties["snapshot.mode"] = "recovery"
-    once(config, topics, table, 5)
+    run_until(config, topics, table, 5)
     assert keys(topics, config, f"{mysql_db.name}.b") == [1]
     assert keys(topics, config, table) == [1, 2, 3, 4, 5]
 
@@ -217,5 +179,5 @@ def test_a_stream_that_is_cut_or_damaged(
         assert isinstance(task.failure, ChecksumMismatch), task.failure
         assert "(at binlog." in str(task.failure)
         assert keys(topics, config, table) == list(range(1, last + 1)), "the damaged row is not there"
-        once(config, topics, table, last + 1)
+        run_until(config, topics, table, last + 1)
         assert keys(topics, config, table) == list(range(1, last + 2)), "it comes when the server sends it whole"

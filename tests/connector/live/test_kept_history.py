@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
+from running_connector import failure, run_until, running
 from topic_tools import Topics
 from worker_process import SOON, WorkerConfig, eventually
 
-from rowtide.connector.config import from_properties
-from rowtide.connector.task import ConnectorTask
 from rowtide.schema_history.errors import DamagedHistory
 from rowtide.schema_history.reading import ForeignHistory
 
@@ -25,36 +23,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 Configured = Callable[..., WorkerConfig]
 
 
-@contextmanager
-def running(config: WorkerConfig) -> Iterator[ConnectorTask]:
-    """A connector in this process, stopped at the end."""
-    task = ConnectorTask(from_properties(config.properties))
-    task.start()
-    try:
-        yield task
-    finally:
-        task.stop(SOON)
-
-
-def failure(config: WorkerConfig) -> BaseException | None:
-    """Run a connector that must end by itself; gives what ended it."""
-    with running(config) as task:
-        assert task.wait(SOON), "it goes on"
-    return task.failure
-
-
 def rows(topics: Topics, config: WorkerConfig, table: str) -> list[dict[str, object]]:
-    topic = config.topic(table)
-    if topics.admin.partitions(topic) is None:
-        return []
-    return [json.loads(record.value or b"{}")["after"] for record in topics.read(topic)]
-
-
-def until(config: WorkerConfig, topics: Topics, table: str, count: int) -> None:
-    """Let a connector run until so many records are there, and stop it."""
-    with running(config) as task:
-        eventually(lambda: task.failure or len(rows(topics, config, table)) >= count, "the records")
-    assert task.failure is None
+    return [json.loads(record.value or b"{}")["after"] for record in topics.read(config.topic(table))]
 
 
 def test_a_history_is_rebuilt_in_its_own_topic_and_kept_in_the_compact_form(
@@ -66,7 +36,7 @@ def test_a_history_is_rebuilt_in_its_own_topic_and_kept_in_the_compact_form(
     config = configured(table_include_list=table)
     config.properties["schema.history.internal.store.only.captured.tables.ddl"] = "true"
     config.properties["schema.history.internal.compact.interval"] = "2"
-    until(config, topics, table, 1)
+    run_until(config, topics, table, 1)
     history = config.properties["schema.history.internal.kafka.topic"]
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     producer.produce(history, b"{", partition=0)
@@ -75,12 +45,12 @@ def test_a_history_is_rebuilt_in_its_own_topic_and_kept_in_the_compact_form(
     with running(_with(config, snapshot_mode="recovery")) as task:
         eventually(lambda: task.failure or task.attempt.state == "RUNNING", "the structures are written anew")
     mysql_db.execute("INSERT INTO t VALUES (2)", "ALTER TABLE t ADD a INT", "INSERT INTO t VALUES (3, 3)")
-    until(config, topics, table, 3)
+    run_until(config, topics, table, 3)
     mysql_db.execute("ALTER TABLE t ADD b INT", "ALTER TABLE t DROP a", "INSERT INTO t VALUES (4, 4)")
-    until(config, topics, table, 4)
+    run_until(config, topics, table, 4)
     caplog.clear()
     mysql_db.execute("INSERT INTO t VALUES (5, 5)")
-    until(config, topics, table, 5)
+    run_until(config, topics, table, 5)
     assert rows(topics, config, table) == [
         {"id": 1},
         {"id": 2},
@@ -113,8 +83,8 @@ def test_a_history_of_another_connector_is_told(
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     table = f"{mysql_db.name}.t"
     one, other = (configured(table_include_list=table) for _ in range(2))
-    until(one, topics, table, 1)
-    until(other, topics, table, 1)
+    run_until(one, topics, table, 1)
+    run_until(other, topics, table, 1)
     name = "schema.history.internal.kafka.topic"
     found = failure(_with(one, **{name.replace(".", "_"): other.properties[name]}))
     assert isinstance(found, ForeignHistory)

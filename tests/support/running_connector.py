@@ -1,0 +1,48 @@
+"""A connector in the test's own process: to let it run, and to see what ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from topic_tools import Topics
+from worker_process import SOON, WorkerConfig, eventually
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.task import ConnectorTask
+
+__all__ = ["connected", "failure", "run_until", "running"]
+
+
+@contextmanager
+def running(config: WorkerConfig) -> Iterator[ConnectorTask]:
+    """A connector that is stopped at the end."""
+    task = ConnectorTask(from_properties(config.properties))
+    task.start()
+    try:
+        yield task
+    finally:
+        task.stop(SOON)
+
+
+def failure(config: WorkerConfig) -> BaseException:
+    """Run a connector that must end by itself; gives what ended it."""
+    with running(config) as task:
+        assert task.wait(SOON), "it goes on"
+    assert task.failure is not None
+    assert task.state == "FAILED"
+    return task.failure
+
+
+def connected(task: ConnectorTask) -> bool:
+    """Whether a connector that has not failed reads the binlog."""
+    assert task.failure is None, task.failure
+    return task.attempt.reader is not None and task.attempt.reader.status.connected
+
+
+def run_until(config: WorkerConfig, topics: Topics, table: str, count: int) -> None:
+    """Let a connector run until a table's topic has so many records and it streams, and stop it."""
+    with running(config) as task:
+        eventually(lambda: task.failure or len(topics.read(config.topic(table))) >= count, "the records")
+        eventually(lambda: connected(task), "streaming")
+    assert task.failure is None
