@@ -256,11 +256,16 @@ def codec(charset: str) -> str:
     return _CODECS.get(charset, charset)
 
 
-def decoded(data: bytes, charset: str) -> str:
-    """The characters of bytes; of a set whose characters have two or four bytes, the first may lack leading zeros."""
+def decoded(data: bytes, charset: str, *, marks_bytes: bool = False) -> str:
+    """The characters of bytes.
+
+    Of a set whose characters have two or four bytes, the first may lack leading zeros, and there is ``?`` for what is
+    no character: one for each byte with ``marks_bytes``.
+    """
     if charset in ("ucs2", "utf16", "utf32"):
         unit = 4 if charset == "utf32" else 2
         data = data.rjust((len(data) + unit - 1) // unit * unit, b"\0")
+        return data.decode(codec(charset), "replace").replace("\ufffd", "?" * (unit if marks_bytes else 1))
     return data.decode(codec(charset), "surrogateescape")
 
 

@@ -6,6 +6,7 @@ to see a structure. Everything that the model knows is in it; storage options ar
 
 import re
 
+from rowtide.schema_history import charsets
 from rowtide.schema_history.model import Column, DefaultKind, Extra, Index, KeyPart, Table
 from rowtide.schema_history.query import Flavor, Server
 
@@ -13,6 +14,8 @@ _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "floa
 _NO_LITERAL_DEFAULT = frozenset({"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob",
                                  "longblob", "json", "geometry"})  # fmt: skip
 _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_SUPPLEMENTARY = re.compile("[\U00010000-\U0010ffff]")
+"""What MySQL cannot write in the three-byte UTF-8 of its own texts."""
 _CURRENT = re.compile(r"current_timestamp(?:\((\d*)\))?", re.IGNORECASE)
 
 
@@ -112,20 +115,26 @@ def _default(column: Column, server: Server) -> list[str]:
 def _literal(column: Column, text: str, server: Server) -> str:
     if column.data_type == "bit":
         return f"b'{text}'"
+    if server.flavor is Flavor.MARIADB and column.data_type in _NUMBERS:
+        return text
+    stored = text.encode("latin-1", "replace") if column.data_type in _BINARY else None
     if server.flavor is Flavor.MARIADB:
-        return text if column.data_type in _NUMBERS else _mariadb_text(column, text)
-    stored = text.encode("latin-1", "replace") if column.data_type in {"binary", "varbinary"} else text.encode()
-    return quoted_text(text) if stored.isascii() else f"0x{stored.hex().upper()}"
+        return quoted_text(text) if stored is None else _shown_bytes(stored, "X'", "'")
+    if stored is not None:
+        return _shown_bytes(stored, "0x", "")
+    if _SUPPLEMENTARY.search(text):
+        return f"0x{text.encode(charsets.codec(column.charset or 'utf8mb4'), 'replace').hex().upper()}"
+    return quoted_text(text)
 
 
-def _mariadb_text(column: Column, text: str) -> str:
-    if column.data_type not in _BINARY or text.isascii():
-        return quoted_text(text)
-    stored = text.encode("latin-1", "replace")
+def _shown_bytes(stored: bytes, before: str, behind: str) -> str:
     try:
-        return quoted_text(stored.decode())
+        text = stored.decode()
     except UnicodeDecodeError:
-        return f"X'{stored.hex().upper()}'"
+        text = None
+    if text is None or (before == "0x" and _SUPPLEMENTARY.search(text)):
+        return f"{before}{stored.hex().upper()}{behind}"
+    return quoted_text(text)
 
 
 def _index(index: Index) -> str:

@@ -82,7 +82,8 @@ def _converted(work: Work, columns: Sequence[Column], charset: str, collation: s
         definition = defined.get(column.name.lower())
         # BINARY alone is taken as the binary collation of what the column is converted to.
         keeps = definition is not None and definition.type.binary and not definition.type.charset
-        new = column if keeps else converted(column, charset, collation, work.ctx, new_column=definition is not None)
+        written = definition.type if definition is not None else None
+        new = column if keeps else converted(column, charset, collation, work.ctx, written)
         if definition is not None and column.data_type in TEXTS:
             given = definition.type.arguments
             before = replaced.get(definition.name.lower())

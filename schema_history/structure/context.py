@@ -69,7 +69,7 @@ class Context:
             return charsets.representable(text, self.connection_charset)
         if charset is None or charset == self.client_charset:
             return text
-        return charsets.decoded(self.string_bytes(text), charset)
+        return charsets.decoded(self.string_bytes(text), charset, marks_bytes=self.mariadb)
 
 
 def client_charset(event: QueryEvent, flavor: Flavor) -> str:
@@ -117,8 +117,10 @@ def statement_text(event: QueryEvent, flavor: Flavor) -> str:
 def context_of(event: QueryEvent, server: Server) -> Context:
     """The context of an event; what it does not say is the server's default."""
     sql_mode = event.sql_mode or 0
-    if sql_mode & NO_BACKSLASH_ESCAPES and _is_servers_own(event):
-        sql_mode &= ~NO_BACKSLASH_ESCAPES  # the server escapes whatever the mode says
+    client, connection = client_charset(event, server.flavor), connection_charset(event, server.flavor)
+    if _is_servers_own(event):  # whatever the session says
+        sql_mode &= ~NO_BACKSLASH_ESCAPES
+        client = connection = "utf8mb4"
     dialect = Dialect(server.flavor, server.version_number, sql_mode)
     explicit = server.explicit_defaults_for_timestamp
     if server.flavor is Flavor.MARIADB and event.flags2 is not None:
@@ -136,8 +138,8 @@ def context_of(event: QueryEvent, server: Server) -> Context:
         event.database,
         explicit,
         server_collation,
-        client_charset(event, server.flavor),
-        connection_charset(event, server.flavor),
+        client,
+        connection,
         _session_collations(event, server.flavor),
     )
 

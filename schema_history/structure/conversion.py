@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from rowtide.schema_history import charsets
+from rowtide.schema_history.ddl.statements import DataType
 from rowtide.schema_history.model import Column, DefaultKind
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.types import (
@@ -13,6 +14,7 @@ from rowtide.schema_history.structure.types import (
     blob_capacity,
     blob_for,
     column_type,
+    labels_in,
 )
 
 _VARCHAR_BYTES = 65535
@@ -21,7 +23,7 @@ _SHORT = 26
 
 
 def _reread(label: str, old: str, new: str, mariadb: bool) -> str:
-    """Labels are not converted: their bytes are read in the new character set."""
+    """Labels of a column that is there are not converted: their bytes are read in the new character set."""
     if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
         return label
     data = label.encode(charsets.codec(old), "surrogateescape")
@@ -64,7 +66,7 @@ def _characters(column: Column) -> int:
     return column.length or _SHORT
 
 
-def converted(column: Column, charset: str, collation: str, ctx: Context, *, new_column: bool = False) -> Column:
+def converted(column: Column, charset: str, collation: str, ctx: Context, written: DataType | None = None) -> Column:
     """A column after CONVERT TO CHARACTER SET; longer characters can make a type larger.
 
     Args:
@@ -72,7 +74,8 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, *, new
         charset: what it is converted to.
         collation: the same.
         ctx: the statement's context.
-        new_column: whether the same statement defines it: then a TEXT need not hold what was there.
+        written: the type if the same statement defines the column: then a TEXT need not hold what was there, and labels
+            are converted.
     """
     if column.data_type not in CHARACTER_TYPES or column.charset in (None, "binary"):
         return column
@@ -80,9 +83,8 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, *, new
     name = column.data_type
     new = replace(column, charset=charset, collation=collation)
     if name in ("enum", "set"):
-        new = replace(
-            new, labels=tuple(_reread(label, column.charset, charset, ctx.mariadb) for label in column.labels)
-        )
+        labels = tuple(_reread(label, column.charset, charset, ctx.mariadb) for label in column.labels)
+        new = replace(new, labels=labels_in(charset, written, ctx) if written is not None else labels)
     if charset == "binary" and name not in ("enum", "set"):
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
         new = replace(new, data_type=binary, charset=None, collation=None)
@@ -90,14 +92,14 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, *, new
             data = column.default.encode(charsets.codec(column.charset), "surrogateescape")
             width = column.length or 0 if binary == "binary" else 0
             new = replace(new, default=data.ljust(width, b"\0").decode("latin-1"))
-    elif name in TEXTS and charset != column.charset and not new_column:
+    elif name in TEXTS and charset != column.charset and written is None:
         size = blob_capacity(name) // charsets.max_bytes(column.charset) * charsets.max_bytes(charset)
         larger = blob_for(size, TEXTS)
         if TEXTS.index(larger) > TEXTS.index(name):
             new = replace(new, data_type=larger)
     elif name == "varchar" and (column.length or 0) * charsets.max_bytes(charset) > _VARCHAR_BYTES:
         size = (column.length or 0) * charsets.max_bytes(charset)
-        if not (ctx.mariadb or new_column) and charsets.max_bytes(column.charset) > 1:
+        if not ctx.mariadb and written is None and charsets.max_bytes(column.charset) > 1:
             size = column.length or 0  # MySQL counts characters if they had more than one byte before
         new = replace(new, data_type=blob_for(max(size, _VARCHAR_BYTES), TEXTS), length=None)
     return replace(new, column_type=column_type(new, ctx.server))

@@ -182,12 +182,7 @@ def _text(
     )
     length = _length(written)
     if name in ("enum", "set"):
-        if charset == "binary":
-            labels = tuple(_as_bytes(label, ctx) for label in written.labels)
-        else:
-            kept = (ctx.string_text(label, charset) for label in written.labels)
-            labels = tuple(charsets.representable(label, charset).rstrip(" ") for label in kept)
-        return Resolved(name, charset=charset, collation=collation, labels=labels)
+        return Resolved(name, charset=charset, collation=collation, labels=labels_in(charset, written, ctx))
     if charset == "binary":
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
         return _binary(binary, length, ctx)
@@ -206,6 +201,14 @@ def _text(
     if name in TEXTS:
         length = None
     return Resolved(name, length, charset=charset, collation=collation, compressed=written.compressed)
+
+
+def labels_in(charset: str, written: DataType, ctx: Context) -> tuple[str, ...]:
+    """The labels of an ENUM or SET in its character set."""
+    if charset == "binary":
+        return tuple(_as_bytes(label, ctx) for label in written.labels)
+    kept = (ctx.string_text(label, charset) for label in written.labels)
+    return tuple(charsets.representable(label, charset).rstrip(" ") for label in kept)
 
 
 def _as_bytes(label: str, ctx: Context) -> str:
