@@ -68,8 +68,8 @@ class Dialect:
 
     @property
     def maxdb(self) -> bool:
-        """Whether it is MariaDB's MAXDB mode."""
-        return self.flavor is Flavor.MARIADB and bool(self.sql_mode & MAXDB)
+        """Whether it is MariaDB's MAXDB mode, over which its ORACLE goes."""
+        return self.flavor is Flavor.MARIADB and bool(self.sql_mode & MAXDB) and not self.oracle
 
     @property
     def brackets(self) -> bool:

@@ -218,10 +218,10 @@ def with_default(form: ColumnForm, default: Default, ctx: Context) -> ColumnForm
 def with_value(form: ColumnForm, column: Column) -> ColumnForm:
     """The form with the value of a hexadecimal default, of which Debezium keeps the digits but for the last one.
 
-    Bytes that are no UTF-8 are no text: such a default is left out. MariaDB's DATE in ``sql_mode=ORACLE`` is a
-    DATETIME, and rows have it so.
+    Bytes that are no UTF-8 are no text: such a default is left out. MariaDB's DATE in ``sql_mode=ORACLE`` and its
+    TIMESTAMP in MAXDB are DATETIMEs, and rows have them so.
     """
-    if column.data_type == "datetime" and form.type_name == "DATE":
+    if column.data_type == "datetime" and form.type_name in ("DATE", "TIMESTAMP"):
         return replace(form, jdbc_type=_JDBC["DATETIME"], type_name="DATETIME", type_expression="DATETIME")
     if not form.hexadecimal:
         return form

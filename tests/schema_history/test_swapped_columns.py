@@ -8,6 +8,8 @@ from rowtide.schema_history.record import history_record, parse_record
 from rowtide.schema_history.recovery import recover
 from rowtide.schema_history.tables import Tables
 
+ORACLE, MAXDB = 1 << 9, 1 << 12
+
 
 def altered(columns: str, actions: str, flavor: Flavor) -> Table:
     """The table, which is the same after a restart."""
@@ -51,9 +53,17 @@ def test_the_key_goes_with_them() -> None:
     assert table.form.primary_key == table.primary_key == ("a",)
 
 
-def test_the_date_of_oracle_is_described_as_the_datetime_that_it_is() -> None:
+@pytest.mark.parametrize(
+    ("definition", "sql_mode", "wanted"),
+    [
+        ("DATE", ORACLE, ("datetime", "DATETIME", 93)),
+        ("TIMESTAMP(3) NULL", MAXDB, ("datetime(3)", "DATETIME", 93)),
+        ("TIMESTAMP NULL", ORACLE | MAXDB, ("timestamp", "TIMESTAMP", 2014)),
+    ],
+)
+def test_a_type_that_is_another_in_its_mode(definition: str, sql_mode: int, wanted: tuple[str, str, int]) -> None:
     tables = Tables(Server(Flavor.MARIADB))
-    tables.apply(QueryEvent("CREATE TABLE t (a DATE)", "d", sql_mode=512))
+    tables.apply(QueryEvent(f"CREATE TABLE t (a {definition})", "d", sql_mode=sql_mode))
     ((column,),) = (table.columns for table in tables)
     assert column.form is not None
-    assert (column.column_type, column.form.type_name, column.form.jdbc_type) == ("datetime", "DATETIME", 93)
+    assert (column.column_type, column.form.type_name, column.form.jdbc_type) == wanted
