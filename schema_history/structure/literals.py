@@ -266,6 +266,9 @@ def _bits(literal: Literal, ctx: Context) -> str:
 
 
 def _year(literal: Literal, ctx: Context) -> str:
+    if literal.kind in ("date", "time", "timestamp"):
+        moment = parse_datetime(literal.value, 0, rounds=False) if literal.kind != "time" else None
+        return year_text(str(moment.year if moment else 0), from_string=False) or "0000"
     from_string = literal.kind == "string"
     text = literal_text(literal, ctx, None) if from_string else f"{number_of(literal, ctx):f}"
     return year_text(text, from_string) or "0000"

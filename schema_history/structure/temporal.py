@@ -142,7 +142,7 @@ def _time_text(negative: bool, hours: int, minutes: int, seconds: int, micro: in
 def year_text(value: str, from_string: bool) -> str | None:
     """Read a year and write it with four digits; a zero of fewer digits is 2000 in a string, 0000 as a number."""
     value = value.strip()
-    if not re.fullmatch(r"\d+(\.\d*)?", value):
+    if not re.fullmatch(r"\d+(\.\d*)?(?:[eE]\d+)?", value):
         return None
     number = int(Decimal(value).quantize(Decimal(1), ROUND_HALF_UP))
     if number == 0:
