@@ -7,6 +7,7 @@ cannot be repaired here closes the store, so that the reader stops too, and is k
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ from rowtide.topics.errors import KafkaUnreachable, TopicError
 log = logging.getLogger(__name__)
 
 _IDLE_S = 0.1
+_OWED_S = 0.01
+"""How long to wait for more while the store's room depends on acknowledgements."""
 _FIRST_RETRY_S = 0.1
 _LONGEST_RETRY_S = 10.0
 _END_S = 30.0
@@ -93,6 +96,9 @@ class Delivery:
         self._pending_ts_ms = 0
         self._pending_since = 0.0
         self._sequence = INIT_SEQUENCE
+        self._owed: deque[tuple[int, int]] = deque()  # without transactions: sequence, and messages handed over by then
+        self._handed = self._answered = 0
+        self._in_snapshot = False
         self._in_transaction = False
         self._retry_s = _FIRST_RETRY_S
         self._interrupted = threading.Event()
@@ -135,7 +141,8 @@ class Delivery:
         """Deliver in the calling thread; ``start`` does it in one of its own. Errors end up in ``failure``."""
         try:
             while not self._done():
-                self._totals.step(self._clock())
+                if self._settle():
+                    self._totals.step(self._clock())
                 self._step()
         except DeliveryInterrupted as failure:
             log.warning("delivery was stopped before its end: %s", failure)
@@ -167,9 +174,24 @@ class Delivery:
             return False
         return True
 
+    def _settle(self) -> bool:
+        """Let the store forget what Kafka has; whether Kafka owes nothing, or has answered since the last time.
+
+        It is told how many messages are acknowledged, not which: the oldest are taken for them. Offsets do not depend
+        on it, they are stored when all are.
+        """
+        if not self._owed:
+            return True
+        answered = self._handed - self._sink.waiting()
+        moved = answered > self._answered
+        self._answered = answered
+        while self._owed and self._owed[0][1] <= answered:
+            self._store.ack(self._owed.popleft()[0])
+        return moved or not self._owed
+
     def _step(self) -> None:
         try:
-            taken = self._store.get(self._group, _IDLE_S)
+            taken = self._store.get(self._group, _OWED_S if self._owed else _IDLE_S)
             if taken.batches:
                 self._send(taken)
             else:
@@ -187,14 +209,19 @@ class Delivery:
             self._in_transaction = self._sink.transactional
             self._sink.send(batches)
             self._totals.sent(batches, self._clock())
+            self._handed += sum(len(batch.messages) for batch in batches)
         if self._pending is None:
             self._pending_since = self._clock()
         self._sequence = taken.sequence
         last = taken.batches[-1]
+        if self._in_snapshot and last.offset.snapshot is None:
+            self._pending_since = float("-inf")  # store this one at once: whoever loses it reads all tables again
+        self._in_snapshot = last.offset.snapshot is not None
         self._pending = last.offset
         self._pending_ts_ms = last.ts_ms or self._pending_ts_ms
-        if not self._in_transaction:  # nothing that could be taken back: librdkafka keeps what is not acknowledged
-            self._store.ack(taken.sequence)
+        if not self._in_transaction:  # nothing that could be taken back
+            self._owed.append((taken.sequence, self._handed))
+            self._settle()
             self._kept = self._pending
 
     def _ensure(self, topic: str) -> None:
@@ -233,6 +260,7 @@ class Delivery:
             self._pending_since = self._clock()
             return
         self._store.ack(self._sequence)
+        self._owed.clear()
         self._totals.committed(self._pending, self._pending_ts_ms, self._clock() - start)
         self._pending = self._kept = None
         self._in_transaction = False

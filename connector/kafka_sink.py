@@ -49,6 +49,10 @@ class IdempotentSink:
         """Look for messages that failed."""
         self._producer.serve()
 
+    def waiting(self) -> int:
+        """Messages on their way."""
+        return self._producer.waiting
+
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Wait for all acknowledgements, then store the offset."""
         if not self._producer.drain(timeout):
@@ -112,6 +116,10 @@ class TransactionalSink:
     def poll(self) -> None:
         """Look for messages that failed."""
         self._producer.serve()
+
+    def waiting(self) -> int:
+        """The commit waits for all of them."""
+        return 0
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Add the offset to the transaction and commit it."""

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from rowtide.connector.batch import Batch, Headers
 from rowtide.connector.delivery_errors import DeliveryError, DeliveryInterrupted
 from rowtide.connector.kafka_errors import call_failed, gravity, is_purged, message_failed
+from rowtide.connector.kafka_log import log as client_log
 from rowtide.connector.offset_store import OffsetRecord
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class RecordProducer:
         self._interrupted = threading.Event()
         self._unserved = 0
         self._reminded_s = 0.0
-        own = {"delivery.report.only.error": True, "error_cb": self._noticed, "logger": log}
+        own = {"delivery.report.only.error": True, "error_cb": self._noticed, "logger": client_log}
         try:
             self.client = new_client({**settings, **own})
         except KafkaException as failure:
@@ -140,6 +141,11 @@ class RecordProducer:
             except KafkaException as failure:  # a fatal state; it is raised once only
                 self._noticed(failure.args[0])
                 return 0
+
+    @property
+    def waiting(self) -> int:
+        """Messages that are not acknowledged."""
+        return len(self.client)
 
     def check(self) -> None:
         """Raise the gravest error since ``forget``, if there was one."""
@@ -220,7 +226,7 @@ class RecordProducer:
         if error.fatal():
             self._remember(call_failed("send", error, self.transactional_id))
         else:
-            log.warning("Kafka: %s", error.str())
+            client_log.warning("%s", error.str())
 
 
 def _size(key: bytes | None, value: bytes | None) -> int:

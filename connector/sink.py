@@ -46,6 +46,10 @@ class Sink(Protocol):
         """
         ...
 
+    def waiting(self) -> int:
+        """How many messages are not acknowledged yet; 0 if only a commit could tell, with transactions."""
+        ...
+
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Wait until all that was sent is acknowledged and store the offset, in the same transaction if there is one.
 
@@ -113,6 +117,10 @@ class InMemorySink:
 
     def poll(self) -> None:
         """Nothing is ever under way here."""
+
+    def waiting(self) -> int:
+        """Everything arrives at once."""
+        return 0
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Publish the open transaction and keep the offset."""

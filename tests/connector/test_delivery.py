@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -155,13 +156,67 @@ def test_offsets_alone_are_stored_by_the_interval_and_at_the_end() -> None:
     assert sink.offsets[-1] == offset(3)
 
 
-def test_without_transactions_the_store_is_free_as_soon_as_messages_are_handed_over() -> None:
-    sink, store = InMemorySink(), EventStore()
-    delivery = Delivery(store, sink, SELDOM)
+class Away(InMemorySink):
+    """Takes messages, of which the last ``unanswered`` are not acknowledged."""
+
+    unanswered = 0
+
+    def waiting(self) -> int:
+        return self.unanswered
+
+
+def test_without_transactions_the_store_holds_what_is_not_acknowledged() -> None:
+    now = [0.0]
+    sink, store = Away(), EventStore(max_bytes=100)
+    delivery = Delivery(store, sink, SELDOM, clock=lambda: now[0])
+    sink.unanswered = 7
     store.put([batch(1, 5)])
     delivery._step()
+    store.put([batch(2, 4)])
+    delivery._step()
+    assert len(sink.records) == 9
+    assert store.use().held_events == 9
+    assert store.use().oldest_ts_ms == 1001
+    assert store.put([batch(3, 2)], timeout=0) == 0
+    for seconds, unanswered, moved in ((10, 6, True), (50, 6, False), (60, 4, True), (70, 0, True)):
+        now[0], sink.unanswered = seconds, unanswered
+        assert delivery._settle() is moved
     assert store.use().held_events == 0
     assert sink.offsets == []
+
+
+def test_a_kafka_that_does_not_answer_is_seen_without_transactions_too() -> None:
+    now = [0.0]
+
+    class Silent(Away):
+        def poll(self) -> None:
+            now[0] += 40
+            delivery._store.close()
+
+        def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
+            steps.append(delivery.counters().step_s)
+            return super().commit(offset, timeout)
+
+    steps: list[float] = []
+    sink, store = Silent(), EventStore()
+    sink.unanswered = 1
+    delivery = Delivery(store, sink, SELDOM, clock=lambda: now[0])
+    store.put([batch(1)])
+    delivery.run()
+    assert steps == [40]
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_the_offset_behind_a_snapshot_is_stored_at_once(transactional: bool) -> None:
+    sink, store = InMemorySink(transactional), EventStore()
+    delivery = Delivery(store, sink, SELDOM)
+    under_way = replace(offset(1), snapshot="INITIAL")
+    store.put([Batch("shop.a", -1, [(b"k", b"v", ())], under_way, 2, 1)])
+    delivery._step()
+    assert sink.offsets == []
+    store.put([batch(1)])
+    delivery._step()
+    assert sink.offsets == [offset(1)]
 
 
 def test_a_commit_that_takes_too_long_is_put_off_not_lost() -> None:
