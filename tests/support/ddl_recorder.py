@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pymysql
+from connector_properties import CONNECTORS, address
 
 from rowtide.connector.assembly import pipeline_settings
 from rowtide.connector.batch import Output
@@ -40,10 +41,6 @@ _COLUMNS = {
     "comment": "column_comment",
     "generation_expression": "generation_expression",
 }
-_CONNECTORS = {
-    Flavor.MYSQL: "io.debezium.connector.mysql.MySqlConnector",
-    Flavor.MARIADB: "io.debezium.connector.mariadb.MariaDbConnector",
-}
 _KINDS = "('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
 
 
@@ -63,12 +60,9 @@ class DdlRecorder:
         file, pos = self._position()
         config = from_properties(
             {
-                "connector.class": _CONNECTORS[flavor],
+                "connector.class": CONNECTORS[flavor.value],
                 "topic.prefix": "p",
-                "database.hostname": server.host,
-                "database.port": str(server.port),
-                "database.user": server.user,
-                "database.password": server.password,
+                **address(server),
                 "database.server.id": "7771",
                 "bootstrap.servers": "none:1",
                 "schema.history.internal.kafka.topic": "h",

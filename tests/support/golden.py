@@ -10,14 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from connector_properties import CONNECTORS
+
 from rowtide.connector.batch import Batch, Output
 from rowtide.connector.offset import SourceOffset
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-SERVERS = {
-    "mysql": "io.debezium.connector.mysql.MySqlConnector",
-    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
-}
 
 _PROCESSED = re.compile(r'("op":"[crudtm]",)"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+(\}+)$')
 _SCHEMA_CHANGE = re.compile(r'"ts_ms":\d+,("databaseName":)')
@@ -94,7 +92,7 @@ class Case:
         own = {name: str(value) for name, value in self.description.get("config", {}).items()}
         return {
             "name": self.name,
-            "connector.class": SERVERS[server],
+            "connector.class": CONNECTORS[server],
             "topic.prefix": self.name,
             "database.hostname": "127.0.0.1",
             "database.user": "dbz",

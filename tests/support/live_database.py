@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from golden import SERVERS, Written, written
-from live_snapshot import address
+from connector_properties import CONNECTORS, JSON_CONVERTER, address
+from golden import Written, written
 
 from rowtide.connector.assembly import pipeline_settings
 from rowtide.connector.batch import Batch, Output
@@ -32,19 +32,18 @@ Rows = dict[tuple[str, str], Any]
 
 def configured(database: Database, properties: Mapping[str, str] | None = None) -> Configuration:
     """A configuration for one database; the others are not even looked at."""
-    mariadb = database.server.name == "mariadb"
     base = {
         "name": "live",
-        "connector.class": SERVERS["mariadb" if mariadb else "mysql"],
+        "connector.class": CONNECTORS[database.server.name],
         "topic.prefix": "live",
         "database.server.id": "184055",
         "bootstrap.servers": "127.0.0.1:1",
         "schema.history.internal.kafka.topic": "history",
         "schema.history.internal.store.only.captured.databases.ddl": "true",
         "database.include.list": database.name,
-        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "key.converter": JSON_CONVERTER,
         "key.converter.schemas.enable": "false",
-        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter": JSON_CONVERTER,
         "value.converter.schemas.enable": "false",
     }
     return from_properties({**base, **address(database.server), **(properties or {})})

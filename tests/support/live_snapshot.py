@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from connector_properties import address
 from golden import Case, Written, normalised, written
 
 from rowtide.connector.assembly import pipeline_settings
@@ -126,12 +127,6 @@ def _placeless(text: str) -> str:
 def configuration(properties: dict[str, str], server: SqlServer) -> Configuration:
     """A configuration for this server instead of the one that the properties name."""
     return from_properties({**properties, **address(server)})
-
-
-def address(server: SqlServer) -> dict[str, str]:
-    """The properties of a connection as root."""
-    found = {"hostname": server.host, "port": str(server.port), "user": server.user, "password": server.password}
-    return {f"database.{name}": text for name, text in found.items()}
 
 
 @contextmanager

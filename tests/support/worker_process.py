@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,22 +15,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from connector_properties import JSON_CONVERTER, address
+from rowtide_stack.ports import free_port
+
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer
 
-__all__ = ["SOON", "Worker", "WorkerConfig", "eventually", "free_port"]
+__all__ = ["SOON", "Worker", "WorkerConfig", "eventually"]
 
 SOON = 90.0
 """Seconds after which a test gives up waiting; nothing should ever take so long."""
 
 STREAMING = "reading the binlog from"
-
-
-def free_port() -> int:
-    """A port that nobody uses."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def eventually(condition: Callable[[], object], what: str, seconds: float = SOON) -> None:
@@ -61,10 +56,7 @@ class WorkerConfig:
             "name": self.name,
             "topic.prefix": self.name,
             "database.flavor": server.name,
-            "database.hostname": server.host,
-            "database.port": str(server.port),
-            "database.user": server.user,
-            "database.password": server.password,
+            **address(server),
             "database.server.id": str(next(self._server_ids)),
             "bootstrap.servers": bootstrap,
             "offset.storage.topic": f"{self.name}-offsets",
@@ -73,9 +65,9 @@ class WorkerConfig:
             "schema.history.internal.kafka.topic": f"{self.name}-history",
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
-            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "key.converter": JSON_CONVERTER,
             "key.converter.schemas.enable": "false",
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter": JSON_CONVERTER,
             "value.converter.schemas.enable": "false",
             **more,
         }
@@ -128,6 +120,11 @@ class Worker:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.kill()
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
 
     @property
     def log(self) -> str:

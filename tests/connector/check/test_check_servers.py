@@ -1,6 +1,5 @@
 """The check against real servers: what is well, and what each mistake is answered with."""
 
-import socket
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient, NewTopic
+from connector_properties import address
 from rowtide_stack import Database, Kafka, MariaDB, MySQL
+from rowtide_stack.ports import free_port
 from rowtide_stack.sql import SqlServer
 
 from rowtide.cli import main
@@ -22,10 +23,9 @@ PRIVILEGES = "SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLI
 
 
 @pytest.fixture
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+def closed_port() -> int:
+    """A port on which nothing listens."""
+    return free_port()
 
 
 def properties(server: SqlServer, servers: str = "127.0.0.1:1", **more: str) -> dict[str, str]:
@@ -33,10 +33,7 @@ def properties(server: SqlServer, servers: str = "127.0.0.1:1", **more: str) -> 
         "name": "checked",
         "database.flavor": server.name,
         "topic.prefix": "checked",
-        "database.hostname": server.host,
-        "database.port": str(server.port),
-        "database.user": server.user,
-        "database.password": server.password,
+        **address(server),
         "database.server.id": "5400",
         "bootstrap.servers": servers,
         "schema.history.internal.kafka.topic": f"history-{uuid.uuid4().hex[:8]}",
@@ -115,11 +112,11 @@ def test_privileges_of_a_role_count_when_it_is_active(server: SqlServer, user: s
         server.execute(f"DROP ROLE {role}")
 
 
-def test_an_unreachable_server(mysql: MySQL, free_port: int) -> None:
-    found, facts = check_database(config(mysql, database_port=str(free_port)))
+def test_an_unreachable_server(mysql: MySQL, closed_port: int) -> None:
+    found, facts = check_database(config(mysql, database_port=str(closed_port)))
     assert facts is None
     assert subjects(found) == ["database.hostname"]
-    assert f"127.0.0.1:{free_port} cannot be reached" in found[0].message
+    assert f"127.0.0.1:{closed_port} cannot be reached" in found[0].message
 
 
 def test_a_host_that_does_not_exist(mysql: MySQL) -> None:
@@ -184,15 +181,15 @@ def test_tls(server: SqlServer, tmp_path: Path) -> None:
     assert subjects(found) == ["database.ssl.mode"]
 
 
-def test_unreachable_kafka(mysql: MySQL, free_port: int) -> None:
-    found = broker_findings(config(mysql, f"127.0.0.1:{free_port}"), timeout=3)
+def test_unreachable_kafka(mysql: MySQL, closed_port: int) -> None:
+    found = broker_findings(config(mysql, f"127.0.0.1:{closed_port}"), timeout=3)
     assert subjects(found) == ["bootstrap.servers"]
-    assert f"no Kafka broker answers at 127.0.0.1:{free_port}" in found[0].message
+    assert f"no Kafka broker answers at 127.0.0.1:{closed_port}" in found[0].message
     assert "Connection refused" in found[0].message
 
 
-def test_a_history_in_another_kafka_that_is_unreachable(mysql: MySQL, kafka: Kafka, free_port: int) -> None:
-    other = {"schema_history_internal_kafka_bootstrap_servers": f"127.0.0.1:{free_port}"}
+def test_a_history_in_another_kafka_that_is_unreachable(mysql: MySQL, kafka: Kafka, closed_port: int) -> None:
+    other = {"schema_history_internal_kafka_bootstrap_servers": f"127.0.0.1:{closed_port}"}
     found = broker_findings(config(mysql, kafka.bootstrap, **other), timeout=3)
     assert subjects(found) == ["schema.history.internal.kafka.bootstrap.servers"]
 
@@ -222,6 +219,14 @@ def test_more_copies_than_brokers_and_topics_that_nobody_creates(mysql_db: Datab
     assert f"checked.{mysql_db.name}.t" in next(f.message for f in found if f.subject == "topic.creation.enable")
 
 
+def test_settings_of_topics_that_kafka_refuses(mysql: MySQL, kafka: Kafka) -> None:
+    more = {"topic.creation.default.partions": "3", "topic.creation.groups": "g", "topic.creation.g.include": "x.*"}
+    configuration = from_properties({**properties(mysql, kafka.bootstrap), **more})
+    found = broker_findings(configuration)
+    assert subjects(found) == ["topic.creation.default"]
+    assert "partions" in found[0].message
+
+
 def test_settings_that_kafkas_client_refuses(mysql: MySQL, kafka: Kafka) -> None:
     missing = {"ssl.truststore.location": "/does/not/exist.pem", "security.protocol": "SSL"}
     configuration = from_properties({**properties(mysql, kafka.bootstrap), **missing})
@@ -229,9 +234,9 @@ def test_settings_that_kafkas_client_refuses(mysql: MySQL, kafka: Kafka) -> None
     assert "producer.override" in subjects(found)
 
 
-def test_the_command_tells_all_at_once_and_fails(mysql: MySQL, free_port: int, tmp_path: Path) -> None:
+def test_the_command_tells_all_at_once_and_fails(mysql: MySQL, closed_port: int, tmp_path: Path) -> None:
     path = tmp_path / "c.properties"
-    wrong = properties(mysql, f"127.0.0.1:{free_port}", database_server_id="1")
+    wrong = properties(mysql, f"127.0.0.1:{closed_port}", database_server_id="1")
     path.write_text("".join(f"{name}={value}\n" for name, value in wrong.items()))
     result = CliRunner().invoke(main, ["check", str(path)])
     assert result.exit_code == 1
