@@ -12,9 +12,10 @@ from pathlib import Path
 import click
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docker"))
+sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
 
-from rowtide_stack import Kafka, MySQL  # noqa: E402 - it is not installed
+from connector_properties import JSON_CONVERTER, connector_properties, history_topic  # noqa: E402 - not installed
+from rowtide_stack import Kafka, MySQL  # noqa: E402
 
 from tests.bench.connectors import DEFAULT, TUNED, Connector, Debezium, Rowtide  # noqa: E402
 from tests.bench.load import Load  # noqa: E402
@@ -59,7 +60,7 @@ def main(
     properties = dict(TUNED if tuned else DEFAULT) | dict(part.split("=", 1) for part in extra)
     if not schemas:
         for side in ("key", "value"):
-            properties[f"{side}.converter"] = "org.apache.kafka.connect.json.JsonConverter"
+            properties[f"{side}.converter"] = JSON_CONVERTER
             properties[f"{side}.converter.schemas.enable"] = "false"
     Debezium.programs = Path(debezium or "").absolute()
     kinds: list[type[Connector]] = [Rowtide, *([Debezium] if debezium else [])]
@@ -84,8 +85,10 @@ def _all(
     watch = TopicWatch(kafka.bootstrap)
 
     def made(kind: type[Connector], mode: str, snapshot_mode: str) -> Connector:
+        name = f"{kind.kind.lower()}-{mode}"
+        history = history_topic(kafka.bootstrap, f"{name}-history")
         own = {**properties, "snapshot.mode": snapshot_mode}
-        return kind(f"{kind.kind.lower()}-{mode}", database, SCHEMA, kafka, own)
+        return kind(name, connector_properties(name, database, SCHEMA, history) | own, kafka.bootstrap)
 
     database.execute(f"CREATE DATABASE {SCHEMA}")
     database.execute(*load.setup(), database=SCHEMA)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 __all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "peak_bytes", "servers_below"]
 
@@ -97,9 +97,17 @@ class TopicWatch:
         self._consumer.close()
 
     def counts(self, topics: Mapping[str, int]) -> dict[str, int]:
-        """How many records each topic has; a topic that is not there has none."""
+        """How many records each topic has; a topic that is not there, or has no leader yet, has none."""
         known = self._consumer.list_topics(timeout=10).topics
-        return {topic: self._marks(topic)[1] if topic in known else 0 for topic in topics}
+        return {topic: self._end(topic) if topic in known else 0 for topic in topics}
+
+    def _end(self, topic: str) -> int:
+        try:
+            return self._marks(topic)[1]
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+            return 0
 
     def _marks(self, topic: str) -> tuple[int, int]:
         low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)

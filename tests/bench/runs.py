@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pymysql
+from binlog_readers import binlog_readers, end_binlog_readers
 
 from tests.bench.connectors import Connector, Debezium
 from tests.bench.load import Load
@@ -30,7 +29,7 @@ def prepare(connector: Connector, database: MySQL, folder: Path) -> None:
     """Let a connector find out the structure and store an offset, and stop it: what comes next is its backlog."""
     connector.start(folder)
     end = time.monotonic() + _PATIENCE_S
-    while not _reads_binlog(database):
+    while not binlog_readers(database):
         if not connector.alive() or time.monotonic() > end:
             raise RuntimeError(f"{connector.kind} does not stream; see {folder}")
         time.sleep(0.3)
@@ -38,16 +37,7 @@ def prepare(connector: Connector, database: MySQL, folder: Path) -> None:
         connector.pause()
     else:
         connector.stop()
-    for (thread,) in database.query(_DUMPS):  # the server does not notice by itself that a connector has gone
-        with contextlib.suppress(pymysql.err.OperationalError):  # it may be gone meanwhile
-            database.execute(f"KILL {thread}")
-
-
-_DUMPS = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
-
-
-def _reads_binlog(database: MySQL) -> bool:
-    return bool(database.query(_DUMPS))
+    end_binlog_readers(database)
 
 
 def stream_run(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from connector_properties import connector_properties, history_topic
 
 from tests.bench.connectors import TUNED, Rowtide
 from tests.bench.load import Load
@@ -14,7 +15,7 @@ from tests.bench.measure import Figures, TopicWatch, servers_below
 from tests.bench.runs import prepare, snapshot_run, stream_run
 
 if TYPE_CHECKING:
-    from rowtide_stack import Kafka, MySQL
+    from rowtide_stack import Database, Kafka, MySQL
 
 
 def test_messages_and_rows_of_a_load() -> None:
@@ -34,8 +35,8 @@ def test_both_runs_with_few_rows(mysql: MySQL, kafka: Kafka, tmp_path: Path) -> 
     watch = TopicWatch(kafka.bootstrap)
     with mysql.database("bench") as database:
         database.execute(*load.setup())
-        streaming = Rowtide(f"stream-{database.name}", mysql, database.name, kafka, {**TUNED, **_MODE})
-        copying = Rowtide(f"copy-{database.name}", mysql, database.name, kafka, TUNED)
+        streaming = _rowtide(f"stream-{database.name}", database, kafka, {"snapshot.mode": "no_data"})
+        copying = _rowtide(f"copy-{database.name}", database, kafka, {})
         try:
             prepare(streaming, mysql, tmp_path)
             database.execute(*load.changes())
@@ -52,4 +53,7 @@ def test_both_runs_with_few_rows(mysql: MySQL, kafka: Kafka, tmp_path: Path) -> 
     assert streamed.peak_bytes > 0
 
 
-_MODE = {"snapshot.mode": "no_data"}
+def _rowtide(name: str, database: Database, kafka: Kafka, own: dict[str, str]) -> Rowtide:
+    history = history_topic(kafka.bootstrap, f"{name}-history")
+    given = connector_properties(name, database.server, database.name, history)
+    return Rowtide(name, {**given, **TUNED, **own}, kafka.bootstrap)

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from binlog_readers import binlog_readers
+from connector_properties import connector_properties
 from kafka_connect import KafkaConnect
 from topic_tools import Topics
 
 from rowtide.schema_history.topic_reader import TopicReader
 from tests.interop import statements
 from tests.interop.compare import Answer, problems
-from tests.interop.scenarios import Scenario, ServerKind, properties
+from tests.interop.scenarios import Scenario, ServerKind
 from tests.interop.sides import Debezium, Rowtide, Side
 
 if TYPE_CHECKING:
@@ -56,9 +58,12 @@ class Player:
         self.scenario = scenario
         self.prefix = f"{server.name.replace('-', '')}{number:02d}"
         folder = place.folder
-        given = properties(
-            scenario, server, self.prefix, place.connection(200000 + number), place.kafka.bootstrap, folder
-        )
+        history = scenario.history(self.prefix, place.kafka.bootstrap, folder)
+        given = {
+            **connector_properties(self.prefix, place.database, statements.SCHEMA, history),
+            "database.server.id": str(200000 + number),
+            **scenario.more,
+        }
         self._sides: dict[str, Side] = {
             "D": Debezium(self.prefix, given, place.worker),
             "R": Rowtide(self.prefix, given | scenario.rowtide, place.kafka, place.offsets, folder),
@@ -132,17 +137,6 @@ class Place:
         self.topics = Topics(kafka.bootstrap)
         self._reader = TopicReader(self.topics.client, self.topics.client)
 
-    def connection(self, server_id: int) -> dict[str, str]:
-        """The properties of the connection."""
-        return {
-            "database.hostname": self.database.host,
-            "database.port": str(self.database.port),
-            "database.user": self.database.user,
-            "database.password": self.database.password,
-            "database.server.id": str(server_id),
-            "database.include.list": statements.SCHEMA,
-        }
-
     def size(self, topic: str) -> int:
         """The end of a topic of one partition; 0 if it does not exist."""
         extents = self._reader.extents(topic)
@@ -156,13 +150,6 @@ class Place:
             if seen.key is not None and seen.value is not None and f'["{prefix}",'.encode() in seen.key
         ]
         return bool(stored) and _IN_TRANSACTION.search(stored[-1]) is not None
-
-    def streams(self) -> int:
-        """How many connectors read the binlog."""
-        found = self.database.query(
-            "SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
-        )
-        return int(found[0][0])
 
 
 def run(
@@ -203,9 +190,9 @@ def run(
 
 def _await_streams(place: Place, players: list[Player]) -> None:
     end = time.monotonic() + _PATIENCE_S
-    while place.streams() < sum(not player.failed() for player in players):
+    while (count := len(binlog_readers(place.database))) < sum(not player.failed() for player in players):
         if time.monotonic() > end:
-            raise RuntimeError(f"{place.streams()} of {len(players)} connectors read the binlog; see {place.folder}")
+            raise RuntimeError(f"{count} of {len(players)} connectors read the binlog; see {place.folder}")
         time.sleep(0.3)
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["REFERENCE", "SCENARIOS", "SERVERS", "Scenario", "ServerKind", "properties"]
+from connector_properties import history_topic
+
+__all__ = ["REFERENCE", "SCENARIOS", "SERVERS", "Scenario", "ServerKind"]
 
 _HISTORY = "schema.history.internal"
 _FILE = "io.debezium.storage.file.history.FileSchemaHistory"
@@ -18,23 +20,17 @@ class ServerKind:
 
     Attributes:
         name: for people and for names of topics.
-        connector_class: Debezium's.
         options: of mysqld.
     """
 
     name: str
-    connector_class: str
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 SERVERS = (
-    ServerKind("mysql", "io.debezium.connector.mysql.MySqlConnector"),
-    ServerKind(
-        "mysql-without-gtids",
-        "io.debezium.connector.mysql.MySqlConnector",
-        {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"},
-    ),
-    ServerKind("mariadb", "io.debezium.connector.mariadb.MariaDbConnector"),
+    ServerKind("mysql"),
+    ServerKind("mysql-without-gtids", {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}),
+    ServerKind("mariadb"),
 )
 
 
@@ -57,6 +53,12 @@ class Scenario:
     more: Mapping[str, str] = field(default_factory=dict)
     rowtide: Mapping[str, str] = field(default_factory=dict)
     reference: str = "alone"
+
+    def history(self, prefix: str, bootstrap: str, folder: Path) -> dict[str, str]:
+        """Where the schema history of a connector is kept."""
+        if self.file:
+            return {_HISTORY: _FILE, f"{_HISTORY}.file.filename": str(folder / f"{prefix}.history")}
+        return history_topic(bootstrap, f"history.{prefix}")
 
 
 REFERENCE = Scenario("alone", "DDDDD")
@@ -81,24 +83,3 @@ SCENARIOS = (
     Scenario("transactions", "DRDRD", more=_TRANSACTIONS, reference="transactions-alone"),
     Scenario("transactions-from-rowtide", "RDRDR", more=_TRANSACTIONS, reference="transactions-alone"),
 )
-
-
-def properties(
-    scenario: Scenario, server: ServerKind, prefix: str, connection: Mapping[str, str], bootstrap: str, folder: Path
-) -> dict[str, str]:
-    """The connector's properties, which both sides get."""
-    history = (
-        {_HISTORY: _FILE, f"{_HISTORY}.file.filename": str(folder / f"{prefix}.history")}
-        if scenario.file
-        else {f"{_HISTORY}.kafka.bootstrap.servers": bootstrap, f"{_HISTORY}.kafka.topic": f"history.{prefix}"}
-    )
-    return {
-        "connector.class": server.connector_class,
-        "tasks.max": "1",
-        **connection,
-        "topic.prefix": prefix,
-        "topic.creation.default.replication.factor": "1",
-        "topic.creation.default.partitions": "1",
-        **history,
-        **scenario.more,
-    }

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kafka_connect import JSON_CONVERTER, KafkaConnect, spawn, terminate
-from rowtide_stack.ports import free_port
+from kafka_connect import KafkaConnect
+from rowtide_process import RowtideProcess
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka
@@ -40,7 +37,7 @@ class Debezium:
 
     def __init__(self, connector: str, properties: Mapping[str, str], worker: KafkaConnect) -> None:
         self._connector = connector
-        self._properties = dict(properties)
+        self._properties = properties
         self._worker = worker
         self._made = False
 
@@ -48,7 +45,7 @@ class Debezium:
         if self._made:
             self._worker.ask("PUT", f"/connectors/{self._connector}/resume")
         else:
-            self._worker.create(self._connector, {**self._properties, "driver.allowPublicKeyRetrieval": "true"})
+            self._worker.create(self._connector, self._properties)
         self._made = True
         self._worker.wait(lambda: self._tasks() not in ([], ["UNASSIGNED"]))
 
@@ -65,38 +62,20 @@ class Debezium:
 
 
 class Rowtide:
-    """``rowtide run`` with the connector's properties and those of the worker."""
+    """``rowtide run`` with the connector's properties, and the worker's offsets topic."""
 
     name = "rowtide"
 
     def __init__(self, connector: str, properties: Mapping[str, str], kafka: Kafka, offsets: str, folder: Path) -> None:
+        own = {"offset.storage.topic": offsets, "offset.flush.interval.ms": "500"}
+        self._process = RowtideProcess(connector, {**properties, **own}, kafka.bootstrap)
         self._folder = folder
-        self._connector = connector
-        self._process: subprocess.Popen[bytes] | None = None
-        self._config = {
-            "name": connector,
-            **properties,
-            "bootstrap.servers": kafka.bootstrap,
-            "offset.storage.topic": offsets,
-            "offset.storage.replication.factor": "1",
-            "offset.storage.partitions": "1",
-            "offset.flush.interval.ms": "500",
-            "key.converter": JSON_CONVERTER,
-            "value.converter": JSON_CONVERTER,
-        }
 
     def start(self) -> None:
-        file = self._folder / f"{self._connector}.json"
-        file.write_text(json.dumps(self._config, indent=1))
-        command = [sys.executable, "-m", "rowtide", "run", "--no-progress", "--web-port", str(free_port()), str(file)]
-        self._process = spawn(self._folder / f"{self._connector}.log", command)
+        self._process.start(self._folder)
 
     def stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            terminate(process)
+        self._process.stop()
 
     def failure(self) -> str | None:
-        if self._process is None or self._process.poll() is None:
-            return None
-        return "\n".join((self._folder / f"{self._connector}.log").read_text().splitlines()[-15:])
+        return "\n".join(self._process.output().splitlines()[-15:]) if self._process.ended() else None

@@ -15,13 +15,13 @@ import click
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
 
-from rowtide_stack import Kafka, MariaDB, MySQL  # noqa: E402 - it is not installed
+from kafka_connect import KafkaConnect  # noqa: E402 - it is not installed
+from rowtide_stack import Kafka, MariaDB, MySQL  # noqa: E402
 
 from tests.parity.compare import compare  # noqa: E402
 from tests.parity.report import column_of, keep, missed, signature, told  # noqa: E402
 from tests.parity.rounds import Played, play  # noqa: E402
 from tests.parity.rules import LOST, is_lost, rule_for, stop_for  # noqa: E402
-from tests.support.kafka_connect import KafkaConnect  # noqa: E402
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Java's options for many connectors that each do little."""

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pymysql
+from binlog_readers import binlog_readers, end_binlog_readers
+from connector_properties import connector_properties, history_topic
+from kafka_connect import KafkaConnect
 
 from tests.parity.changes import Changes
 from tests.parity.compare import Message
 from tests.parity.options import choose
-from tests.parity.sides import Debezium, Records, Rowtide, properties
+from tests.parity.sides import Debezium, Records, Rowtide
 from tests.parity.values import Column
-from tests.support.kafka_connect import KafkaConnect
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, SqlServer
@@ -204,8 +206,13 @@ def play(
     try:
         _set_up(played, script, changes, rng)
         done("set up")
-        own = [properties(name, server, database, kafka, played.options) for name in names]
-        sides = Debezium(worker, names[0], own[0]), Rowtide(names[1], own[1], kafka, folder)
+        own = [
+            connector_properties(name, server, database, history_topic(kafka.bootstrap, f"{name}-history"))
+            | played.options
+            for name in names
+        ]
+        sides = Debezium(worker, names[0], own[0]), Rowtide(names[1], own[1], kafka.bootstrap)
+        sides[1].start(folder)
         try:
             played.stopped = _until_streaming(server, sides)
             done("start")
@@ -250,7 +257,7 @@ def _states(sides: tuple[Debezium, Rowtide]) -> tuple[str | None, str | None]:
 def _until_streaming(server: SqlServer, sides: tuple[Debezium, Rowtide]) -> tuple[str | None, str | None]:
     end = time.monotonic() + _PATIENCE_S
     stopped = _states(sides)
-    while len(server.query(_DUMPS)) < stopped.count(None):
+    while len(binlog_readers(server)) < stopped.count(None):
         if time.monotonic() > end:
             return "not streaming in time", "not streaming in time"
         time.sleep(0.2)
@@ -276,11 +283,6 @@ def _until_end(records: Records, sides: tuple[Debezium, Rowtide]) -> tuple[str |
     return stopped
 
 
-_DUMPS = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
-
-
 def _forget(server: SqlServer, database: str) -> None:
-    for (thread,) in server.query(_DUMPS):  # the server does not notice by itself that a connector has gone
-        with contextlib.suppress(pymysql.err.OperationalError):
-            server.execute(f"KILL {thread}")
+    end_binlog_readers(server)
     server.execute(f"DROP DATABASE IF EXISTS {database}", f"DROP DATABASE IF EXISTS {database}x")

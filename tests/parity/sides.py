@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
 import time
 import urllib.error
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from rowtide_stack.ports import free_port
+from kafka_connect import KafkaConnect
+from rowtide_process import RowtideProcess
 
 from tests.parity.compare import Message
-from tests.support.kafka_connect import JSON_CONVERTER, KafkaConnect, spawn, terminate
 
-if TYPE_CHECKING:
-    from rowtide_stack import Kafka, SqlServer
-
-__all__ = ["Debezium", "Records", "Rowtide", "properties"]
-
-_CLASSES = {
-    "mysql": "io.debezium.connector.mysql.MySqlConnector",
-    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
-}
-
-
-def properties(name: str, server: SqlServer, database: str, kafka: Kafka, own: Mapping[str, str]) -> dict[str, str]:
-    """A connector's configuration: both have the same, but for the name, which is the prefix of its topics."""
-    return {
-        "connector.class": _CLASSES[server.name],
-        "tasks.max": "1",
-        "database.hostname": server.host,
-        "database.port": str(server.port),
-        "database.user": server.user,
-        "database.password": server.password,
-        "database.server.id": str(184000 + sum(name.encode())),
-        "database.include.list": database,
-        "topic.prefix": name,
-        "schema.history.internal.kafka.bootstrap.servers": kafka.bootstrap,
-        "schema.history.internal.kafka.topic": f"{name}-history",
-        "topic.creation.default.replication.factor": "1",
-        "topic.creation.default.partitions": "1",
-        "driver.allowPublicKeyRetrieval": "true",
-        **own,
-    }
+__all__ = ["Debezium", "Records", "Rowtide"]
 
 
 class Debezium:
@@ -75,38 +43,15 @@ class Debezium:
         self._worker.ask("DELETE", f"/connectors/{self.name}")
 
 
-class Rowtide:
+class Rowtide(RowtideProcess):
     """A process of ``rowtide run``."""
-
-    def __init__(self, name: str, config: Mapping[str, str], kafka: Kafka, folder: Path) -> None:
-        self.name = name
-        converters = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER}
-        whole = {
-            "name": name,
-            **converters,
-            **config,
-            "bootstrap.servers": kafka.bootstrap,
-            "offset.storage.topic": f"{name}-offsets",
-            "offset.storage.replication.factor": "1",
-            "offset.storage.partitions": "1",
-        }
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f"{name}.json"
-        file.write_text(json.dumps(whole))
-        self._log = folder / f"{name}.log"
-        command = [sys.executable, "-m", "rowtide", "run", "--no-progress", "--web-port", str(free_port()), str(file)]
-        self._process: subprocess.Popen[bytes] = spawn(self._log, command)
 
     def failed(self) -> str | None:
         """Why it stopped, if it did."""
-        text = self._log.read_text(errors="replace")
-        if self._process.poll() is None and not re.search(r"^(Traceback|.*\bERROR\b)", text, re.MULTILINE):
+        text = self.output()
+        if not self.ended() and not re.search(r"^(Traceback|.*\bERROR\b)", text, re.MULTILINE):
             return None
         return text[-6000:]
-
-    def stop(self) -> None:
-        """End it."""
-        terminate(self._process, 20)
 
 
 class Records:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -12,33 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from child_process import ChildProcess
+from connector_properties import JSON_CONVERTER
 from rowtide_stack.ports import free_port
 
-__all__ = ["JSON_CONVERTER", "KafkaConnect", "spawn", "terminate"]
+__all__ = ["KafkaConnect"]
 
-JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 _PATIENCE_S = 240.0
 
 
-def spawn(log: Path, command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Run a program whose output goes to the end of a file."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as file:
-        return subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL)
-
-
-def terminate(process: subprocess.Popen[bytes], patience: float = 60) -> None:
-    """End a process in order, and wait for the end."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-class KafkaConnect:
+class KafkaConnect(ChildProcess):
     """A worker with any number of connectors.
 
     Args:
@@ -52,23 +33,13 @@ class KafkaConnect:
     def __init__(
         self, name: str, programs: Path, plugins: Sequence[str], bootstrap: str, java: Sequence[str] = ()
     ) -> None:
+        super().__init__()
         self.name = name
         self._programs = programs
         self._plugins = plugins
         self._bootstrap = bootstrap
         self._java = java
         self._port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int:
-        """The process."""
-        assert self._process is not None, "not started"
-        return self._process.pid
-
-    def alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process is not None and self._process.poll() is None
 
     def start(self, folder: Path) -> None:
         """Run, with files in a folder of its own."""
@@ -95,14 +66,8 @@ class KafkaConnect:
         file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         command = ["java", "-Xmx2g", *self._java, "-cp", f"{self._programs}/kafka/*", main, str(file)]
-        self._process = spawn(folder / f"{self.name}.log", command)
+        self._run(command, folder / f"{self.name}.log")
         self.wait(lambda: self.ask("GET", "/connectors") is not None)
-
-    def stop(self) -> None:
-        """End in order, and wait for the end."""
-        process, self._process = self._process, None
-        if process is not None:
-            terminate(process)
 
     def create(self, name: str, config: Mapping[str, str]) -> None:
         """Make and start a connector."""

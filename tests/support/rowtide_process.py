@@ -1,0 +1,46 @@
+"""rowtide as a user runs it: a process of ``rowtide run``, beside which Debezium runs in Kafka Connect."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from child_process import ChildProcess
+from connector_properties import JSON_CONVERTER
+from rowtide_stack.ports import free_port
+
+__all__ = ["RowtideProcess"]
+
+
+class RowtideProcess(ChildProcess):
+    """A connector in a worker of its own.
+
+    Args:
+        name: of the connector.
+        properties: of the connector, and of the worker over those that it has by itself.
+        bootstrap: Kafka.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], bootstrap: str) -> None:
+        super().__init__()
+        self.name = name
+        self._config = {
+            "name": name,
+            "bootstrap.servers": bootstrap,
+            "offset.storage.topic": f"{name}-offsets",
+            "offset.storage.replication.factor": "1",
+            "offset.storage.partitions": "1",
+            "key.converter": JSON_CONVERTER,
+            "value.converter": JSON_CONVERTER,
+            **properties,
+        }
+
+    def start(self, folder: Path) -> None:
+        """Run, from where it stopped, with files in a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{self.name}.json"
+        file.write_text(json.dumps(self._config, indent=1))
+        command = [sys.executable, "-m", "rowtide", "run", "--no-progress", "--web-port", str(free_port()), str(file)]
+        self._run(command, folder / f"{self.name}.log")
