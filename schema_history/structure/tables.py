@@ -140,6 +140,8 @@ def indexes_of_column(column: ColumnDef, ctx: Context) -> list[Index]:
             indexes.append(Index("PRIMARY", part, "primary"))
         elif attribute.kind == "UNIQUE" and not any(i.kind == "unique" for i in indexes):
             indexes.append(Index("", part, "unique"))
+        elif attribute.kind == "REFERENCES":
+            indexes.append(Index("", part, generated=True))
     return indexes
 
 
@@ -157,7 +159,9 @@ def constraints_of(elements: Sequence[Element], table: str, known: Sequence[Cons
             result.append(Constraint(element.name, "period", (element.start, element.end)))
         elif isinstance(element, ColumnDef):
             for attribute in element.attributes:
-                if attribute.kind == "CHECK" and isinstance(attribute.value, CheckDef):
+                if attribute.kind == "REFERENCES":
+                    result.append(Constraint(_next_name(table, "ibfk", result), "foreign", (element.name,)))
+                elif attribute.kind == "CHECK" and isinstance(attribute.value, CheckDef):
                     name = attribute.value.name or _next_name(table, "chk", result)
                     result.append(Constraint(name, "check", (element.name,)))
     return tuple(result)
