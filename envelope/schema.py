@@ -66,10 +66,6 @@ class Schema:
         """The same schema, optional or not."""
         return replace(self, optional=optional)
 
-    def with_parameters(self, parameters: Mapping[str, str]) -> "Schema":
-        """The same schema with more parameters behind its own."""
-        return replace(self, parameters=(*self.parameters, *parameters.items()))
-
     def field(self, name: str) -> "Field | None":
         """The field of that name, or ``None``."""
         return next((field for field in self.fields if field.name == name), None)

@@ -18,12 +18,12 @@ _INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?\Z")
 class _Intervals:
     """Whole numbers as sorted, disjoint, never adjacent ranges; ``stops`` are exclusive."""
 
-    __slots__ = ("_texts", "starts", "stops")
+    __slots__ = ("_text", "starts", "stops")
 
     def __init__(self, starts: list[int] | None = None, stops: list[int] | None = None) -> None:
         self.starts = starts if starts is not None else []
         self.stops = stops if stops is not None else []
-        self._texts: dict[bool, str] = {}
+        self._text: str | None = None
 
     def copy(self) -> "_Intervals":
         return _Intervals(self.starts.copy(), self.stops.copy())
@@ -31,7 +31,7 @@ class _Intervals:
     def add(self, start: int, stop: int) -> None:
         """Add the range; at the end, where nearly all additions go, without a search."""
         starts, stops = self.starts, self.stops
-        self._texts.clear()
+        self._text = None
         if starts and start == stops[-1]:
             stops[-1] = stop
         elif not starts or start > stops[-1]:
@@ -50,7 +50,7 @@ class _Intervals:
         first, last = bisect_right(stops, start), bisect_right(starts, stop - 1)
         if first >= last:
             return
-        self._texts.clear()
+        self._text = None
         left, right = starts[first], stops[last - 1]
         keep = [(a, b) for a, b in ((left, start), (stop, right)) if a < b]
         starts[first:last] = [a for a, _ in keep]
@@ -68,12 +68,10 @@ class _Intervals:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def text(self, always_ranges: bool) -> str:
-        text = self._texts.get(always_ranges)
-        if text is None:
-            text = ":".join(f"{a}-{b - 1}" if b - a > 1 or always_ranges else str(a) for a, b in self.pairs())
-            self._texts[always_ranges] = text
-        return text
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = ":".join(f"{a}-{b - 1}" if b - a > 1 else str(a) for a, b in self.pairs())
+        return self._text
 
 
 class GtidSet:
@@ -83,11 +81,11 @@ class GtidSet:
     when nothing changed.
     """
 
-    __slots__ = ("_sets", "_texts")
+    __slots__ = ("_sets", "_text")
 
     def __init__(self) -> None:
         self._sets: dict[str, dict[str, _Intervals]] = {}
-        self._texts: dict[bool, str] = {}
+        self._text: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> "GtidSet":
@@ -122,7 +120,7 @@ class GtidSet:
 
     def _add_range(self, uuid: str, tag: str, start: int, stop: int) -> None:
         self._sets.setdefault(uuid, {}).setdefault(tag, _Intervals()).add(start, stop)
-        self._texts.clear()
+        self._text = None
 
     def add(self, uuid: str, gno: int, tag: str = "") -> None:
         """Add one transaction; ``uuid`` and ``tag`` in lower case, as events have them."""
@@ -132,7 +130,7 @@ class GtidSet:
             self._add_range(uuid, tag, gno, gno + 1)
             return
         intervals.add(gno, gno + 1)
-        self._texts.clear()
+        self._text = None
 
     def contains(self, uuid: str, gno: int, tag: str = "") -> bool:
         """Whether one transaction is in the set; ``uuid`` and ``tag`` in lower case."""
@@ -195,20 +193,12 @@ class GtidSet:
 
     def __str__(self) -> str:
         """The server's text without its line breaks: uuids sorted, the untagged numbers before the tags."""
-        return self._format(always_ranges=False)
-
-    def debezium_text(self) -> str:
-        """The same with every interval as a range (``5-5``), as Debezium's binlog client writes it while streaming."""
-        return self._format(always_ranges=True)
-
-    def _format(self, *, always_ranges: bool) -> str:
-        text = self._texts.get(always_ranges)
-        if text is None:
-            text = self._texts[always_ranges] = ",".join(
-                ":".join([uuid, *(_tagged(tag, tags[tag].text(always_ranges)) for tag in sorted(tags))])
+        if self._text is None:
+            self._text = ",".join(
+                ":".join([uuid, *(_tagged(tag, str(tags[tag])) for tag in sorted(tags))])
                 for uuid, tags in sorted(self._sets.items())
             )
-        return text
+        return self._text
 
     def __repr__(self) -> str:
         return f"GtidSet({str(self)!r})"
@@ -285,7 +275,7 @@ class GtidSet:
             for uuid, tags in self._sets.items()
         }
         self._sets = {uuid: tags for uuid, tags in sets.items() if tags}
-        self._texts.clear()
+        self._text = None
         return self
 
 

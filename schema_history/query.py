@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-DEFAULT_SQL_MODE = 0
-
 
 class Flavor(Enum):
     """Which of the two servers."""

@@ -16,7 +16,7 @@ from rowtide.connector.config.model import (
 from rowtide.connector.config.property import Property
 from rowtide.connector.config.reader import Reader
 from rowtide.connector.producer_settings import ProducerSettingsError, idempotent_settings, transactional_settings
-from rowtide.topics.settings import TopicSettings
+from rowtide.topics.internal import offsets_settings
 
 _COMMON = re.compile(connect.CLIENTS.pattern)
 
@@ -108,9 +108,7 @@ def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:
         boundary_interval_ms=interval,
         group_id=reader[connect.GROUP_ID],
         offset_topic=reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC],
-        offset_topic_settings=TopicSettings(
-            reader[connect.OFFSET_PARTITIONS], reader[connect.OFFSET_REPLICATION], {"cleanup.policy": "compact"}
-        ),
+        offset_topic_settings=offsets_settings(reader[connect.OFFSET_PARTITIONS], reader[connect.OFFSET_REPLICATION]),
         offset_flush_interval_ms=reader[connect.OFFSET_FLUSH_INTERVAL],
         offset_flush_timeout_ms=reader[connect.OFFSET_FLUSH_TIMEOUT],
         shutdown_timeout_ms=reader[connect.SHUTDOWN_TIMEOUT],

@@ -27,7 +27,6 @@ class Status(enum.Enum):
 
 BOTH = frozenset(Flavor)
 MYSQL_ONLY = frozenset({Flavor.MYSQL})
-MARIADB_ONLY = frozenset({Flavor.MARIADB})
 
 
 @dataclass(frozen=True, slots=True)

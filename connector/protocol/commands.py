@@ -11,12 +11,9 @@ NON_BLOCK = 0x01
 """Dump flag: end the stream at the end of the log instead of waiting."""
 SEND_ANNOTATE_ROWS = 0x02
 """Dump flag of MariaDB: send ANNOTATE_ROWS events."""
-THROUGH_POSITION = 0x02
-"""Dump flag of COM_BINLOG_DUMP_GTID: the position counts."""
 THROUGH_GTID = 0x04
 """Dump flag of COM_BINLOG_DUMP_GTID: the GTID set counts."""
 
-SEMI_SYNC_MAGIC = 0xEF
 _FIRST_POSITION = 4
 
 
@@ -59,11 +56,6 @@ def binlog_dump_gtid(server_id: int, gtids: GtidSet, *, flags: int = THROUGH_GTI
     head = bytes([COM_BINLOG_DUMP_GTID]) + _uint("dump flags", flags, 2) + _uint("server id", server_id, 4)
     no_file = _uint("file name length", 0, 4)
     return head + no_file + _uint("binlog position", _FIRST_POSITION, 8) + _uint("set size", len(data), 4) + data
-
-
-def semi_sync_ack(file: str, position: int) -> bytes:
-    """The acknowledgement of an event that asked for one: everything up to its end has been received."""
-    return bytes([SEMI_SYNC_MAGIC]) + _uint("binlog position", position, 8) + file.encode()
 
 
 def _uint(what: str, value: int, size: int) -> bytes:

@@ -337,11 +337,6 @@ class Rows(NamedTuple):
     start: int
     end: int
 
-    @property
-    def ends_statement(self) -> bool:
-        """Whether table ids may be forgotten after this event."""
-        return bool(self.flags & STATEMENT_END)
-
 
 class TransactionPayload(NamedTuple):
     """TRANSACTION_PAYLOAD: the events of a whole transaction, compressed; see ``EventDecoder.unpack``.

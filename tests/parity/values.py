@@ -48,7 +48,6 @@ ones, and the back-slash of sjis) the class is known, so those are left out here
 _ODD = ("", " ", "a ", " a", "'", '"', "`", "\\", "\\\\", "\n", "\t", "\r\n", "\0", "\x1a", "%", "_", "NULL", "null",
         "0", "true", "{}", "[]", "a,b", "</x>", "\x7f", "\x01", "$1", "x" * 50)  # fmt: skip
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_TEXT_LENGTH = {"tinytext": 255, "tinyblob": 255}
 _POINTS = (
     "POINT(0 0)",
     "POINT(1 1)",

@@ -45,7 +45,6 @@ EDGES = {
     "rowtide.connector.heartbeat": "clock",
     "rowtide.connector.kafka_errors": "kafka",
     "rowtide.connector.kafka_sink": "clock kafka",
-    "rowtide.connector.offset_store": "files",
     "rowtide.connector.parts": "files",
     "rowtide.connector.reader": "clock threads",
     "rowtide.connector.record_producer": "clock kafka threads",

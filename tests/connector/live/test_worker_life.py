@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from topic_tools import Seen, Topics
@@ -123,12 +123,6 @@ def test_a_port_that_is_taken(mysql_db: Database, configured: Configured) -> Non
             assert "Traceback" not in second.log
         with Worker(configured(), "--web-port", str(first.port), "--no-web").streaming() as third:
             third.stop()
-
-
-def order_of(seen: Sequence[Seen]) -> list[tuple[str, int, int]]:
-    """The place of each record in the binlog."""
-    values: list[Any] = [json.loads(record.value)["source"] for record in seen if record.value]
-    return [(source["file"], source["pos"], source["row"]) for source in values]
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])

@@ -9,7 +9,6 @@ from rowtide.connector.protocol.commands import (
     binlog_dump,
     binlog_dump_gtid,
     register_replica,
-    semi_sync_ack,
 )
 from rowtide.schema_history.gtid import GtidSet
 
@@ -41,7 +40,6 @@ WITH_A_TAG = """
         (binlog_dump_gtid(7, GtidSet()), "1e 0400 07000000 00000000 0400000000000000 08000000 0000000000000000"),
         (binlog_dump_gtid(7, GtidSet.parse(f"{UUID}:1-5:9")), ONE_SOURCE),
         (binlog_dump_gtid(7, GtidSet.parse(f"{UUID}:3:tag:2")), WITH_A_TAG),
-        (semi_sync_ack("bin.1", 0x1234), "ef 3412000000000000 62696e2e31"),
     ],
 )
 def test_layout(payload: bytes, expected: str) -> None:

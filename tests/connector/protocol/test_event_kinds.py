@@ -179,7 +179,7 @@ def test_heads_of_rows_events() -> None:
         ("c", "010000"), ("c", "010100"), ("u", "0101000000"), ("d", "010100"),
     ]  # fmt: skip
     assert all(e.columns[0] & e.columns_after[0] & 3 == 3 and e.column_count == 2 for e in partitioned)
-    assert [e.ends_statement for e in partitioned] == [False, True, True, True]
+    assert [e.flags & protocol.STATEMENT_END for e in partitioned] == [0, 1, 1, 1]
     wide = decoded(
         EventType.UPDATE_ROWS,
         struct.pack("<IHHH", 5, 1, 1, 2) + b"\xfc\x2c\x01" + b"\xff" * 38 + b"\xfe" * 38 + b"rows",
