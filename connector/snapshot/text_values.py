@@ -35,15 +35,14 @@ REPEATED_KINDS: frozenset[Kind] = frozenset(
 def value_source(column: Column, output: Output, v: str, bind: Bind, key: str | None = None) -> list[str]:
     """Source lines that turn ``v``, bytes or for `ASCII_KINDS` text, into the JSON text of the column's value.
 
-    ``key`` is a variable that gets the text without a mask.
+    ``key`` is a variable that gets the key's text.
     """
     kind = output.type.kind
     expression = text_expression(output, v, bind)
-    if kind == "int" and expression == v and not column.zerofill:
-        return []  # the server's text of an integer is JSON as it stands
-    lines = _canonical_source(column, kind, v, bind)
-    if key is not None:
-        lines.append(f"{key} = {text_expression(output.in_key, v, bind)}")
+    in_key = [] if key is None else [f"{key} = {text_expression(output.in_key, v, bind)}"]
+    if kind == "int" and expression == v and not column.zerofill and in_key in ([], [f"{key} = {v}"]):
+        return in_key  # the server's text of an integer is JSON as it stands
+    lines = _canonical_source(column, kind, v, bind) + in_key
     if expression != v:
         lines.append(f"{v} = {expression}")
     elif kind in {"int", "year"}:
