@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rowtide.connector.batch import HistoryEntry
+from rowtide.connector.beginning import decision_at
 from rowtide.connector.check import require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.current_structure import CurrentStructure
@@ -24,8 +25,7 @@ from rowtide.connector.offset import SourceOffset
 from rowtide.connector.parts import Parts, assemble
 from rowtide.connector.reader import Reader, place
 from rowtide.connector.settings import PipelineSettings
-from rowtide.connector.snapshot import Decision, PositionCheck, Snapshot, SnapshotProgress, decide
-from rowtide.connector.snapshot.availability import check_position
+from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
 from rowtide.connector.snapshot.listing import server as server_of
 from rowtide.connector.snapshot.session import Session
 from rowtide.connector.stream import BinlogStream
@@ -144,14 +144,7 @@ class Attempt:
 
     def _decide(self, parts: Parts, offset: SourceOffset | None) -> Decision:
         log.info("the stored position is %s", "none" if offset is None else place(offset))
-        position: PositionCheck | None = None
-        if offset is not None and self._config.streaming.check_position:
-            with self._session() as session:
-                position = check_position(session, offset, self._config.capture.gtid_sources)
-        snapshot = self._config.snapshot
-        decision = decide(
-            snapshot.mode, offset, history_exists=parts.history.exists(), position=position, flags=snapshot.flags
-        )
+        decision = decision_at(self._config, offset, parts.history)
         for note in decision.notes:
             log.info("%s", note)
         return decision

@@ -34,17 +34,21 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
     """Check that a connector could start.
 
     Reads the configuration file CONFIG, then asks the database's server for its settings, the account's privileges and
-    the tables, and Kafka for its topics. Everything that is found is told at once. Nothing is changed anywhere.
+    the tables, and Kafka for its topics. Everything that is found is told at once, and if nothing is wrong, from where
+    a start would go on. Nothing is changed anywhere.
 
     The exit code is 0 if the connector could start, 1 if not.
     """
-    from rowtide.connector.check import Severity, check_database, errors_in  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.beginning import beginning_findings  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.check import Severity, check_database, errors_in  # noqa: PLC0415
     from rowtide.connector.check.broker import broker_findings  # noqa: PLC0415
 
     configuration = loaded(config)
     found, facts = check_database(configuration, tables=not without_tables)
     if not without_kafka:
         found += broker_findings(configuration, facts.tables if facts is not None else None)
+        if not errors_in(found):
+            found += beginning_findings(configuration)
     styles = {
         Severity.ERROR: ("error", "red"),
         Severity.WARNING: ("warning", "yellow"),

@@ -116,10 +116,10 @@ def explain(error: Exception, config: DatabaseConfig) -> Problem:
     where, who = f"{config.hostname}:{config.port}", config.user
     if code == ER.ACCESS_DENIED_ERROR:
         given = "with this password" if config.password else "without a password"
-        return Problem(
-            "database.password",
-            f"the server {where} does not let user {who!r} in {given}: {text}. Check database.user too",
-        )
+        more = "Check database.user too"
+        if config.tls.mode is SslMode.DISABLED:
+            more += ", and database.ssl.mode if the account is one that REQUIREs TLS"
+        return Problem("database.password", f"the server {where} does not let user {who!r} in {given}: {text}. {more}")
     if code in (ER.HOST_NOT_PRIVILEGED, ER.HOST_IS_BLOCKED):
         return Problem("database.user", f"the server {where} accepts no connection from this host: {text}")
     if code in _ACCOUNT_UNUSABLE:
@@ -129,7 +129,13 @@ def explain(error: Exception, config: DatabaseConfig) -> Problem:
     if code == _PLUGIN_UNKNOWN:
         return Problem("database.user", f"the account {who!r} logs in by a plug-in that is not supported: {text}")
     if code == CR.CR_SSL_CONNECTION_ERROR or "SSL" in text or "certificate" in text.lower():
-        return Problem("database.ssl.mode", f"no TLS connection to {where} with this mode: {text}")
+        hint = ""
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            hint = (
+                ". The certificate's authority must be in database.ssl.truststore, and for verify_identity the "
+                "certificate must name database.hostname"
+            )
+        return Problem("database.ssl.mode", f"no TLS connection to {where} with this mode: {text}{hint}")
     if "cryptography" in text:
         return Problem("database.user", f"logging in as {who!r} needs a package: pip install 'rowtide[connector]'")
     return Problem(

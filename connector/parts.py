@@ -58,18 +58,42 @@ def assemble(config: Configuration) -> Parts:
     admin = TopicAdmin(kafka.admin)
     admin.ensure(delivery.offset_topic, delivery.offset_topic_settings)
     admin.verify_offsets(delivery.offset_topic)
-    offsets = KafkaOffsetStore(
-        delivery.offset_topic,
+    offsets = offset_store(config)
+    store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
+    sink, policy = _sink(config, store, offsets)
+    topics = MissingTopics(admin, config.topics.creation)
+    return Parts(store, sink, offsets, _history(config), _summaries(config), topics, policy)
+
+
+def offset_store(config: Configuration) -> KafkaOffsetStore:
+    """Where the offset is stored; its topic is not made."""
+    kafka = config.kafka
+    return KafkaOffsetStore(
+        config.delivery.offset_topic,
         config.name,
         config.topics.prefix,
         producer=kafka.producer,
         consumer=kafka.consumer,
         admin=kafka.admin,
     )
-    store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
-    sink, policy = _sink(config, store, offsets)
-    topics = MissingTopics(admin, config.topics.creation)
-    return Parts(store, sink, offsets, _history(config), _summaries(config), topics, policy)
+
+
+def history_store(config: Configuration) -> SchemaHistoryStore:
+    """Where the schema history is; its topic is not made."""
+    history = config.history
+    if history.topic is not None:
+        return KafkaSchemaHistory(
+            history.topic,
+            history.producer,
+            history.consumer,
+            history.admin,
+            timeout=max(_PATIENCE_S, history.recovery_poll_interval_ms * history.recovery_attempts / 1000),
+            query_timeout=history.query_timeout_ms / 1000,
+            batch=history.buffer_batch_size,
+        )
+    if history.file is not None:
+        return FileSchemaHistory(Path(history.file))
+    return InMemorySchemaHistory()
 
 
 def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
@@ -105,18 +129,7 @@ def _history(config: Configuration) -> SchemaHistoryStore:
         admin = TopicAdmin(history.admin, history.create_timeout_ms / 1000)
         if not admin.ensure(history.topic, history_settings()):
             admin.verify_history(history.topic)
-        return KafkaSchemaHistory(
-            history.topic,
-            history.producer,
-            history.consumer,
-            history.admin,
-            timeout=max(_PATIENCE_S, history.recovery_poll_interval_ms * history.recovery_attempts / 1000),
-            query_timeout=history.query_timeout_ms / 1000,
-            batch=history.buffer_batch_size,
-        )
-    if history.file is not None:
-        return FileSchemaHistory(Path(history.file))
-    return InMemorySchemaHistory()
+    return history_store(config)
 
 
 def _summaries(config: Configuration) -> SummaryStore | None:

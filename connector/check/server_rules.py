@@ -9,6 +9,7 @@ from rowtide.connector.config.choices import SnapshotMode
 
 _DAY = 86400
 _OLDEST = {Flavor.MYSQL: (5, 7), Flavor.MARIADB: (10, 2)}
+_NAMES = {Flavor.MYSQL: "MySQL", Flavor.MARIADB: "MariaDB"}
 _TESTED = {Flavor.MYSQL: (8, 0), Flavor.MARIADB: (10, 5)}
 
 
@@ -43,13 +44,14 @@ def _kind(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     if flavor is not config.flavor:
         yield _error(
             "connector.class",
-            f"the server is {flavor.name.title()} ({facts.version}), but the configuration is for {config.flavor}; set "
+            f"the server is a {_NAMES[flavor]} ({facts.version}), but the configuration is for {config.flavor}; set "
             f"database.flavor={flavor} or the connector.class of that server",
         )
     if release < _OLDEST[flavor]:
         oldest = ".".join(map(str, _OLDEST[flavor]))
         yield _error(
-            "version", f"the server's version {facts.version} is too old; rowtide reads {flavor} from {oldest} on"
+            "version",
+            f"the server's version {facts.version} is too old; rowtide reads {_NAMES[flavor]} from {oldest} on",
         )
     elif release < _TESTED[flavor]:
         yield _warning(
