@@ -53,7 +53,7 @@ class Debezium(KafkaConnect):
 
     def start(self, folder: Path) -> None:
         if self.alive():
-            self.ask("PUT", f"/connectors/{self.name}/resume")
+            self.resume(self.name)
         else:
             super().start(folder)
             self.create(self.name, self._properties)
@@ -61,8 +61,7 @@ class Debezium(KafkaConnect):
     def pause(self) -> None:
         """Stop the connector, and keep the worker."""
         time.sleep(_OFFSETS_S)
-        self.ask("PUT", f"/connectors/{self.name}/stop")
-        self.wait(lambda: self.status(self.name)["tasks"] == [])
+        self.halt(self.name)
 
 
 Connector = Rowtide | Debezium

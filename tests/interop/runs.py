@@ -66,7 +66,7 @@ class Player:
         }
         self._sides: dict[str, Side] = {
             "D": Debezium(self.prefix, given, place.worker),
-            "R": Rowtide(self.prefix, given | scenario.rowtide, place.kafka, place.offsets, folder),
+            "R": Rowtide(self.prefix, {**given, **scenario.rowtide}, place.kafka, place.offsets, folder),
         }
         self._place = place
         self._running: Side | None = None

@@ -43,22 +43,18 @@ class Debezium:
 
     def start(self) -> None:
         if self._made:
-            self._worker.ask("PUT", f"/connectors/{self._connector}/resume")
+            self._worker.resume(self._connector)
         else:
             self._worker.create(self._connector, self._properties)
         self._made = True
-        self._worker.wait(lambda: self._tasks() not in ([], ["UNASSIGNED"]))
+        self._worker.wait(lambda: self._worker.states(self._connector) not in ([], ["UNASSIGNED"]))
 
     def stop(self) -> None:
-        self._worker.ask("PUT", f"/connectors/{self._connector}/stop")
-        self._worker.wait(lambda: self._tasks() == [])
+        self._worker.halt(self._connector)
 
     def failure(self) -> str | None:
         tasks = self._worker.status(self._connector)["tasks"]
         return next((task.get("trace", "") for task in tasks if task["state"] == "FAILED"), None)
-
-    def _tasks(self) -> list[str]:
-        return [task["state"] for task in self._worker.status(self._connector)["tasks"]]
 
 
 class Rowtide:

@@ -73,6 +73,19 @@ class KafkaConnect(ChildProcess):
         """Make and start a connector."""
         self.ask("POST", "/connectors", {"name": name, "config": dict(config)})
 
+    def halt(self, name: str) -> None:
+        """Stop a connector and wait until its tasks are gone; the worker stays."""
+        self.ask("PUT", f"/connectors/{name}/stop")
+        self.wait(lambda: self.states(name) == [])
+
+    def resume(self, name: str) -> None:
+        """Start a connector that was halted."""
+        self.ask("PUT", f"/connectors/{name}/resume")
+
+    def states(self, name: str) -> list[str]:
+        """The states of a connector's tasks."""
+        return [task["state"] for task in self.status(name)["tasks"]]
+
     def status(self, name: str) -> dict[str, Any]:
         """The states of a connector and its tasks."""
         return self.ask("GET", f"/connectors/{name}/status")  # type: ignore[no-any-return]
