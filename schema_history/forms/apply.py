@@ -56,10 +56,15 @@ def _declare(editor: FormEditor, element: ColumnDef, ctx: Context) -> None:
     if element.has("PRIMARY"):
         editor.add(form)
         editor.primary_key = [form.name]
-    unique = element.has("UNIQUE") or element.type.words[0] == "SERIAL" or element.has("SERIAL DEFAULT VALUE")
     editor.add(form)
-    if unique and not editor.primary_key:
-        editor.primary_key = [form.name]
+    _promote(editor, element, form.name)
+
+
+def _promote(editor: FormEditor, definition: ColumnDef, name: str) -> None:
+    """Take a column that is unique by its own definition for the key, even one that can be NULL, if there is none."""
+    serial = definition.type.words[0] == "SERIAL" or definition.has("SERIAL DEFAULT VALUE")
+    if (serial or definition.has("UNIQUE")) and not editor.primary_key:
+        editor.primary_key = [name]
 
 
 def _add_index(editor: FormEditor, index: IndexDef) -> None:
@@ -147,6 +152,8 @@ def _alter(editor: FormEditor, action: Action, ctx: Context, before: Table) -> N
         if action.if_not_exists and before.column(action.column.name) is not None:
             return
         editor.add(with_table_charset(_added(editor, action, ctx), editor.charset))
+        if ctx.mariadb:
+            _promote(editor, action.column, action.column.name)
     elif isinstance(action, ChangeColumn):
         _change(editor, action, ctx)
     elif isinstance(action, DropColumn):
@@ -189,6 +196,8 @@ def _change(editor: FormEditor, action: ChangeColumn, ctx: Context) -> None:
         editor.primary_key = [placed.name]
     if not action.modify and placed.name != name:
         editor.rename(placed.name, name)
+    if ctx.mariadb:
+        _promote(editor, definition, name)
 
 
 def _alter_default(editor: FormEditor, action: AlterDefault, ctx: Context) -> None:
@@ -199,8 +208,6 @@ def _alter_default(editor: FormEditor, action: AlterDefault, ctx: Context) -> No
     if default is None:
         editor.add(replace(known, has_default=False, default_expression=None))
     elif isinstance(default, Literal) and not ctx.mariadb:
-        if default.kind == "bits":
-            return
         if default.kind == "null":
             editor.add(replace(known, has_default=True, default_expression=None))
             return

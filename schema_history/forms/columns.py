@@ -127,10 +127,13 @@ def column_form(
 
 
 def _collated(form: ColumnForm, raw: str, ctx: Context) -> ColumnForm:
-    name = raw if ctx.mariadb else as_single_quoted(raw, ctx)
+    """The form with the character set of a collation; of MariaDB's only text has one, without ENUM and SET."""
     if ctx.mariadb:
-        known = charsets.known_collation(strip_quotes(name), None, ctx.flavor)
-        return replace(form, charset_name=charsets.charset_of(known) if known else None)
+        known = charsets.known_collation(strip_quotes(raw), None, ctx.flavor)
+        if known is None or form.jdbc_type not in _WITH_CHARSET or form.enum_values:
+            return form
+        return replace(form, charset_name=charsets.charset_of(known))
+    name = as_single_quoted(raw, ctx)
     return replace(form, charset_name=name.split("_", 1)[0]) if "_" in name[1:] else form
 
 
@@ -170,16 +173,11 @@ def _charset(written: DataType) -> str | None:
 
 def _modifiers(written: DataType, ctx: Context) -> str:
     options = written.options
-    text = ""
-    if ctx.mariadb:
-        for option in ("SIGNED", "UNSIGNED", "ZEROFILL"):
-            if option in options:
-                text += f" {option}"
-    elif "ZEROFILL" in options:
+    if "ZEROFILL" in options:
         text = " UNSIGNED ZEROFILL"
     else:
         signs = [o for o in options if o in ("SIGNED", "UNSIGNED")]
-        text = f" {signs[-1]}" if signs else ""
+        text = f" {max(signs) if ctx.mariadb else signs[-1]}" if signs else ""
     return text + (" BINARY" if written.binary else "")
 
 
@@ -210,8 +208,8 @@ def with_default(form: ColumnForm, default: Default, ctx: Context) -> ColumnForm
     if isinstance(default, Literal):
         if default.kind == "null":
             return form
-        text, hexadecimal = _literal(default, ctx), default.kind == "hex"
-        return replace(form, has_default=True, default_expression=text, hexadecimal=hexadecimal)
+        by_value = default.kind == "hex" or default.raw[:2] == "0b"
+        return replace(form, has_default=True, default_expression=_literal(default, ctx), hexadecimal=by_value)
     return replace(form, has_default=True, default_expression=None)
 
 

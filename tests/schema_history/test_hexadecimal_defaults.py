@@ -1,4 +1,4 @@
-"""Defaults that are written as hexadecimal literals: records show their values, not the digits."""
+"""Defaults that are written as hexadecimal literals, or with 0b: records show their values, not the digits."""
 
 import pytest
 
@@ -32,6 +32,9 @@ def form(*statements: str, flavor: Flavor = Flavor.MYSQL) -> ColumnForm:
         ("varbinary(4) default 0x00FF", None),  # no text
         ("bit(8) default 0x0f", "1111"),
         ("int default 0x0f", "15"),
+        ("int default 0b101", "5"),
+        ("bit(4) default 0b101", "101"),
+        ("bit(4) default b'0101'", "0101"),
         ("varchar(9) default '0x41'", "0x41"),
     ],
 )
@@ -56,3 +59,10 @@ def test_in_every_change_of_a_table(statement: str) -> None:
 def test_it_stays_with_later_changes() -> None:
     create = "create table t (c varchar(9) character set utf8mb4 default 0xC3A4)"
     assert form(create, "alter table t add column d int", "rename table t to u, u to t").default_expression == "ä"
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_set_default_takes_binary_digits(flavor: Flavor) -> None:
+    create = "create table t (c bit(3) default b'1')"
+    assert form(create, "alter table t alter c set default b'101'", flavor=flavor).default_expression == "101"
+    assert form(create, "alter table t alter c set default 0b101", flavor=flavor).default_expression == "101"
