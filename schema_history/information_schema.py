@@ -127,11 +127,14 @@ def _mysql_default(column: Column) -> str | None:
     if column.data_type == "bit":
         return f"b'{text}'"
     if column.data_type in BINARY_TYPES:
-        # Its text ends at the first zero byte.
-        return "0x" + text.split("\0", 1)[0].encode("latin-1").hex().upper() if text else ""
+        return "0x" + _until_zero(text).encode("latin-1").hex().upper() if text else ""
     if column.charset == "binary":  # ENUM and SET
-        return "0x" + text.encode().hex().upper() if text else ""
+        return "0x" + _until_zero(text).encode().hex().upper() if text else ""
     return _basic(text)
+
+
+def _until_zero(text: str) -> str:
+    return text.split("\0", 1)[0]
 
 
 _OUTSIDE = re.compile("[\U00010000-\U0010ffff\ud800-\udfff]")

@@ -127,15 +127,15 @@ def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column
             return column
         return replace(column, default_kind=DefaultKind.NULL)
     assert isinstance(given.value, Literal | Now | Expression)
-    if isinstance(given.value, Literal) and given.value.kind == "null" and not column.nullable:
+    default = folded(given.value, ctx)
+    if isinstance(default, Literal) and default.kind == "null" and not column.nullable:
         return column
-    return with_default(column, given.value, ctx)
+    return with_default(column, default, ctx)
 
 
 def with_default(column: Column, default: Default, ctx: Context) -> Column:
     """The column with that default."""
-    if isinstance(default, Expression):
-        default = folded(default, ctx) or default
+    default = folded(default, ctx)
     if isinstance(default, Now):
         if column.data_type in ("timestamp", "datetime"):
             return replace(column, default_kind=DefaultKind.NOW, default=now_text(column.fsp, ctx))
@@ -159,8 +159,7 @@ def with_row_default(column: Column, default: Default | None, ctx: Context) -> C
     ALTER COLUMN takes it, and SHOW CREATE TABLE shows it, though CREATE TABLE does not take it.
     """
     column = replace(column, default_kind=DefaultKind.NONE, default=None)
-    if isinstance(default, Expression):
-        default = folded(default, ctx) or default
+    default = folded(default, ctx) if default is not None else None
     if default is None or isinstance(default, Literal):
         return column
     if isinstance(default, Now):
@@ -210,12 +209,12 @@ def expression_text(text: str, ctx: Context) -> str:
     return text if _CALL.fullmatch(text) else f"({text})"
 
 
-def folded(expression: Expression, ctx: Context) -> Literal | Now | None:
+def folded(default: Default, ctx: Context) -> Default:
     """What MariaDB sees in an expression of one literal or of NOW, however many parentheses are around it."""
-    if not ctx.mariadb:
-        return None
-    text = _PI.sub("3.141592653589793", _NEGATED.sub(r"-\1", expression.text))
-    return _alone(text, ctx, accept_literal) or _alone(text, ctx, accept_now)
+    if not (ctx.mariadb and isinstance(default, Expression)):
+        return default
+    text = _PI.sub("3.141592653589793", _NEGATED.sub(r"-\1", default.text))
+    return _alone(text, ctx, accept_literal) or _alone(text, ctx, accept_now) or default
 
 
 def literal_in(expression: Expression, ctx: Context) -> Literal | None:

@@ -16,7 +16,7 @@ from rowtide.schema_history.structure.temporal import (
     parse_time,
     year_text,
 )
-from rowtide.schema_history.structure.types import BINARY_TYPES, BLOBS, CHARACTER_TYPES, INTEGERS
+from rowtide.schema_history.structure.types import BINARY_TYPES, BLOBS, CHARACTER_TYPES, INTEGERS, shown_bytes
 
 _NUMBER_PREFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _NOT_NUMERIC = re.compile(r"[^\d.]")
@@ -300,6 +300,8 @@ def _labels(literal: Literal, column: Column, ctx: Context) -> str:
         text = literal_text(literal, ctx, column.charset)
     else:
         text = literal_text(literal, ctx, column.charset)
+    if column.charset == "binary" and literal.kind == "string":
+        text = shown_bytes(literal_bytes(literal, ctx))
     text = text.rstrip(" ")
     insensitive = (column.collation or "").endswith("_ci")
     known = {**folded, **exact} if insensitive else exact

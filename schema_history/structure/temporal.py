@@ -84,17 +84,16 @@ def _packed(digits: str) -> list[int] | None:
 
 
 def number_to_datetime(number: str, fsp: int, rounds: bool) -> Moment | None:
-    """Read a date from a number: 20200131, 200131, 20200131235959; 0 is the zero date."""
+    """Read a date from a number: 20200131, 200131, 20200131235959, 200131235959; 0 is the zero date."""
     whole, _, fraction = number.partition(".")
     value = int(whole or 0)
     if value == 0:
-        return Moment(0, 0, 0)
+        return Moment(0, 0, 0, micro=_fraction(fraction, fsp, rounds)[0])
     digits = str(value)
-    if len(digits) < 6:
-        digits = digits.rjust(6, "0")
-    elif len(digits) in (7, 9, 11, 13):
-        digits = digits.rjust(len(digits) + 1, "0")
-    return parse_datetime(digits + ("." + fraction if fraction else ""), fsp, rounds)
+    size = next((size for size in (6, 8, 12, 14) if len(digits) <= size), len(digits))
+    if not fraction or size <= 8:  # a date has no fraction
+        return parse_datetime(digits.rjust(size, "0"), fsp, rounds)
+    return parse_datetime(f"{digits.rjust(size, '0')}.{fraction}", fsp, rounds)
 
 
 def _later(moment: Moment) -> Moment:

@@ -206,16 +206,14 @@ def _text(
 def labels_in(charset: str, written: DataType, ctx: Context) -> tuple[str, ...]:
     """The labels of an ENUM or SET in its character set."""
     if charset == "binary":
-        return tuple(_as_bytes(label, ctx) for label in written.labels)
+        return tuple(shown_bytes(ctx.string_bytes(label)) for label in written.labels)
     kept = (ctx.string_text(label, charset) for label in written.labels)
     return tuple(charsets.representable(label, charset).rstrip(" ") for label in kept)
 
 
-def _as_bytes(label: str, ctx: Context) -> str:
-    """A label whose bytes are those of the connection's character set, and are shown as UTF-8."""
-    if label.isascii() and charsets.is_ascii_based(ctx.connection_charset):
-        return label
-    return ctx.string_bytes(label).decode("utf8", "replace").replace("\ufffd", "?")
+def shown_bytes(data: bytes) -> str:
+    """How bytes of a binary label are shown: as UTF-8."""
+    return data.decode("utf8", "replace").replace("\ufffd", "?")
 
 
 def _binary(name: str, length: int | None, ctx: Context) -> Resolved:

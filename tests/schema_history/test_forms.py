@@ -1,4 +1,4 @@
-"""What Debezium makes of a statement: asked of its own parsers, of the MySQL connector 3.6 and the MariaDB connector 3.5."""
+"""What Debezium makes of a statement, as its own parsers say: MySQL connector 3.6, MariaDB connector 3.5."""
 
 import pytest
 

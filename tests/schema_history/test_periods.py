@@ -45,6 +45,11 @@ def implicit(sql: str) -> QueryEvent:
     return QueryEvent(sql, "d", sql_mode=0, explicit_defaults_for_timestamp=False)
 
 
+def test_null_in_parentheses_is_no_default_of_a_timestamp_either() -> None:
+    found = column(Flavor.MARIADB, implicit("CREATE TABLE t (s TIMESTAMP DEFAULT (NULL))"))
+    assert (found["column_default"], found["extra"]) == ("current_timestamp()", "on update current_timestamp()")
+
+
 def test_a_timestamp_of_a_period_is_not_set_by_itself() -> None:
     create = implicit("CREATE TABLE t (s TIMESTAMP, e TIMESTAMP, x TIMESTAMP, PERIOD FOR p (s, e))")
     found = made(Flavor.MARIADB, create)["columns"]

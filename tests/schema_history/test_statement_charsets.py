@@ -8,7 +8,7 @@ from rowtide.schema_history.query import Flavor, QueryEvent, Server
 from rowtide.schema_history.show_create import show_create
 from rowtide.schema_history.tables import Tables
 
-UTF8MB4, LATIN1, UTF32, BINARY = 45, 8, 60, 63
+UTF8MB4, LATIN1, UCS2, UTF32, BINARY = 45, 8, 35, 60, 63
 
 
 @pytest.mark.parametrize("flavor", Flavor)
@@ -44,6 +44,13 @@ def test_labels_of_a_new_column_are_converted(flavor: Flavor, definition: str, c
 def test_bytes_that_are_no_character_are_shown_as_question_marks(flavor: Flavor, wanted: str) -> None:
     event = QueryEvent("CREATE TABLE t (a ENUM('it''s') CHARSET utf32)", "d", charset=(UTF8MB4, BINARY, UTF8MB4))
     assert column(flavor, event)["column_type"] == wanted
+
+
+def test_a_default_of_binary_labels_has_their_bytes() -> None:
+    create = "CREATE TABLE t (a ENUM('C','it''s') BYTE DEFAULT 'it''s')"
+    event = QueryEvent(create, "d", charset=(UTF8MB4, UCS2, UTF8MB4))
+    assert column(Flavor.MARIADB, event)["column_default"] == r"'\0i\0t\0''\0s'"
+    assert column(Flavor.MYSQL, event)["column_default"] == "0x"  # up to the first zero byte
 
 
 def test_mysql_shows_a_default_as_text_if_it_has_three_byte_characters_only() -> None:

@@ -37,6 +37,8 @@ def _column(column: Column) -> Column:
         kind = DefaultKind.NULL if column.nullable else DefaultKind.NONE  # dropped, and not shown any more
     if column.nullable and kind is DefaultKind.NONE and column.generation is None:
         kind = DefaultKind.NULL  # DROP DEFAULT is not shown, and both servers read it as DEFAULT NULL
+    if column.on_update is not None and (column.default or "").startswith("0000-00-00") and not column.nullable:
+        kind, column = DefaultKind.NONE, replace(column, default=None)  # MariaDB reads none as the zero date
     width = None if column.data_type.endswith("int") else column.length
     # PAD_CHAR_TO_FULL_LENGTH is a matter of the session.
     default = column.default.rstrip(" ") if column.default and column.data_type == "char" else column.default
