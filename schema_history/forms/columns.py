@@ -7,7 +7,7 @@ from itertools import pairwise
 from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import ColumnDef, DataType, Default, Literal, Now
 from rowtide.schema_history.forms.normalizer import as_single_quoted
-from rowtide.schema_history.model import Column, ColumnForm
+from rowtide.schema_history.model import Column, ColumnForm, DefaultKind
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.types import BINARY_TYPES
 
@@ -69,6 +69,7 @@ _WITH_CHARSET = frozenset((CHAR, VARCHAR, NCHAR, NVARCHAR))
 _DECIMALS = frozenset(("DECIMAL", "DEC", "FIXED", "NUMERIC"))
 _FRACTIONAL = frozenset(("TIME", "TIMESTAMP", "DATETIME"))
 _MAX_LENGTH = 2147483647
+_DIGITS = re.compile(r"(?:0x|[xX]')((?:[0-9A-Fa-f]{2})*)'?")
 _NOW_1970 = "1970-01-01 00:00:00"
 
 
@@ -224,12 +225,27 @@ def with_value(form: ColumnForm, column: Column) -> ColumnForm:
     if not form.hexadecimal:
         return form
     text = column.default
-    if text is not None and column.data_type in BINARY_TYPES:
-        try:
-            text = text.encode("latin-1").decode()
-        except UnicodeDecodeError:
-            text = None
+    if column.default_kind is DefaultKind.EXPRESSION and text is not None:
+        text = _text_of_digits(text, column)
+    elif text is not None and column.data_type in BINARY_TYPES:
+        text = _as_text(text.encode("latin-1"))
     return replace(form, default_expression=text, hexadecimal=False)
+
+
+def _text_of_digits(shown: str, column: Column) -> str | None:
+    """The text of a hexadecimal literal that MariaDB keeps as an expression of a TEXT or BLOB."""
+    digits = _DIGITS.fullmatch(shown)
+    if digits is None:
+        return None
+    data = bytes.fromhex(digits[1])
+    return _as_text(data) if column.charset is None else charsets.decoded(data, column.charset)
+
+
+def _as_text(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _now(default: Now, ctx: Context) -> str:

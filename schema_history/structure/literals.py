@@ -328,7 +328,7 @@ def _binary(literal: Literal, column: Column, ctx: Context) -> str:
     if literal.kind in ("number", "bool"):
         data = (_float_in(literal, column) or literal_text(literal, ctx, None)).encode()
     elif ctx.mariadb and column.data_type in BLOBS and literal.kind == "string" and not literal.charset:
-        data = literal.value.encode("utf-8", "surrogateescape")  # an expression, which is shown as it was written
+        data = ctx.string_text(literal.value, None).encode("utf-8", "surrogateescape")  # an expression, shown as text
     else:
         data = literal_bytes(literal, ctx)
     if column.length is not None:

@@ -44,6 +44,19 @@ def test_the_value_stands_for_the_digits(declared: str, default: str | None, fla
 
 
 @pytest.mark.parametrize(
+    ("declared", "default"),
+    [
+        ("text character set latin1 default x'C3C4'", "ÃÄ"),
+        ("text character set utf8mb4 not null default 0xC3A4", "ä"),
+        ("blob default 0x00FF", None),
+        ("tinytext default 0b1000001", "A"),
+    ],
+)
+def test_of_large_columns_of_mariadb_too(declared: str, default: str | None) -> None:
+    assert form(f"create table t (c {declared})", flavor=Flavor.MARIADB).default_expression == default
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "alter table t add column c varchar(9) character set utf8mb4 default 0xC3A4 first",

@@ -53,6 +53,11 @@ def test_a_default_of_binary_labels_has_their_bytes() -> None:
     assert column(Flavor.MYSQL, event)["column_default"] == "0x"  # up to the first zero byte
 
 
+def test_a_default_of_a_blob_has_lost_what_the_connection_does_not_have() -> None:
+    event = QueryEvent("CREATE TABLE t (a BLOB DEFAULT '日ü')", "d", charset=(UTF8MB4, LATIN1, UTF8MB4))
+    assert column(Flavor.MARIADB, event)["column_default"] == "'?ü'"
+
+
 def test_mysql_shows_a_default_as_text_if_it_has_three_byte_characters_only() -> None:
     tables = Tables(Server(Flavor.MYSQL))
     types = ("CHAR(3) CHARSET latin1 DEFAULT 'ü'", "CHAR(3) CHARSET utf16 DEFAULT '😀'", "VARBINARY(9) DEFAULT 'ü'",

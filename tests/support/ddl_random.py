@@ -263,8 +263,11 @@ class RandomDdl:
         found = self.table()
         if self.implicit or found is None or any(map(_loses_default, found[1]["columns"])):
             return self.create_table()
-        # Under these modes the binlog's text lacks the options that were given.
-        options = self.table_options() if self.mode in _MODES and "ANSI" not in self.mode else ""
+        # Under other modes the binlog's text lacks the options that were given, and ON UPDATE.
+        tells_all = self.mode in _MODES and "ANSI" not in self.mode
+        if not tells_all and any("on update" in column["extra"] for column in found[1]["columns"]):
+            return self.create_table()
+        options = self.table_options() if tells_all else ""
         more = self.maybe("(k INT PRIMARY KEY DEFAULT 5)", 0.2) + options
         what = self.one(
             ("*", self.column(found[1]), "1 AS one, 'x' AS two, NOW(3) AS three, 1.5 AS four, UUID() AS five")
