@@ -175,7 +175,10 @@ class _ByGtids(_Replay):
 
     def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
         super().__init__(files, settings, start, clock)
-        self._set = start.gtid_set(settings.connector)
+        try:
+            self._set = start.gtid_set(settings.connector)
+        except ValueError as error:
+            raise OffsetError(f"the start is {error}") from None
         self._within = False  # in a transaction that is wanted
         self._begun = False
 

@@ -127,7 +127,7 @@ def _source(config: Path | None, history: Path | None, binlogs: Path | None, fla
     from rowtide.connector.cli import loaded  # noqa: PLC0415 - needs the extra
     from rowtide.schema_sources import configured_source  # noqa: PLC0415
 
-    return configured_source(loaded(str(config)))
+    return configured_source(loaded(str(config), unneeded={"database.password"}))
 
 
 _AT = {"type": _Moment(), "help": "A moment: binlog.000042:1234, a GTID set, a time, or end."}

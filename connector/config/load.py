@@ -21,7 +21,7 @@ def load(
     Args:
         path: ``.properties``, ``.json``, ``.yaml`` or ``.yml``.
         environ: for ``ROWTIDE_…`` overrides and ``${env:…}``.
-        unneeded: names of required properties that may be left out for once.
+        unneeded: names of properties that may be left out, or refer to what is not there, for once.
 
     Raises:
         ConfigurationError: with every problem that was found.
@@ -52,12 +52,13 @@ def from_properties(
     Args:
         properties: by name, values may have references.
         environ: for ``ROWTIDE_…`` overrides and ``${env:…}``; by default nothing.
-        unneeded: names of required properties that may be left out for once.
+        unneeded: names of properties that may be left out, or refer to what is not there, for once.
 
     Raises:
         ConfigurationError: with every problem that was found.
     """
     written, resolved, sources, problems = _resolved(properties, environ or {})
+    problems = [problem for problem in problems if problem[0] not in unneeded]
     try:
         configuration = build(resolved, written, unneeded)
     except ConfigurationError as error:

@@ -5,6 +5,7 @@ Reads from a binary stream that the caller opened, so it works on plain files, g
 
 import gzip
 import io
+import logging
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, cast
@@ -12,9 +13,13 @@ from typing import BinaryIO, cast
 from rowtide.connector.errors import EncryptedBinlog, RemoteProtocolError, TruncatedEvent
 from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH, type_name
 
+log = logging.getLogger(__name__)
+
 MAGIC = b"\xfebin"
 ENCRYPTED_MAGIC = b"\xfdbin"
 _GZIP_MAGIC = b"\x1f\x8b"
+_IN_USE = 1
+"""LOG_EVENT_BINLOG_IN_USE_F in the first event's flags: the server has not closed the file, or did not come to it."""
 
 
 def binlog_packets(stream: BinaryIO, file: str, *, active: bool = False) -> Iterator[bytes]:
@@ -23,7 +28,8 @@ def binlog_packets(stream: BinaryIO, file: str, *, active: bool = False) -> Iter
     Args:
         stream: the file, plain or gzipped (told by its first bytes), from its first byte on; seekable if gzipped.
         file: its name, for messages.
-        active: the server still writes to the file: an unfinished event at the end is no error.
+        active: the server may still write to the file: then, as the file's head says, an unfinished event at its end
+            is left out, with a warning.
 
     Raises:
         EncryptedBinlog: the server encrypted the file.
@@ -40,6 +46,8 @@ def binlog_packets(stream: BinaryIO, file: str, *, active: bool = False) -> Iter
         _check_magic(magic, file)
         position = 4
         while packet := _next_packet(stream, file, position, active):
+            if position == 4:
+                active = active and bool(HEADER.unpack_from(packet)[5] & _IN_USE)
             yield packet
             position += len(packet)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -76,5 +84,6 @@ def _next_packet(stream: BinaryIO, file: str, position: int, active: bool) -> by
     else:
         message = f"the file ends inside the header of an event, after {len(head)} bytes"
     if active:
+        log.warning("%s (at %s:%d): the server was still writing, the event is left out", message, file, position)
         return b""
     raise TruncatedEvent(message, f"{file}:{position}")

@@ -66,6 +66,11 @@ def _gtids(found: list[Batch]) -> list[str]:
     return list(dict.fromkeys(value.split('"gtid":"')[1].split('"')[0] for value in values))
 
 
+def test_a_start_that_is_no_set_is_refused() -> None:
+    with pytest.raises(OffsetError, match="not a GTID set: 'zz' is not a UUID"):
+        batches("transactions", SourceOffset("", 0, gtids="zz"))
+
+
 def test_a_start_that_is_not_there_is_refused() -> None:
     start = Case(MYSQL).start
     assert start is not None
@@ -109,7 +114,7 @@ def test_a_file_that_ends_in_an_event_is_an_error_unless_the_server_still_writes
     import gzip
 
     contents = [gzip.decompress(path.read_bytes()) for path in sorted(case.binlog.iterdir())]
-    (tmp_path / "binlog.000001").write_bytes(contents[0][:-5])
+    (tmp_path / "binlog.000001").write_bytes(contents[0][:21] + b"\x01" + contents[0][22:-5])  # in use
     batches(case.name, None, tmp_path)
     (tmp_path / "binlog.000002").write_bytes(contents[1])
     with pytest.raises(TruncatedEvent, match=r"the file ends inside a \w+ event.*binlog.000001:\d+"):

@@ -11,6 +11,8 @@ from rowtide.connector.protocol.binlog_file import MAGIC, binlog_packets
 
 PACKETS = captured("mysql")[1:6]
 FILE = MAGIC + b"".join(PACKETS)
+IN_USE = FILE[:21] + b"\x01" + FILE[22:]
+"""As long as the server writes to the file."""
 
 
 def read(data: bytes, *, active: bool = False) -> list[bytes]:
@@ -32,7 +34,7 @@ def test_a_cut_file_gives_what_is_whole_and_then_an_error_with_its_place() -> No
     ends = [4 + sum(map(len, PACKETS[: i + 1])) for i in range(len(PACKETS))]
     for size in range(4, len(FILE)):
         whole = [packet for packet, end in zip(PACKETS, ends, strict=True) if end <= size]
-        assert read(FILE[:size], active=True) == whole
+        assert len(read(IN_USE[:size], active=True)) == len(whole)
         if size in {4, *ends}:
             assert read(FILE[:size]) == whole
             continue
@@ -42,6 +44,15 @@ def test_a_cut_file_gives_what_is_whole_and_then_an_error_with_its_place() -> No
         place = 4 + sum(map(len, whole))
         with pytest.raises(TruncatedEvent, match=rf"the file ends inside .*\(at binlog.000001:{place}\)"):
             next(packets)
+
+
+def test_what_is_unfinished_is_told_and_no_excuse_for_a_file_that_the_server_has_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert len(read(IN_USE[:-1], active=True)) == len(PACKETS) - 1
+    assert "the server was still writing, the event is left out" in caplog.text
+    with pytest.raises(TruncatedEvent):
+        read(FILE[:-1], active=True)
 
 
 @pytest.mark.parametrize(
