@@ -135,7 +135,7 @@ def configured_source(config: "Configuration") -> HistorySource:
     if history.topic is not None:
         from rowtide.schema_history.kafka import KafkaSchemaHistory  # noqa: PLC0415 - needs the extra
 
-        store = KafkaSchemaHistory(history.topic, history.producer, history.consumer, history.admin)
+        store = KafkaSchemaHistory(history.topic, history.producer, history.consumer, history.admin, timeout=15)
         return HistorySource(Server(flavor), store)
     if history.file is None:
         raise SchemaHistoryError(f"the connector {config.name} keeps its schema history in memory: it cannot be asked")

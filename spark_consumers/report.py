@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from rowtide.spark_consumers.outcome import Outcome
@@ -13,10 +14,10 @@ _OPERATIONS = {"r": "snapshot", "c": "create", "u": "update", "d": "delete", "t"
 def line(outcome: Outcome) -> str:
     """One line of progress."""
     if outcome.error:
-        return f"[red]failed[/red]  {outcome.name}"
+        return f"[red]failed[/red]  {_name(outcome)}"
     if not outcome.ranges:
-        return f"nothing new  {outcome.name}"
-    return f"[green]done[/green]  {outcome.name}: {outcome.records:,} records in {outcome.seconds:.1f} s"
+        return f"nothing new  {_name(outcome)}"
+    return f"[green]done[/green]  {_name(outcome)}: {outcome.records:,} records in {outcome.seconds:.1f} s"
 
 
 def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
@@ -29,10 +30,10 @@ def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
         console.print(f"{quiet} table{'s' if quiet > 1 else ''} had nothing new.")
     for outcome in outcomes:
         for note in [*_columns(outcome), *outcome.notes, *_unmatched(outcome)]:
-            console.print(f"[yellow]note[/yellow]  {note}", soft_wrap=True, highlight=False)
+            console.print(f"[yellow]note[/yellow]  {escape(note)}", soft_wrap=True, highlight=False)
     for outcome in outcomes:
         if outcome.error:
-            console.print("[red]error[/red]", outcome.error, soft_wrap=True, highlight=False, markup=False)
+            console.print(f"[red]error[/red]  {escape(outcome.error)}", soft_wrap=True, highlight=False)
 
 
 def _table(outcomes: Sequence[Outcome]) -> Table:
@@ -44,8 +45,13 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     for outcome in outcomes:
         effect = outcome.effect
         numbers = (f"{n:,}" for n in (outcome.records, effect.inserted, effect.updated, effect.deleted))
-        table.add_row(str(outcome.name), *numbers, f"{outcome.seconds:.1f}", _operations(outcome))
+        table.add_row(_name(outcome), *numbers, f"{outcome.seconds:.1f}", _operations(outcome))
     return table
+
+
+def _name(outcome: Outcome) -> str:
+    """The table's; brackets in it are no markup."""
+    return escape(str(outcome.name))
 
 
 def _operations(outcome: Outcome) -> str:
