@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from rowtide.schema_history import charsets
-from rowtide.schema_history.ddl.lexer import NO_BACKSLASH_ESCAPES, Dialect
+from rowtide.schema_history.ddl.lexer import MAXDB, NO_BACKSLASH_ESCAPES, ORACLE, Dialect
 from rowtide.schema_history.query import Flavor, QueryEvent, Server
 
 # flags2 of MariaDB's Query events: OPTION_EXPLICIT_DEF_TIMESTAMP.
@@ -119,7 +119,7 @@ def context_of(event: QueryEvent, server: Server) -> Context:
     sql_mode = event.sql_mode or 0
     client, connection = client_charset(event, server.flavor), connection_charset(event, server.flavor)
     if _is_servers_own(event):  # whatever the session says
-        sql_mode &= ~NO_BACKSLASH_ESCAPES
+        sql_mode &= ~(NO_BACKSLASH_ESCAPES | MAXDB | ORACLE)
         client = connection = "utf8mb4"
     dialect = Dialect(server.flavor, server.version_number, sql_mode)
     explicit = server.explicit_defaults_for_timestamp

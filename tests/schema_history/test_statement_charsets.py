@@ -24,6 +24,14 @@ def test_what_the_server_words_is_not_converted(flavor: Flavor, connection: int)
     assert second["column_type"] == "set('\\0C')"
 
 
+def test_what_the_server_words_has_its_types() -> None:
+    own = "CREATE TABLE `t` (\n  `a` timestamp(5) NULL DEFAULT NULL,\n  `b` date DEFAULT NULL\n)"
+    oracle_and_maxdb = 1 << 9 | 1 << 12
+    for mode in (oracle_and_maxdb, 1 << 12):
+        columns = made(Flavor.MARIADB, QueryEvent(own, "d", sql_mode=mode))["columns"]
+        assert [c["data_type"] for c in columns] == ["timestamp", "date"]
+
+
 @pytest.mark.parametrize("flavor", Flavor)
 @pytest.mark.parametrize(
     ("definition", "charset", "wanted"),
