@@ -294,12 +294,10 @@ def _temporal(literal: Literal, column: Column, ctx: Context) -> str:
 def _labels(literal: Literal, column: Column, ctx: Context) -> str:
     folded = {label.casefold(): label for label in reversed(column.labels)}
     exact = {label: label for label in column.labels}
-    if literal.kind in ("number", "bool"):
-        if ctx.mariadb:
-            return _labels_of_number(int(number_of(literal, ctx)), column)
-        text = literal_text(literal, ctx, column.charset)
-    else:
-        text = literal_text(literal, ctx, column.charset)
+    if literal.kind in ("number", "bool") and (ctx.mariadb or column.charset == "latin1"):
+        # MySQL takes a number for a label's text, but in the character set of numbers, for which it converts nothing.
+        return _labels_of_number(int(number_of(literal, ctx)), column)
+    text = literal_text(literal, ctx, column.charset)
     if column.charset == "binary" and literal.kind == "string":
         text = shown_bytes(literal_bytes(literal, ctx))
     text = text.rstrip(" ")

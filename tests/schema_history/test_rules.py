@@ -38,6 +38,9 @@ PAD, EMPTY_STRING_IS_NULL, NO_BACKSLASH_ESCAPES = 1 << 31, 1 << 32, 1 << 20
         (MARIADB, "YEAR DEFAULT TIMESTAMP '0099-01-02 00:00:00'", "1999"),
         (MARIADB, "YEAR DEFAULT TIME '20:20:00'", "0000"),
         (MYSQL, "YEAR DEFAULT '2e1'", "2020"),
+        (MYSQL, "ENUM('0','1') CHARACTER SET latin1 DEFAULT 1", "0"),
+        (MYSQL, "ENUM('0','1') CHARACTER SET ascii DEFAULT 1", "1"),
+        (MYSQL, "SET('a','b','3') CHARACTER SET latin1 DEFAULT 3", "a,b"),
         (MARIADB, "DATETIME(3) DEFAULT .5", "'0000-00-00 00:00:00.500'"),
         (MARIADB, "DATETIME(3) DEFAULT 101.5", "'2000-01-01 00:00:00.000'"),
         (MARIADB, "DATETIME(3) DEFAULT 101000000.75", "'2000-01-01 00:00:00.750'"),
@@ -140,6 +143,12 @@ def test_an_index_over_an_expression_has_a_name_of_its_own() -> None:
 def test_an_alter_writes_expressions_again_with_the_columns_names() -> None:
     keys = made(MYSQL, "CREATE TABLE t (a INT, B INT, UNIQUE u ((b + 1)))", "ALTER TABLE t COMMENT 'x'")["unique_keys"]
     assert keys == {"u": ["((`B` + 1))"]}
+
+
+def test_an_alter_that_changes_the_case_of_a_name_writes_expressions_with_the_old_one() -> None:
+    alter = "ALTER TABLE t MODIFY `B` INT"
+    keys = made(MYSQL, "CREATE TABLE t (a INT, b INT, UNIQUE u ((b + 1)))", alter)["unique_keys"]
+    assert keys == {"u": ["((`b` + 1))"]}
 
 
 def test_shapes_in_keys_of_mariadb() -> None:
