@@ -163,6 +163,11 @@ class Column:
     compressed: bool = False
     form: ColumnForm | None = None
 
+    @property
+    def sets_itself(self) -> bool:
+        """Whether it is AUTO_INCREMENT, or for the beginning or end of a row's time."""
+        return self.auto_increment or self.row is not None
+
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:

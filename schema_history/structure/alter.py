@@ -16,7 +16,12 @@ from rowtide.schema_history.ddl.statements import (
 )
 from rowtide.schema_history.model import Column, Constraint, Database, DefaultKind, Index, Table
 from rowtide.schema_history.structure.actions import Missing, Work, collect
-from rowtide.schema_history.structure.columns import literal_in, promote_first_timestamp, with_default, with_row_default
+from rowtide.schema_history.structure.columns import (
+    literal_in,
+    promote_first_timestamp,
+    with_default,
+    with_unused_default,
+)
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.conversion import converted, redefined_text
 from rowtide.schema_history.structure.keys import reprinted, with_columns
@@ -209,10 +214,8 @@ def _kept(work: Work, column: Column, key: str, defaults: dict[str, AlterDefault
 def _with_new_default(column: Column, default: Default | None, ctx: Context) -> Column:
     if isinstance(default, Expression):
         default = literal_in(default, ctx) or default
-    if column.auto_increment and ctx.mariadb:
-        return column
-    if column.row is not None:
-        return with_row_default(column, default, ctx)
+    if column.sets_itself and ctx.mariadb:
+        return with_unused_default(column, default, ctx)
     if column.default_kind is DefaultKind.NOW and (ctx.mariadb or default is None):
         # MariaDB ignores the clause, MySQL drops the value but not the property.
         return column if ctx.mariadb else replace(column, default=None)
@@ -236,7 +239,7 @@ def _indexes(work: Work, columns: list[Column], renamed: dict[str, str]) -> list
         if any(f"{kind} {name}" in work.dropped_keys for kind in kinds) and not _is_constraint(work, name):
             continue
         kept.append(replace(index, name=work.renamed_keys.get(name, index.name)))
-    kept = [reprinted(i, columns) for i in kept]
+    kept = [reprinted(i, work.table.columns) for i in kept]
     return with_columns(kept, work.table.columns, renamed, columns, work.dropped, work.ctx) + work.new_keys
 
 

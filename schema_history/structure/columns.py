@@ -72,11 +72,11 @@ def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_
 def _nullable(definition: ColumnDef, ctx: Context, data_type: str, serial: bool) -> bool:
     nullable = None
     for attribute in definition.attributes:
-        if attribute.kind in ("NOT NULL", "PRIMARY", "AUTO_INCREMENT", "SERIAL DEFAULT VALUE", "ROW"):
+        if attribute.kind in ("NOT NULL", "AUTO_INCREMENT", "SERIAL DEFAULT VALUE", "ROW"):
             nullable = False
         elif attribute.kind == "NULL":
             nullable = True
-    if definition.has("PRIMARY"):
+    if definition.has("PRIMARY") and not ctx.mariadb:
         return False
     if nullable is not None:
         return nullable
@@ -116,8 +116,8 @@ def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column
     given = definition.last("DEFAULT")
     if column.generation is not None:
         return column
-    if column.row is not None:
-        return with_row_default(column, given.value, ctx) if given else column  # type: ignore[arg-type]
+    if column.sets_itself and ctx.mariadb:
+        return with_unused_default(column, given.value, ctx) if given else column  # type: ignore[arg-type]
     if given is None or definition.has("SERIAL DEFAULT VALUE") or (column.auto_increment and not ctx.mariadb):
         if column.compressed and not column.nullable:
             return replace(column, default_kind=DefaultKind.LITERAL, default="")
@@ -153,8 +153,8 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
     return replace(column, default_kind=DefaultKind.LITERAL, default=value_text(default, column, ctx))
 
 
-def with_row_default(column: Column, default: Default | None, ctx: Context) -> Column:
-    """A row_start or row_end with a default: one that is an expression or NOW is kept, though nothing is done with it.
+def with_unused_default(column: Column, default: Default | None, ctx: Context) -> Column:
+    """A column of MariaDB that sets itself, with a default: only an expression or NOW is kept, though it is not used.
 
     ALTER COLUMN takes it, and SHOW CREATE TABLE shows it, though CREATE TABLE does not take it.
     """
@@ -253,7 +253,7 @@ def promote_first_timestamp(
         periods: names in lower case of the first and last columns of periods, which MariaDB gives no NOW.
     """
     result = list(columns)
-    stamps = [n for n, column in enumerate(columns) if column.data_type == "timestamp" and column.row is None]
+    stamps = [n for n, column in enumerate(columns) if column.data_type == "timestamp"]
     for at in stamps:
         column = columns[at]
         if at == stamps[0] and _is_bare(column) and column.name.lower() not in periods:
@@ -266,12 +266,12 @@ def promote_first_timestamp(
 
 def _is_bare(column: Column) -> bool:
     has_default = column.default_kind is not DefaultKind.NONE or column.on_update is not None
-    return not (column.nullable or has_default or column.generation)
+    return not (column.nullable or has_default or column.generation or column.row)
 
 
 def with_zero_timestamp(column: Column, ctx: Context) -> Column:
     """A NOT NULL TIMESTAMP without a default gets the zero date."""
-    if column.data_type != "timestamp" or column.nullable or column.default_kind is not DefaultKind.NONE:
+    if column.data_type != "timestamp" or column.nullable or column.default_kind is not DefaultKind.NONE or column.row:
         return column
     if column.generation is not None and ctx.mariadb:
         return column

@@ -1,4 +1,4 @@
-"""Columns in which periods of MariaDB begin and end: their defaults are a matter of their own."""
+"""Columns of MariaDB that set themselves, and those of periods: their defaults are a matter of their own."""
 
 import pytest
 from made_tables import column, made
@@ -11,6 +11,7 @@ VERSIONED = (
     "CREATE TABLE t (a INT, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) "
     "WITH SYSTEM VERSIONING"
 )
+COUNTER = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
 ZERO = "'0000-00-00 00:00:00'"
 
 
@@ -36,6 +37,12 @@ def test_a_row_end_keeps_a_default_that_is_an_expression(defaults: tuple[str, ..
     assert shown_again(table, tables.server) == comparable(table)
 
 
+def test_a_counter_keeps_a_default_that_is_an_expression() -> None:
+    alters = [f"ALTER TABLE t ALTER a SET DEFAULT {default}" for default in ("5", "(UUID())", "(5)")]
+    shown = [column(Flavor.MARIADB, COUNTER, *alters[: n + 1])["column_default"] for n in range(3)]
+    assert shown == [None, "UUID()", None]
+
+
 def test_drop_default_of_a_row_end() -> None:
     alters = ("ALTER TABLE t ALTER e SET DEFAULT NOW()", "ALTER TABLE t ALTER e DROP DEFAULT")
     assert column(Flavor.MARIADB, VERSIONED, *alters)["column_default"] is None
@@ -48,6 +55,15 @@ def implicit(sql: str) -> QueryEvent:
 def test_null_in_parentheses_is_no_default_of_a_timestamp_either() -> None:
     found = column(Flavor.MARIADB, implicit("CREATE TABLE t (s TIMESTAMP DEFAULT (NULL))"))
     assert (found["column_default"], found["extra"]) == ("current_timestamp()", "on update current_timestamp()")
+
+
+def test_a_key_that_is_said_to_be_null_is_not_set_by_itself() -> None:
+    found = column(Flavor.MARIADB, implicit("CREATE TABLE t (s TIMESTAMP KEY NULL)"))
+    assert (found["is_nullable"], found["column_default"], found["extra"]) == ("NO", ZERO, "")
+
+
+def test_a_row_start_is_a_first_timestamp_too() -> None:
+    assert column(Flavor.MARIADB, VERSIONED, implicit("ALTER TABLE t ADD x TIMESTAMP"))["column_default"] == ZERO
 
 
 def test_a_timestamp_of_a_period_is_not_set_by_itself() -> None:
