@@ -52,9 +52,12 @@ def update_tables(
         TablesError: nothing can be done at all: no Kafka, no topics, wrong settings.
     """
     jobs = table_jobs(spark, source, settings, topics)
-    with ThreadPoolExecutor(max_workers=settings.parallel, thread_name_prefix="table") as pool:
+    pool = ThreadPoolExecutor(max_workers=settings.parallel, thread_name_prefix="table")
+    try:
         for done in as_completed([pool.submit(job.run) for job in jobs]):
             yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C no further table is begun
 
 
 def restart_tables(

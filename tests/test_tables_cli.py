@@ -1,5 +1,7 @@
 """``rowtide tables`` before Spark starts: its help, and mistakes in its options."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,14 @@ def test_a_reference_that_cannot_be_resolved_is_an_error_with_the_way_out(tmp_pa
         run_settings(options(file))
     properties, _ = run_settings(options(file, kafka_properties=("sasl.jaas.config=x",)))
     assert properties["sasl.jaas.config"] == "x"
+
+
+def test_ctrl_c_ends_it_at_once_and_says_that_nothing_is_lost() -> None:
+    code = (
+        "import os, signal, rowtide.spark_consumers.session as session, rowtide.tables_cli as cli\n"
+        "session.build_session = lambda **settings: os.kill(os.getpid(), signal.SIGINT)\n"
+        "cli.tables(['--output', '/nowhere', '--topic-prefix', 'p', '--bootstrap-servers', 'h:1'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "\nInterrupted. Nothing is lost, and nothing comes twice: run it again.\n"

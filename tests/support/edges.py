@@ -82,7 +82,7 @@ EDGES = {
     "rowtide.spark_consumers.segments": "spark",
     "rowtide.spark_consumers.session": "spark",
     "rowtide.spark_consumers.source": "spark",
-    "rowtide.tables_cli": "files",
+    "rowtide.tables_cli": "files processes",
     "rowtide.topics.admin": "clock kafka threads",
 }
 """The edges, and what each may touch. A name with a star stands for the modules that are not named themselves."""
