@@ -175,8 +175,8 @@ def extra(column: Column, flavor: Flavor) -> str:
         parts.append("STORED GENERATED")
     if column.generation is not None:
         parts.append("STORED GENERATED" if column.generation.stored else "VIRTUAL GENERATED")
-    if column.without_system_versioning:
-        parts.append("WITHOUT SYSTEM VERSIONING")
     if column.invisible:
         parts.append("INVISIBLE")
+    if column.without_system_versioning:
+        parts.append("WITHOUT SYSTEM VERSIONING")
     return ", ".join(parts)

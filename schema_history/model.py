@@ -173,7 +173,7 @@ class Column:
 class KeyPart:
     """One part of an index: a column, a prefix of one, or an expression (then ``column`` is ``""``).
 
-    ``period`` marks a period's name (MariaDB's WITHOUT OVERLAPS), which stands for its two columns.
+    ``period`` marks a period's name (MariaDB's WITHOUT OVERLAPS), and the two columns for which it stands.
     """
 
     column: str

@@ -103,8 +103,9 @@ def with_columns(
 ) -> list[Index]:
     """The indexes of a table after a change of its columns.
 
-    Parts of dropped columns go, and the index with its last part; lengths that no longer fit are taken away. A column
-    that is dropped and added again stays in the index, with as many characters as the index had bytes of the old one.
+    Parts of dropped columns go, and the index with its last part (those of a period do not count); lengths that no
+    longer fit are taken away. A column that is dropped and added again stays in the index, with as many characters as
+    the index had bytes of the old one.
 
     Args:
         indexes: the indexes before.
@@ -134,7 +135,7 @@ def with_columns(
                     elif was.data_type in ("enum", "set") and not ctx.mariadb:
                         length = _stored_label(was)
                 parts.append(replace(part, column=column.name, length=length))
-        if parts:
+        if not all(part.period for part in parts):
             result.append(replace(index, parts=tuple(parts)))
     return result
 

@@ -214,18 +214,19 @@ def finished(table: Table, ctx: Context) -> Table:
 
 
 def _with_periods(table: Table) -> list[Index]:
-    """The indexes with the columns that MariaDB adds: those of a period, and row_end in unique keys."""
+    """The indexes with the columns that MariaDB adds: those of a period; row_end in unique ones without row_start."""
     periods = {c.name.lower(): c.columns for c in table.constraints if c.kind == "period"}
     row_end = next((c.name for c in table.columns if c.row is Extra.ROW_END), None)
+    system = {c.name.lower() for c in table.columns if c.row is not None}
     result = []
     for index in table.indexes:
         parts: list[KeyPart] = []
         for part in index.parts:
             if part.period and part.column.lower() in periods:
-                parts.extend(KeyPart(name) for name in reversed(periods[part.column.lower()]))
+                parts.extend(KeyPart(name, period=True) for name in reversed(periods[part.column.lower()]))
             else:
                 parts.append(part)
-        if row_end is not None and index.unique and not any(p.column.lower() == row_end.lower() for p in parts):
+        if row_end is not None and index.unique and system.isdisjoint(p.column.lower() for p in parts):
             parts.append(KeyPart(row_end))
         result.append(replace(index, parts=tuple(parts)))
     return result

@@ -185,7 +185,7 @@ def _text(
         return Resolved(name, charset=charset, collation=collation, labels=labels_in(charset, written, ctx))
     if charset == "binary":
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
-        return _binary(binary, length, ctx)
+        return replace(_binary(binary, length, ctx), compressed=written.compressed)
     width = charsets.max_bytes(charset)
     if name == "text" and length is not None:
         smallest = blob_for(length * width, TEXTS) if length or not ctx.mariadb else "text"

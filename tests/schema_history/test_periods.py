@@ -73,3 +73,24 @@ def test_a_timestamp_of_a_period_is_not_set_by_itself() -> None:
     again = ("ALTER TABLE t ALTER s SET DEFAULT '2020-01-01'", "ALTER TABLE t ALTER s DROP DEFAULT")
     dropped = made(Flavor.MARIADB, create, *map(implicit, again))["columns"]
     assert [(c["column_default"], c["extra"]) for c in dropped] == [(None, ""), (ZERO, ""), (ZERO, "")]
+
+
+def test_a_unique_key_with_row_start_has_no_row_end() -> None:
+    alter = "ALTER TABLE t ADD UNIQUE (a), ADD UNIQUE (s, a), ADD UNIQUE (e)"
+    found = made(Flavor.MARIADB, VERSIONED, alter)["unique_keys"]
+    assert found == {"a": ["a", "e"], "s": ["s", "a"], "e": ["e"]}
+
+
+def test_a_key_without_overlaps_ends_with_its_last_column_beside_the_period() -> None:
+    create = (
+        "CREATE TABLE t (id INT, k INT, f DATE, u DATE, PERIOD FOR p (f, u), UNIQUE (id, p WITHOUT OVERLAPS), "
+        "PRIMARY KEY (k, p WITHOUT OVERLAPS))"
+    )
+    found = made(Flavor.MARIADB, create, "ALTER TABLE t DROP COLUMN id, RENAME COLUMN f TO g")
+    assert (found["primary_key"], found["unique_keys"]) == (["k", "u", "g"], {})
+    assert made(Flavor.MARIADB, create, "ALTER TABLE t DROP COLUMN k")["primary_key"] == []
+
+
+def test_an_invisible_column_without_versioning() -> None:
+    create = "CREATE TABLE t (a INT, v INT WITHOUT SYSTEM VERSIONING INVISIBLE) WITH SYSTEM VERSIONING"
+    assert column(Flavor.MARIADB, create)["extra"] == "INVISIBLE, WITHOUT SYSTEM VERSIONING"

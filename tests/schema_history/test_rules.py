@@ -61,12 +61,13 @@ def test_defaults(flavor: Flavor, definition: str, default: str | None) -> None:
         (MARIADB, "VARBINARY(5) COLLATE latin1_bin", "varchar(5)", "latin1_bin"),
         (MARIADB, "LONG VARBINARY COLLATE latin1_bin", "mediumtext", "latin1_bin"),
         (MARIADB, "JSON COLLATE latin1_bin", "longtext", "latin1_bin"),
+        (MARIADB, "VARCHAR(9) CHARSET binary COMPRESSED", "varbinary(9) /*M!100301 COMPRESSED*/", None),
         (MARIADB, "JSON", "longtext", "utf8mb4_bin"),
         (MARIADB, "ENUM('a', '日') CHARACTER SET latin1", "enum('a','?')", "latin1_swedish_ci"),
         (MYSQL, "SET('a', '日', 'ü') CHARACTER SET latin1", "set('a','?','ü')", "latin1_swedish_ci"),
     ],
 )
-def test_types(flavor: Flavor, definition: str, column_type: str, collation: str) -> None:
+def test_types(flavor: Flavor, definition: str, column_type: str, collation: str | None) -> None:
     found = column(flavor, f"CREATE TABLE t (a {definition})")
     assert (found["column_type"], found["collation"]) == (column_type, collation)
 

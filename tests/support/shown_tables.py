@@ -22,7 +22,9 @@ def comparable(table: Table) -> Table:
     That are: constraints, and that an index was made for one of them; options of storage; Debezium's view of earlier
     statements; and of MySQL the display width of integers, which it no longer shows.
     """
-    indexes = tuple(replace(index, generated=False) for index in table.indexes)
+    indexes = tuple(
+        replace(i, generated=False, parts=tuple(replace(part, period=False) for part in i.parts)) for i in table.indexes
+    )
     columns = tuple(_column(column) for column in table.columns)
     return Table(
         table.id, columns, indexes, table.charset, table.collation, table.comment, "", table.kind, (), table.hidden
