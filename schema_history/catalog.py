@@ -115,7 +115,7 @@ class Catalog:
         """Debezium's character set of a database after CREATE or ALTER DATABASE: a collation alone counts once."""
         before = known.form_charset if known is not None else None
         if options.charset == "":
-            return self.variables.get("character_set_server")
+            return before if ctx.mariadb else self.variables.get("character_set_server")
         if options.charset is not None:
             return options.charset
         if options.collation and before is None and not ctx.mariadb:

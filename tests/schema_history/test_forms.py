@@ -74,3 +74,9 @@ def test_the_character_set_of_a_collation(data_type: str, mysql: str | None, mar
         (column,) = made(flavor, f"CREATE TABLE t (a {data_type} COLLATE latin1_bin)").columns
         assert column.form is not None
         assert column.form.charset_name == wanted
+
+
+def test_default_as_the_character_set_of_a_database_changes_nothing_for_mariadb() -> None:
+    alter = "ALTER DATABASE d CHARACTER SET latin1"
+    table = made(MARIADB, alter, "ALTER DATABASE d CHARSET DEFAULT", "CREATE TABLE t (a TEXT)")
+    assert table.form.default_charset_name == "latin1"
