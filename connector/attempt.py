@@ -8,17 +8,17 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from rowtide.connector.batch import HistoryEntry
+from rowtide.connector.batch import HistoryEntry, Output
 from rowtide.connector.beginning import decision_at
 from rowtide.connector.check import require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.current_structure import CurrentStructure
 from rowtide.connector.database import connect
 from rowtide.connector.delivery import Delivery
-from rowtide.connector.event_store import StoreClosed
+from rowtide.connector.event_store import EventStore, StoreClosed
 from rowtide.connector.heartbeat import Heartbeat
 from rowtide.connector.notifications import Notifications
 from rowtide.connector.offset import SourceOffset
@@ -30,9 +30,11 @@ from rowtide.connector.snapshot.listing import server as server_of
 from rowtide.connector.snapshot.session import Session
 from rowtide.connector.stream import BinlogStream
 from rowtide.connector.transforming import Transformer
+from rowtide.connector.xa_search import XaSearch
 from rowtide.schema_history.compacting import CompactingHistory, keep_summary
 from rowtide.schema_history.position import BinlogPosition
 from rowtide.schema_history.reading import Kept, read_history
+from rowtide.schema_history.store import SchemaHistoryStore
 from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -170,17 +172,10 @@ class Attempt:
 
     def _take(self, snapshot: Snapshot, parts: Parts) -> bool:
         """Take a snapshot; gives whether it is complete."""
-        with contextlib.closing(snapshot.outputs()) as outputs, parts.history.buffered():
-            for output in outputs:
-                if isinstance(output, HistoryEntry):
-                    parts.history.append(output.text)
-                else:
-                    parts.store.put([output])
-                    if output.offset.snapshot is None:
-                        continue  # nothing is left to be broken off
-                if self._stop.is_set():
-                    log.info("the snapshot is broken off; the next start takes it again from its beginning")
-                    return False
+        with contextlib.closing(snapshot.outputs()) as outputs:
+            if not write_snapshot(outputs, parts.history, parts.store, self._stop):
+                log.info("the snapshot is broken off; the next start takes it again from its beginning")
+                return False
         log.info("the snapshot is complete; its position is %s", place(snapshot.offset))
         return True
 
@@ -192,7 +187,7 @@ class Attempt:
             server = server_of(session)
         begin = time.monotonic()
         kept = Kept(parts.history, self._config.topics.prefix, parts.summaries)
-        reading = read_history(kept, server, BinlogPosition.from_map(offset.to_map()))
+        reading = read_history(kept, server, BinlogPosition.from_map(replace(offset, prepared=()).to_map()))
         tables = reading.tables(prefer_ddl=self._config.history.prefer_ddl)
         log.info(
             "recovered %d tables from the schema history in %.1f s (%d records, %d of them in a summary)",
@@ -213,7 +208,7 @@ class Attempt:
     def _streaming(self, parts: Parts, tables: Tables, start: SourceOffset) -> None:
         self.state = "RUNNING"
         self._stop.wait(self._config.streaming.delay_ms / 1000)
-        config = self._config
+        config, mariadb = self._config, self._config.flavor is Flavor.MARIADB
         action = self._heartbeat_action() if config.heartbeat.action_query else None
         history = parts.history
         if parts.summaries is not None:
@@ -228,7 +223,8 @@ class Attempt:
             history,
             self._stream,
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
-            current=CurrentStructure(config.database, mariadb=config.flavor is Flavor.MARIADB),
+            current=CurrentStructure(config.database, mariadb=mariadb),
+            beside=XaSearch(config.database, mariadb=mariadb).packets,
         )
         if not self._stop.is_set() and not parts.store.closed:
             self.reader.run()
@@ -256,3 +252,27 @@ class Attempt:
                 log.warning("heartbeat.action.query failed: %s", error)
 
         return run
+
+
+def write_snapshot(
+    outputs: Iterable[Output], history: SchemaHistoryStore, store: EventStore, stop: threading.Event
+) -> bool:
+    """Hand on what a snapshot makes, the history in pieces; gives whether that was all, and not stopped before.
+
+    The history is written down before the offset of the whole snapshot is handed on: that one relies on it.
+    """
+    with contextlib.ExitStack() as buffering:
+        buffering.enter_context(history.buffered())
+        for output in outputs:
+            if isinstance(output, HistoryEntry):
+                history.append(output.text)
+            else:
+                complete = output.offset.snapshot is None
+                if complete:
+                    buffering.close()
+                store.put([output])
+                if complete:
+                    continue  # nothing is left to be broken off
+            if stop.is_set():
+                return False
+    return True

@@ -12,7 +12,24 @@ from typing import Any
 
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 
-_DONE = "rowtide_done"
+_PREPARED, _GOING_ON = "rowtide_prepared", "rowtide_done"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedXa:
+    """An XA transaction that is prepared: whether its changes count is told later.
+
+    Attributes:
+        xid: the identifier as the server writes it in ``XA COMMIT X'…',X'…',1``.
+        file: the binlog file that has it.
+        pos: where it begins there, with its GTID event.
+        before: the offset before it; ``None`` if it was prepared before the snapshot.
+    """
+
+    xid: str
+    file: str
+    pos: int
+    before: "SourceOffset | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +46,7 @@ class SourceOffset:
         ts_sec: time of the last event in seconds since the epoch, ``None`` if not known.
         snapshot: ``INITIAL`` while an initial snapshot is under way, ``BLOCKING`` in a blocking one, else ``None``.
         transaction: within a transaction, with transaction metadata, ``transaction_id`` and the orders per collection.
-        done: up to where everything has been written but for XA transactions that are only prepared, the oldest of
-            which begins at this offset; ``None`` if nothing has been written behind it. A field of rowtide's own:
-            Debezium, which does not know it, goes on from the beginning of that transaction.
+        prepared: the XA transactions that were prepared before and have not ended, in order.
     """
 
     file: str
@@ -43,14 +58,29 @@ class SourceOffset:
     ts_sec: int | None = None
     snapshot: str | None = None
     transaction: Mapping[str, Any] | None = field(default=None)
-    done: "SourceOffset | None" = None
+    prepared: tuple[PreparedXa, ...] = ()
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
         """``gtids`` as the set of the ``mysql`` connector, or the position of the ``mariadb`` one; empty for none."""
         return (MariadbGtidPosition if connector == "mariadb" else GtidSet).parse(self.gtids or "")
 
     def to_map(self) -> dict[str, Any]:
-        """Debezium's fields of this offset, in the order in which Debezium writes them."""
+        """Debezium's fields of this offset, in the order in which Debezium writes them.
+
+        With XA transactions that are prepared there are fields of rowtide's own. Debezium, which does not know them,
+        begins before the oldest of these transactions, so as not to miss it.
+        """
+        prepared = [[xa.xid, xa.file, xa.pos, xa.before and xa.before.to_map()] for xa in self.prepared]
+        fields = self._fields()
+        if prepared:
+            fields[_PREPARED] = json.dumps(prepared, separators=(",", ":"))
+        before = next((xa.before for xa in self.prepared if xa.before is not None), None)
+        if before is not None:
+            inner = json.dumps(java_hash_map_order(fields), separators=(",", ":"), ensure_ascii=False)
+            fields = {**before.to_map(), _GOING_ON: inner}
+        return java_hash_map_order(fields)
+
+    def _fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if self.gtids is not None:
             fields["gtids"] = self.gtids
@@ -68,9 +98,7 @@ class SourceOffset:
             fields["snapshot"] = self.snapshot
         if self.transaction is not None:
             fields.update(self.transaction)
-        if self.done is not None:
-            fields[_DONE] = self.done.to_json()
-        return java_hash_map_order(fields)
+        return fields
 
     def to_json(self) -> str:
         """The value of the record in Kafka Connect's offsets topic."""
@@ -83,6 +111,8 @@ class SourceOffset:
         Raises:
             ValueError: a field is missing or has the wrong type; the message names it.
         """
+        if fields.get(_GOING_ON) is not None:
+            return cls.from_json(fields[_GOING_ON])
         if not isinstance(fields.get("file"), str):
             msg = f"source offset 'file' parameter is missing or not a string: {dict(fields)!r}"
             raise ValueError(msg)  # noqa: TRY004 - a stored text is wrong, not an argument's type
@@ -102,7 +132,10 @@ class SourceOffset:
             ts_sec=None if fields.get("ts_sec") is None else _whole(fields, "ts_sec", 0),
             snapshot=snapshot,
             transaction=transaction or None,
-            done=None if fields.get(_DONE) is None else cls.from_json(fields[_DONE]),
+            prepared=tuple(
+                PreparedXa(xid, file, pos, before and cls.from_map(before))
+                for xid, file, pos, before in json.loads(fields.get(_PREPARED) or "[]")
+            ),
         )
 
     @classmethod

@@ -33,7 +33,7 @@ from rowtide.connector.structures import CurrentStructures, RowsPlace, Structure
 from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.transactions import TransactionMonitor
 from rowtide.connector.transforming import Transformer
-from rowtide.connector.xa import FL_PREPARED_XA, XaTransactions
+from rowtide.connector.xa import FL_PREPARED_XA, Reread, XaTransactions
 from rowtide.envelope import transaction
 from rowtide.envelope.source import SourceBlock
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -56,6 +56,7 @@ class Pipeline:
         start: where the stream begins: what is before it in a transaction is skipped.
         clock: for the processing times.
         current: the server whose stream it is, to ask for the structure of a table that is not as it is known.
+        reread: reads XA transactions again that were prepared before the start.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Pipeline:
         start: SourceOffset,
         clock: Clock,
         current: CurrentStructures | None = None,
+        reread: Reread | None = None,
     ) -> None:
         self.tables = tables
         self.progress = Progress(start)
@@ -81,7 +83,7 @@ class Pipeline:
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, guard)
         self._transformer = Transformer(settings.transforms, start) if settings.transforms else None
-        self._xa_transactions = XaTransactions(start, settings.connector)
+        self.xa = XaTransactions(start, reread)
         self._events_to_skip = start.event
         self._rows_to_skip = start.row
         self._skipping = False
@@ -133,15 +135,13 @@ class Pipeline:
             self._passed()
             return out
         self._handle(event)
-        if self._xa_transactions.repeating:
-            out.clear()
         if self._transformer is not None:
             return list(self._transformer.outputs(out))
         return out
 
     def offset(self) -> SourceOffset:
         """Where a restart would go on now."""
-        return self._xa_transactions.offset(self._plain_offset())
+        return self.xa.offset(self._plain_offset())
 
     def _plain_offset(self) -> SourceOffset:
         """The same if there were no XA transactions: where the stream stands."""
@@ -149,10 +149,6 @@ class Pipeline:
 
     def _handle(self, event: Event) -> None:
         header = event.header
-        if self._xa_transactions.repeating and self._xa_transactions.reached(event, self.progress.file):
-            done = self._xa_transactions.go_on()
-            self._events_to_skip, self._rows_to_skip = done.event, done.row
-            self._monitor = TransactionMonitor(done.transaction) if self._monitor is not None else None
         if not header.flags & 0x20:  # artificial events have no place in the file
             start, end = header.log_pos - header.size, header.log_pos
             if end:
@@ -218,7 +214,7 @@ class Pipeline:
         else:
             self._begin(None)
         if event.flags & FL_PREPARED_XA:
-            self._xa_transactions.begin(self._plain_offset())  # nothing is ever skipped of a first part
+            self.xa.begin(self._plain_offset(), self.progress.group)  # nothing is ever skipped of a first part
 
     def _begin(self, thread: int | None) -> None:
         self.progress.began(thread)
@@ -302,7 +298,7 @@ class Pipeline:
             plain = self._plain_offset()
             if progress.in_transaction:
                 plain = replace(plain, event=plain.event + 1, row=0)
-            offset = self._xa_transactions.offset(plain)
+            offset = self.xa.offset(plain)
             self._out.extend(output._replace(offset=offset) if isinstance(output, Batch) else output for output in made)
         else:
             self._events_to_skip = 0
@@ -314,11 +310,15 @@ class Pipeline:
             self.progress.began(None)
             self._skipping = self._events_to_skip > 0
             place = replace(self._plain_offset(), event=self._events_to_skip, row=self._rows_to_skip)
-            self._xa_transactions.begin(place)
+            self.xa.begin(place, self.progress.group)
             return
         before, skip = replace(self._plain_offset(), pos=self.progress.pos), self._events_to_skip
+        try:
+            self.xa.recall(event.statement)
+        except ProtocolError as problem:
+            self._leave_out(problem)
         self.progress.executed()
-        self._out += self._xa_transactions.ended(event.statement, before, self._plain_offset(), skip)
+        self._out += self.xa.ended(event.statement, before, self._plain_offset(), skip)
         if not self.progress.in_transaction:
             self._events_to_skip = 0
             self._emit("", -1, ())
@@ -327,7 +327,7 @@ class Pipeline:
         if self._monitor is not None:
             self._monitor.end()  # MariaDB's has had a BEGIN record; Debezium writes no END behind a prepared one
         self._end_transaction()
-        self._out += self._xa_transactions.prepared(event)
+        self._out += self.xa.prepared(event)
         # The offset of its last row counts events of a transaction that Debezium does not know: leave it behind.
         self._emit("", -1, ())
 
@@ -394,7 +394,7 @@ class Pipeline:
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
         batch = Batch(topic, partition, messages, self.offset(), size, self.progress.change_micros() // 1000, schemas)
-        if self._xa_transactions.is_open:
-            self._xa_transactions.hold(batch._replace(offset=self._plain_offset()))
+        if self.xa.is_open:
+            self.xa.hold(batch._replace(offset=self._plain_offset()))
         else:
             self._out.append(batch)

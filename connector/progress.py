@@ -42,6 +42,7 @@ class Progress:
         self.micros: int | None = None
         self.thread: int | None = None
         self.query: str | None = None
+        self.group = start.file, start.pos
         self.in_transaction = False
         # By GTIDs a server begins with the head of a file, which is no place behind the transactions of the set.
         self._settled = start.gtids is None
@@ -77,6 +78,7 @@ class Progress:
     def gtid_started(self, gtid: str, before: str, with_it: str, micros: int | None) -> None:
         """A transaction with a GTID; ``before`` and ``with_it`` are the executed sets."""
         self._settled = True
+        self.group = self.file, self.pos
         self.gtid = gtid
         self.micros = micros
         self._restart_gtids = before
@@ -85,6 +87,7 @@ class Progress:
     def anonymous_started(self, micros: int | None) -> None:
         """A transaction without a GTID."""
         self._settled = True
+        self.group = self.file, self.pos
         self.gtid = None
         self.micros = micros
 

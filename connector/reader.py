@@ -19,6 +19,7 @@ from rowtide.connector.pipeline import Pipeline
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.stream import BinlogStream, StreamBroken
 from rowtide.connector.structures import CurrentStructures
+from rowtide.connector.xa_reread import Packets, rereader
 from rowtide.schema_history.store import SchemaHistoryStore
 from rowtide.schema_history.tables import Tables
 
@@ -81,6 +82,7 @@ class Reader:
         beat: gives a heartbeat message if one is due.
         clock: ns since the epoch.
         current: the server, to ask for structures.
+        beside: gives the events from the beginning of an XA transaction on, beside the stream.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Reader:
         beat: Beat = lambda _offset: None,
         clock: Callable[[], int] = time.time_ns,
         current: CurrentStructures | None = None,
+        beside: Packets | None = None,
     ) -> None:
         self.status = ReaderStatus(offset=start, file=start.file, pos=start.pos)
         self._config = config
@@ -107,6 +110,7 @@ class Reader:
         self._beat = beat
         self._clock = clock
         self._current = current
+        self._reread = None if beside is None else rereader(settings, tables, clock, beside)
         self._stop = threading.Event()
         self._put_at = time.monotonic()
         self._put_offset = start
@@ -119,7 +123,7 @@ class Reader:
         """
         failures = 0
         while not self._stop.is_set():
-            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock, self._current)
+            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock, self._current, self._reread)
             events_before = self.status.events
             try:
                 self._read(pipeline)

@@ -13,13 +13,14 @@ from rowtide.connector.batch import Output
 from rowtide.connector.binlog_folder import BinlogFile, binlog_files
 from rowtide.connector.binlog_statements import StatementReader
 from rowtide.connector.errors import OffsetError, UnparsedDdl
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.offset import PreparedXa, SourceOffset
 from rowtide.connector.pipeline import Clock, Pipeline
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER, EventType
 from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.xa_reread import rereader
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.query import Flavor, QueryEvent, Server
@@ -113,9 +114,21 @@ class _Replay:
             tables.put_database(replace(database, form_charset=database.charset))
         for table in list(tables):
             tables.put(as_snapshot(table, tables.server))
-        pipeline = Pipeline(self._settings, tables, self._offset(file, position), self._clock)
+        reread = rereader(self._settings, tables, self._clock, self._packets)
+        pipeline = Pipeline(self._settings, tables, self._offset(file, position), self._clock, reread=reread)
         pipeline.enter_file(file, self._decoder)
         return pipeline
+
+    def _packets(self, xa: PreparedXa) -> Iterator[bytes]:
+        """The events of a file from the beginning of an XA transaction on, behind the file's own description."""
+        for file in self._files:
+            if file.name == xa.file:
+                with file.path.open("rb") as stream:
+                    position = _FIRST_EVENT
+                    for packet in binlog_packets(stream, file.name, active=True):
+                        if position == _FIRST_EVENT or position >= xa.pos:
+                            yield packet
+                        position += len(packet)
 
     def _structures(self) -> Tables:
         """The structures up to the event that is read; they are the pipeline's too once it has begun."""

@@ -10,7 +10,7 @@ from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.notifications import Notifications
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.offset import PreparedXa, SourceOffset
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.snapshot import listing, plan, view
 from rowtide.connector.snapshot.decision import Decision
@@ -21,6 +21,7 @@ from rowtide.connector.snapshot.session import Session
 from rowtide.connector.snapshot.structure import StructureWriter
 from rowtide.connector.topic_guard import TopicGuard
 from rowtide.connector.transforming import Transformer
+from rowtide.connector.xa_search import XaSearch
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.tables import Tables
 
@@ -117,7 +118,8 @@ class Snapshot:
                 if frozen.locked and not frozen.until_end:
                     view.unlock(session)
                 chosen = self._ordered(session, chosen)
-            yield from self._outputs(session, frozen.position, statements, chosen)
+            position = replace(frozen.position, prepared=self._prepared_before(frozen))
+            yield from self._outputs(session, position, statements, chosen)
             if frozen.until_end:
                 view.unlock(session)
 
@@ -128,6 +130,24 @@ class Snapshot:
             transforms = self._settings.transforms
             for batch in self._notifications.ended("ABORTED", offset):
                 yield Transformer(transforms, offset).batch(batch) if transforms else batch
+
+    def _prepared_before(self, frozen: view.View) -> tuple[PreparedXa, ...]:
+        """XA transactions that are neither in the view nor, if they are committed, behind its position."""
+        if not frozen.prepared or self._decision.position is not None:
+            return ()
+        mariadb = self._settings.connector == "mariadb"
+        with self._session() as other:
+            files = [str(row[0]) for row in other.query("SHOW BINARY LOGS")]
+        found = XaSearch(self._database, mariadb=mariadb).find(frozen.prepared, files, frozen.position)
+        missing = sorted({*frozen.prepared} - {xa.xid for xa in found})
+        if missing:
+            log.warning(
+                "XA transactions stay prepared on the server (XA RECOVER), and were not found in its binlog: what they "
+                "have changed is in no record if they are committed later: %s", "; ".join(missing)
+            )  # fmt: skip
+        if found:
+            log.info("prepared XA transactions: %s", "; ".join(f"{xa.xid} at {xa.file}:{xa.pos}" for xa in found))
+        return tuple(found)
 
     def _session(self) -> Session:
         return Session(self._database, mariadb=self._settings.connector == "mariadb")
@@ -167,7 +187,7 @@ class Snapshot:
     ) -> Iterator[Output]:
         now = listing.now_micros(session)
         completed = self._decision.position or replace(position, ts_sec=now // 1_000_000)
-        running = replace(completed, snapshot=INITIAL)
+        running = replace(completed, snapshot=INITIAL, prepared=())
         log.info("the snapshot stands at %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
         self._offset = completed
         outputs = self._written(session, running, completed, statements, chosen)

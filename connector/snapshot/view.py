@@ -1,8 +1,9 @@
 """Edge: locks, the position, and the consistent view that belongs to it."""
 
 import logging
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pymysql
@@ -30,6 +31,7 @@ _BACKUP_LOCK = "LOCK TABLES FOR BACKUP"
 _PERCONA = frozenset({SnapshotLocking.MINIMAL_PERCONA, SnapshotLocking.MINIMAL_PERCONA_NO_TABLE_LOCKS})
 
 _XA_TRIES, _XA_WAIT_S = 5, 0.3
+_LITERAL = re.compile(r"(X?)'([^']*)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +43,21 @@ class View:
         locked: whether a lock is held.
         until_end: whether it must be held until all rows are read.
         single_tables: whether it is on single tables: then the session can ask for no other ones.
+        prepared: the XA transactions that stand prepared, as ``XA COMMIT`` names them in the binlog.
     """
 
     position: SourceOffset
     locked: bool = False
     until_end: bool = False
     single_tables: bool = False
+    prepared: tuple[str, ...] = ()
 
 
 def freeze(session: Session, mode: SnapshotLocking, timeout_ms: int, tables: Sequence[TableId]) -> View:
     """Lock as ``snapshot.locking.mode`` says, find the position, and open the view that belongs to it.
 
     What an XA transaction has changed is neither in the view nor behind the position if it is prepared at that moment
-    and committed later: another moment is looked for then.
+    and committed later: a moment without one is waited for, though not for long.
 
     Args:
         session: the connection that then reads the rows.
@@ -66,27 +70,41 @@ def freeze(session: Session, mode: SnapshotLocking, timeout_ms: int, tables: Seq
     """
     seconds = max(1, -(-timeout_ms // 1000))
     session.execute(f"SET SESSION lock_wait_timeout = {seconds}")
-    for _ in range(_XA_TRIES):
+    for attempt in range(_XA_TRIES):
         view = _freeze(session, mode, seconds, tables)
         prepared = _prepared(session)
-        if not prepared:
-            return view
+        if not prepared or attempt == _XA_TRIES - 1:
+            break
         unlock(session)
         session.execute("ROLLBACK")
         session.execute(f"DO SLEEP({_XA_WAIT_S})")
-    log.warning(
-        "XA transactions stay prepared on the server (XA RECOVER: %s): what they have changed is in no record if they "
-        "are committed later", ", ".join(prepared)
-    )  # fmt: skip
-    return _freeze(session, mode, seconds, tables)
+    return replace(view, prepared=prepared)
 
 
-def _prepared(session: Session) -> list[str]:
-    """The names of XA transactions that are prepared; none if the account may not ask (XA_RECOVER_ADMIN)."""
+def _prepared(session: Session) -> tuple[str, ...]:
+    """The XA transactions that are prepared; none if the account may not ask (XA_RECOVER_ADMIN)."""
     try:
-        return [str(row[3]) for row in session.query("XA RECOVER")]
-    except pymysql.MySQLError:
-        return []
+        rows = session.query("XA RECOVER FORMAT='SQL'" if session.mariadb else "XA RECOVER CONVERT XID")
+    except pymysql.MySQLError as error:
+        log.info("XA transactions that stay prepared are not seen (grant XA_RECOVER_ADMIN): %s", error.args[-1])
+        return ()
+    return tuple(_xid(int(row[0]), int(row[1]), str(row[3])) for row in rows)
+
+
+def _xid(format_id: int, gtrid_length: int, data: str) -> str:
+    """An identifier as the binlog has it.
+
+    Args:
+        format_id: its last part.
+        gtrid_length: bytes of its first part.
+        data: the first two parts: MySQL's ``0x…``, or MariaDB's literals, which are hexadecimal if need be.
+    """
+    if data.startswith("0x"):
+        digits = data[2:].lower()
+    else:
+        literals = _LITERAL.findall(data)
+        digits = "".join(text.lower() if mark else text.encode().hex() for mark, text in literals)
+    return f"X'{digits[: 2 * gtrid_length]}',X'{digits[2 * gtrid_length :]}',{format_id}"
 
 
 def _freeze(session: Session, mode: SnapshotLocking, seconds: int, tables: Sequence[TableId]) -> View:

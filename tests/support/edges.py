@@ -60,6 +60,7 @@ EDGES = {
     "rowtide.connector.task": "clock threads",
     "rowtide.connector.tls": "files network",
     "rowtide.connector.worker": "clock files processes threads worker",
+    "rowtide.connector.xa_search": "clock",
     "rowtide.schema_history.file": "files",
     "rowtide.schema_history.file_summaries": "files",
     "rowtide.schema_history.kafka_summaries": "kafka",

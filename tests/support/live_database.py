@@ -19,6 +19,8 @@ from rowtide.connector.offset import SourceOffset
 from rowtide.connector.pipeline import Pipeline
 from rowtide.connector.snapshot import Snapshot, decide
 from rowtide.connector.stream import BinlogStream
+from rowtide.connector.xa_reread import rereader
+from rowtide.connector.xa_search import XaSearch
 from rowtide.schema_history.tables import Tables
 
 if TYPE_CHECKING:
@@ -83,8 +85,10 @@ class Step:
 
 def streamed(config: Configuration, tables: Tables, start: SourceOffset, end: tuple[str, int]) -> Iterator[Step]:
     """Read the binlog from an offset to a place."""
-    pipeline = Pipeline(pipeline_settings(config, "run"), tables, start, time.time_ns)
-    stream = BinlogStream(config.database, start, mariadb=config.flavor.value == "mariadb")
+    settings, mariadb = pipeline_settings(config, "run"), config.flavor.value == "mariadb"
+    reread = rereader(settings, tables, time.time_ns, XaSearch(config.database, mariadb=mariadb).packets)
+    pipeline = Pipeline(settings, tables, start, time.time_ns, reread=reread)
+    stream = BinlogStream(config.database, start, mariadb=mariadb)
     with contextlib.closing(stream.events()) as pieces:
         for packets in pieces:
             for packet in packets:

@@ -1,0 +1,110 @@
+"""Edge: looks for prepared XA transactions in the binlog, over a connection beside the stream's.
+
+A snapshot neither has what they have changed, nor does what follows its position: their rows stand before it.
+"""
+
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.errors import ConnectorError, PositionPurged, ProtocolError
+from rowtide.connector.offset import PreparedXa, SourceOffset
+from rowtide.connector.protocol import events
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, EventType
+from rowtide.connector.stream import BinlogStream
+
+log = logging.getLogger(__name__)
+
+_LONGEST_S = 60.0
+"""How long the binlog is searched: nobody waits for transactions that were forgotten months ago."""
+_SILENCE_S = 30.0
+_HEADS = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
+_READ = {EventType.FORMAT_DESCRIPTION, EventType.ROTATE, EventType.XA_PREPARE}
+
+
+class XaSearch:
+    """The binlog of one server.
+
+    Args:
+        config: how the server is reached.
+        mariadb: whether it is a MariaDB.
+    """
+
+    def __init__(self, config: DatabaseConfig, *, mariadb: bool) -> None:
+        self._config = config
+        self._mariadb = mariadb
+
+    def find(self, xids: Sequence[str], files: Sequence[str], end: SourceOffset) -> list[PreparedXa]:
+        """The places of transactions, the newest binlog file first, as far as there is time for.
+
+        Args:
+            xids: the transactions.
+            files: the server's binlog files, in order.
+            end: where they stood all prepared.
+        """
+        found: dict[str, PreparedXa] = {}
+        limit = time.monotonic() + _LONGEST_S
+        older = [name for name in files if name != end.file]
+        try:
+            for file in (end.file, *reversed(older[: files.index(end.file) if end.file in files else 0])):
+                prepared = self._prepared(file, end.pos if file == end.file else None, limit)
+                found |= {xa.xid: xa for xa in prepared if xa.xid in xids and xa.xid not in found}
+                if len(found) == len(xids) or time.monotonic() > limit:
+                    break
+        except ConnectorError as error:
+            log.warning("the binlog cannot be searched for XA transactions: %s", error)
+        return sorted(found.values(), key=lambda xa: (files.index(xa.file), xa.pos))
+
+    def _prepared(self, file: str, end: int | None, limit: float) -> Iterator[PreparedXa]:
+        """All that were prepared in a file, up to a position of it; the last one of a name counts."""
+        decoder = EventDecoder(file)
+        group = 4
+        newest: dict[str, PreparedXa] = {}
+        for packet in self._packets(file, 4):
+            _, kind, _, size, log_pos, flags = HEADER.unpack_from(packet)
+            if kind in _HEADS:
+                group = log_pos - size
+            elif kind in _READ:
+                event = decoder.decode(packet)
+                if isinstance(event, events.Rotate) and event.next_file != file:
+                    break
+                if isinstance(event, events.XaPrepare):
+                    newest[event.xid] = PreparedXa(event.xid, file, group)
+            at_end = end is not None and not flags & ARTIFICIAL and log_pos >= end
+            if at_end or time.monotonic() > limit:
+                break
+        yield from newest.values()
+
+    def packets(self, xa: PreparedXa) -> Iterator[bytes]:
+        """The events from the beginning of a transaction on.
+
+        Raises:
+            StreamBroken: the connection breaks.
+            ProtocolError: the server has that file no more.
+        """
+        try:
+            yield from self._packets(xa.file, xa.pos)
+        except PositionPurged as error:
+            raise ProtocolError(
+                f"the rows of XA transaction {xa.xid} stand at {xa.file}:{xa.pos}, and the server has that file no "
+                "more: keep binlogs for longer than XA transactions stay prepared (binlog_expire_logs_seconds). Take a "
+                "new snapshot of its tables, or set event.processing.failure.handling.mode=warn to go on without them"
+            ) from error
+
+    def _packets(self, file: str, pos: int) -> Iterator[bytes]:
+        # With another server id than the connector's: the server would take this connection for its successor.
+        config = replace(self._config, server_id=secrets.randbelow(1 << 30) + (1 << 31))
+        stream = BinlogStream(config, SourceOffset(file, pos), mariadb=self._mariadb)
+        heard = time.monotonic()
+        with contextlib.closing(stream.events()) as pieces:
+            for packets in pieces:
+                if packets:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > _SILENCE_S:
+                    return
+                yield from packets
