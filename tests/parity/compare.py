@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["Difference", "Message", "compare", "fields", "normalised"]
 
-_PROCESSED = re.compile(r'("op":"[crudtm]",)"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+(\}+)$')
+_PROCESSED = re.compile(r'("op":"[crudtm]",)"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+((?:,"static":"here")?\}+)$')
 _SCHEMA_CHANGE = re.compile(r'"ts_ms":\d+,("databaseName":)')
 _SNAPSHOT = re.compile(
     r'"ts_ms":\d+,("snapshot":"[a-eg-z][a-z_]*","db":"(?:[^"\\]|\\.)*","sequence":null),"ts_us":\d+,"ts_ns":\d+'
