@@ -1,0 +1,119 @@
+"""Whether records tell the whole story of what `workload` has written: nothing lost, doubled, or out of order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Series", "account", "accounts_of", "entries_of"]
+
+
+@dataclass
+class Series:
+    """Numbers of which each follows the one before.
+
+    Attributes:
+        last: the newest number, by what it belongs to.
+        repeated: how many came again.
+        problems: what is wrong, in words.
+    """
+
+    last: dict[int, int] = field(default_factory=dict)
+    repeated: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def follow(self, of: int, number: int) -> None:
+        """The next number; the first one of all may be any: what is deleted is not in a snapshot."""
+        last = self.last.get(of, number - 1)
+        if number > last + 1:
+            self.problems.append(f"{of}: {number} follows {last}")
+        if number <= last:
+            self.repeated += 1
+        self.last[of] = max(last, number)
+
+
+def accounts_of(values: Iterable[bytes | None]) -> tuple[Series, dict[int, int]]:
+    """The versions of the rows of ``accounts``, and the table as the records leave it: version by id."""
+    series, table = Series(), dict[int, int]()
+    for payload in _payloads(values):
+        before, after, op = payload["before"], payload["after"], payload["op"]
+        if _begins(payload):  # what has been deleted since an earlier one that was broken off is not told
+            series.last.clear()
+            table.clear()
+        if op == "r":
+            series.last[after["id"]] = table[after["id"]] = after["v"]
+        elif op == "d":
+            if before["v"] > series.last.get(before["id"], 0):
+                series.problems.append(f"{before['id']}: {before['v']} is deleted before it comes")
+            table.pop(before["id"], None)
+        else:
+            if after["v"] > series.last.get(after["id"], 0) and (op == "u") != (after["id"] in table):
+                series.problems.append(f"{after['id']}: {after['v']} comes with op {op}")
+            if before is not None and before["v"] != after["v"] - 1:
+                series.problems.append(f"{after['id']}: {after['v']} comes from {before['v']}")
+            series.follow(after["id"], after["v"])
+            table[after["id"]] = after["v"]
+    return series, table
+
+
+def entries_of(values: Iterable[bytes | None]) -> Series:
+    """The numbers of ``entries``, by writer."""
+    series, at_start = Series(), dict[int, set[int]]()
+    for payload in _payloads(values):
+        after = payload["after"]
+        writer, number = after["writer"], after["n"]
+        if _begins(payload):
+            series.last.clear()
+            at_start.clear()
+        if payload["op"] == "r":
+            at_start.setdefault(writer, set()).add(number)
+            series.last[writer] = max(number, series.last.get(writer, 0))
+        else:
+            series.follow(writer, number)
+    for writer, numbers in at_start.items():
+        if len(numbers) != max(numbers):
+            series.problems.append(f"{writer}: {max(numbers) - len(numbers)} are not in the snapshot")
+    return series
+
+
+def _begins(payload: Mapping[str, Any]) -> bool:
+    return payload["source"]["snapshot"] in {"first", "first_in_data_collection"}
+
+
+def _payloads(values: Iterable[bytes | None]) -> Iterable[Mapping[str, Any]]:
+    return (json.loads(value) for value in values if value is not None)
+
+
+def account(
+    accounts: Iterable[bytes | None],
+    entries: Iterable[bytes | None],
+    table: Mapping[int, int],
+    numbers: Mapping[int, int],
+    *,
+    exactly_once: bool,
+) -> tuple[list[str], int]:
+    """What is wrong with the records, in words, and how many came again.
+
+    Args:
+        accounts: values of the topic of ``accounts``, in their order.
+        entries: those of ``entries``.
+        table: versions by id, as ``accounts`` has them in the end.
+        numbers: how many rows of each writer ``entries`` has in the end.
+        exactly_once: whether a record that comes again is wrong.
+    """
+    versions, left = accounts_of(accounts)
+    counted = entries_of(entries)
+    problems = [f"accounts: {text}" for text in versions.problems]
+    problems += [f"entries: {text}" for text in counted.problems]
+    if left != dict(table):
+        for key in sorted(left.keys() | table.keys()):
+            if left.get(key) != table.get(key):
+                problems.append(f"accounts: {key} is {left.get(key)}, not {table.get(key)}")
+    if counted.last != dict(numbers):
+        problems.append(f"entries: {counted.last}, not {dict(numbers)}")
+    repeated = versions.repeated + counted.repeated
+    if exactly_once and repeated:
+        problems.append(f"{repeated} records came again")
+    return problems, repeated

@@ -1,0 +1,193 @@
+"""Transactions of which every single row change can be accounted for.
+
+Each writer has rows of its own in ``accounts``, whose ``v`` goes up by one with each change (also over a deletion,
+since ``versions`` keeps it in the same transaction), and a row without a key in ``entries`` for each transaction, whose
+``n`` goes up by one. A record that is lost, doubled or out of order breaks one of the two series.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pymysql
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+    from pymysql.cursors import Cursor
+    from rowtide_stack import SqlServer
+
+__all__ = ["TABLES", "Reshaper", "Writer"]
+
+TABLES = (
+    "CREATE TABLE accounts (id INT PRIMARY KEY, v BIGINT NOT NULL, note VARCHAR(300))",
+    "CREATE TABLE versions (id INT PRIMARY KEY, v BIGINT NOT NULL)",
+    "CREATE TABLE entries (writer INT NOT NULL, n BIGINT NOT NULL, note VARCHAR(300), KEY (writer, n))",
+)
+_ROWS = 40
+_LARGE = 1000
+
+
+class _Client(threading.Thread):
+    """Does something again and again, over a connection that is made anew when it breaks."""
+
+    def __init__(self, server: SqlServer, database: str, seed: int, pause_s: float) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._database = database
+        self._pause_s = pause_s
+        self._random = random.Random(seed)
+        self._ended = threading.Event()
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._ended.is_set():
+                with contextlib.suppress(pymysql.OperationalError, pymysql.InterfaceError):
+                    self._work()
+                time.sleep(0.2)
+        except Exception as failure:  # noqa: BLE001 - told by `end`
+            self.failure = failure
+
+    def _work(self) -> None:
+        connection = self._server.connect(self._database, autocommit=False)
+        try:
+            with connection.cursor() as cursor:
+                self._begin(cursor)
+                while not self._ended.wait(self._pause_s * self._random.random() * 2):
+                    self._step(connection, cursor)
+        finally:
+            with contextlib.suppress(pymysql.Error, OSError):
+                connection.close()
+
+    def _begin(self, cursor: Cursor) -> None:
+        """Come to terms with what an earlier connection has left."""
+
+    def _step(self, connection: Connection[Cursor], cursor: Cursor) -> None:
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Stop, and raise what has gone wrong."""
+        self._ended.set()
+        self.join(60)
+        if self.failure is not None:
+            raise self.failure
+
+
+class Writer(_Client):
+    """Writes transactions of all sizes, some of them rolled back, some in two phases (XA).
+
+    Args:
+        server: the database's.
+        database: that has `TABLES`.
+        number: of the writer, from 0.
+        seed: of its decisions.
+        xa: whether its transactions are XA ones.
+    """
+
+    def __init__(self, server: SqlServer, database: str, number: int, seed: int, *, xa: bool = False) -> None:
+        super().__init__(server, database, seed, 0.04)
+        self._number = number
+        self._xa = xa
+        self._versions: dict[int, int] = {}
+        self._present: set[int] = set()
+        self._n = 0
+
+    def _begin(self, cursor: Cursor) -> None:
+        self._finish(cursor)
+        first, end = self._number * _ROWS, (self._number + 1) * _ROWS
+        cursor.execute("SELECT id, v FROM versions WHERE id >= %s AND id < %s", (first, end))
+        self._versions = dict.fromkeys(range(first, end), 0) | dict(cursor.fetchall())
+        cursor.execute("SELECT id FROM accounts WHERE id >= %s AND id < %s", (first, end))
+        self._present = {number for (number,) in cursor.fetchall()}
+        cursor.execute("SELECT COALESCE(MAX(n), 0) FROM entries WHERE writer = %s", (self._number,))
+        self._n = int(cursor.fetchall()[0][0])
+        cursor.execute("COMMIT")
+
+    def finish(self) -> None:
+        """End what was left prepared."""
+        with self._server.connect() as connection, connection.cursor() as cursor:
+            self._finish(cursor)
+
+    def _finish(self, cursor: Cursor) -> None:
+        if self._xa:
+            cursor.execute("XA RECOVER")
+            for *_, xid in cursor.fetchall():
+                name = xid if isinstance(xid, str) else xid.decode()
+                cursor.execute(f"XA {self._random.choice(['COMMIT', 'ROLLBACK'])} '{name}'")
+
+    def _step(self, connection: Connection[Cursor], cursor: Cursor) -> None:
+        versions, present, n = dict(self._versions), set(self._present), self._n
+        name = f"w{self._number}-{random.getrandbits(64):x}"
+        cursor.execute(f"XA START '{name}'" if self._xa else "BEGIN")
+        self._change(cursor)
+        if not self._xa and self._random.random() < 0.2:
+            inner = dict(self._versions), set(self._present), self._n
+            cursor.execute("SAVEPOINT s")
+            self._change(cursor)
+            cursor.execute("ROLLBACK TO s")
+            self._versions, self._present, self._n = inner
+        committed = self._random.random() < 0.85
+        if self._xa:
+            cursor.execute(f"XA END '{name}'")
+            cursor.execute(f"XA PREPARE '{name}'")
+            self._ended.wait(self._random.random())
+            cursor.execute(f"XA {'COMMIT' if committed else 'ROLLBACK'} '{name}'")
+        else:
+            cursor.execute("COMMIT" if committed else "ROLLBACK")
+        if not committed:
+            self._versions, self._present, self._n = versions, present, n
+
+    def _change(self, cursor: Cursor) -> None:
+        for number in self._random.sample(sorted(self._versions), self._random.randint(1, 6)):
+            self._versions[number] += 1
+            version = self._versions[number]
+            if number not in self._present:
+                cursor.execute("INSERT INTO accounts (id, v, note) VALUES (%s, %s, 'new')", (number, version))
+                self._present.add(number)
+            elif self._random.random() < 0.15:
+                # its last version stands in the record of the deletion as the one before
+                self._versions[number] = version = version - 1
+                cursor.execute("DELETE FROM accounts WHERE id = %s", (number,))
+                self._present.discard(number)
+            else:
+                note = "x" * self._random.randint(0, 300)
+                cursor.execute("UPDATE accounts SET v = %s, note = %s WHERE id = %s", (version, note, number))
+            cursor.execute("REPLACE INTO versions VALUES (%s, %s)", (number, version))
+        count = _LARGE if self._random.random() < 0.01 else 1
+        rows = ",".join(f"({self._number}, {self._n + each}, REPEAT('y', 100))" for each in range(1, count + 1))
+        cursor.execute(f"INSERT INTO entries (writer, n, note) VALUES {rows}")
+        self._n += count
+
+
+class Reshaper(_Client):
+    """Changes the tables' structure beside the writers, and begins new binlog files.
+
+    Args:
+        server: the database's.
+        database: that has `TABLES`.
+        seed: of its decisions.
+    """
+
+    def __init__(self, server: SqlServer, database: str, seed: int) -> None:
+        super().__init__(server, database, seed, 3.0)
+
+    def _step(self, connection: Connection[Cursor], cursor: Cursor) -> None:
+        table = self._random.choice(("accounts", "entries"))
+        cursor.execute(
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s "
+            "AND COLUMN_NAME LIKE 'extra%%'",
+            (table,),
+        )
+        extra = sorted(name for (name,) in cursor.fetchall())
+        if self._random.random() < 0.3:
+            cursor.execute("FLUSH BINARY LOGS")
+        elif extra and self._random.random() < 0.5:
+            cursor.execute(f"ALTER TABLE {table} DROP COLUMN {self._random.choice(extra)}")
+        else:
+            place = self._random.choice(("FIRST", "", "AFTER note"))
+            kind = self._random.choice(("INT DEFAULT 5", "VARCHAR(20) DEFAULT 'e'", "DECIMAL(10,2)"))
+            cursor.execute(f"ALTER TABLE {table} ADD COLUMN extra{random.getrandbits(40)} {kind} {place}")
