@@ -139,11 +139,19 @@ def _collect_key(work: Work, action: Action) -> None:
             work.elements.append(element)
     elif isinstance(action, DropKey):
         name = "primary" if action.kind == "primary" else action.name.lower()
-        work.dropped_keys.add(f"{action.kind} {name}")
+        if not (action.kind == "constraint" and action.if_exists and _is_only_hashed(work, name)):
+            work.dropped_keys.add(f"{action.kind} {name}")
     elif isinstance(action, DropPeriod):
         work.dropped_keys.add(f"period {action.name.lower()}")
     elif isinstance(action, RenameKey):
         work.renamed_keys[action.old.lower()] = action.new
+
+
+def _is_only_hashed(work: Work, name: str) -> bool:
+    """Whether it is a unique key that MariaDB keeps by a hash: DROP CONSTRAINT IF EXISTS does not find it."""
+    if any(constraint.name.lower() == name for constraint in work.table.constraints):
+        return False
+    return any(index.name.lower() == name and index.hashed for index in work.table.indexes)
 
 
 def _index_exists(work: Work, element: IndexDef) -> bool:

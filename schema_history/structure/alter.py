@@ -233,9 +233,7 @@ def _indexes(work: Work, columns: list[Column], renamed: dict[str, str]) -> list
     kept = []
     for index in work.table.indexes:
         name = index.name.lower()
-        kinds = ("primary",) if index.kind == "primary" else ("index", "constraint")
-        if index.kind == "primary" and "index primary" in work.dropped_keys:
-            continue
+        kinds = ("index", "constraint", *(("primary",) if index.kind == "primary" else ()))
         if any(f"{kind} {name}" in work.dropped_keys for kind in kinds) and not _is_constraint(work, name):
             continue
         kept.append(replace(index, name=work.renamed_keys.get(name, index.name)))
@@ -273,5 +271,5 @@ def _versioned(table: Table, add: bool) -> Table:
     if add:
         hidden = table.hidden if any(c.row for c in table.columns) else row_columns()
         return replace(table, kind=SYSTEM_VERSIONED, hidden=hidden)
-    columns = tuple(replace(c, without_system_versioning=False) for c in table.columns if c.row is None)
+    columns = tuple(column for column in table.columns if column.row is None)
     return replace(table, kind="BASE TABLE", hidden=(), columns=columns)

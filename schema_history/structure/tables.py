@@ -181,7 +181,7 @@ def with_versioning(table: Table, elements: Sequence[Element], versioned: bool) 
     with_columns = {n for n, d in definitions.items() if d.has("WITH SYSTEM VERSIONING")}
     periods = any(isinstance(e, PeriodDef) and e.name.upper() == "SYSTEM_TIME" for e in elements)
     if not (versioned or with_columns):
-        return table
+        return replace(table, columns=tuple(replace(c, without_system_versioning=False) for c in table.columns))
     columns = table.columns
     if not versioned:
         columns = tuple(

@@ -91,6 +91,14 @@ def test_a_key_without_overlaps_ends_with_its_last_column_beside_the_period() ->
     assert made(Flavor.MARIADB, create, "ALTER TABLE t DROP COLUMN k")["primary_key"] == []
 
 
+def test_without_versioning_means_something_in_a_versioned_table_only_but_stays() -> None:
+    create = "CREATE TABLE t (a INT, v INT WITHOUT SYSTEM VERSIONING)"
+    assert column(Flavor.MARIADB, create)["extra"] == ""
+    versioned = f"{create} WITH SYSTEM VERSIONING"
+    drop = "ALTER TABLE t DROP SYSTEM VERSIONING"
+    assert column(Flavor.MARIADB, versioned, drop)["extra"] == "WITHOUT SYSTEM VERSIONING"
+
+
 def test_an_invisible_column_without_versioning() -> None:
     create = "CREATE TABLE t (a INT, v INT WITHOUT SYSTEM VERSIONING INVISIBLE) WITH SYSTEM VERSIONING"
     assert column(Flavor.MARIADB, create)["extra"] == "INVISIBLE, WITHOUT SYSTEM VERSIONING"

@@ -60,6 +60,8 @@ class RandomDdl(RareWords):
         )
         maker = self.rng.choices([m for m, _ in makers], [w for _, w in makers])[0]
         text = maker()
+        if "binlog_format" in text:
+            self.rows = text.endswith("ROW")
         if self.often(0.06):
             text = text.replace(" ", self.one((" /* c */ ", "\n", "  ", " -- c\n", "\t")), 1)
         return text
@@ -175,7 +177,7 @@ class RandomDdl(RareWords):
     def select(self) -> str:
         """CREATE TABLE ... SELECT."""
         found = self.table()
-        if self.implicit or found is None or any(map(_loses_default, found[1]["columns"])):
+        if self.implicit or not self.rows or found is None or any(map(_loses_default, found[1]["columns"])):
             return self.create_table()
         # Under other modes the binlog's text lacks the options that were given, and ON UPDATE.
         tells_all = self.mode in _MODES and "ANSI" not in self.mode

@@ -27,6 +27,7 @@ class RareWords(Words):
             (1, lambda: f"DROP TABLE {found[0]}, {self.one(TABLES)}"),
             (1, lambda: f"ALTER TABLE {found[0]} PARTITION BY KEY () PARTITIONS 2"),
             (1, lambda: f"ALTER TABLE {found[0]} REMOVE PARTITIONING"),
+            (4, lambda: self.temporary(found)),
         )
         return self.made((*common, *(self._rare_mariadb(found) if self.mariadb else self._rare_mysql(found))))
 
@@ -87,6 +88,18 @@ class RareWords(Words):
             return f"EXECUTE IMMEDIATE {self.quoted(inner)}"
         self.next = ["EXECUTE p"]
         return f"PREPARE p FROM {self.quoted(inner)}"
+
+    def temporary(self, found: Table) -> str:
+        """A temporary table, often in the place of another one; some binlog formats tell of it."""
+        name = self.one((self.new_table(), found[0]))
+        return self.one(
+            (
+                f"CREATE TEMPORARY TABLE {name} ({self.new_name()} {self.definition()}, z {self.definition()})",
+                f"CREATE TEMPORARY TABLE {name} LIKE {found[0]}",
+                f"DROP TEMPORARY TABLE IF EXISTS {name}",
+                f"SET binlog_format = {self.one(('STATEMENT', 'MIXED', 'ROW'))}",
+            )
+        )
 
     def with_period(self) -> str:
         """A table of MariaDB with an application-time period."""

@@ -59,6 +59,7 @@ class Words:
         self.mariadb = flavor is Flavor.MARIADB
         self.mode = ""
         self.wide = False
+        self.rows = True
         self.tables: Mapping[str, Mapping[str, Any]] = {}
         self.next: list[str] = []
 

@@ -26,6 +26,8 @@ def comparable(table: Table) -> Table:
         replace(i, generated=False, parts=tuple(replace(part, period=False) for part in i.parts)) for i in table.indexes
     )
     columns = tuple(_column(column) for column in table.columns)
+    if table.kind == "BASE TABLE":  # DROP SYSTEM VERSIONING leaves the columns' part of it
+        columns = tuple(replace(column, without_system_versioning=False) for column in columns)
     return Table(
         table.id, columns, indexes, table.charset, table.collation, table.comment, "", table.kind, (), table.hidden
     )
