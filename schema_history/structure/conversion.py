@@ -89,7 +89,8 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, writte
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
         new = replace(new, data_type=binary, charset=None, collation=None)
         if column.default_kind is DefaultKind.LITERAL and column.default is not None:
-            data = column.default.encode(charsets.codec(column.charset), "surrogateescape")
+            shown = ctx.mariadb and name in TEXTS  # an expression, which stays as it is
+            data = column.default.encode("utf8" if shown else charsets.codec(column.charset), "surrogateescape")
             width = column.length or 0 if binary == "binary" else 0
             new = replace(new, default=data.ljust(width, b"\0").decode("latin-1"))
     elif name in TEXTS and charset != column.charset and written is None:

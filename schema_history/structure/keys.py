@@ -197,7 +197,8 @@ def reprinted(index: Index, columns: Sequence[Column]) -> Index:
 def _with_names(part: KeyPart, columns: Sequence[Column]) -> KeyPart:
     if part.expression is None:
         return part
-    known = {column.name.lower(): column.name for column in columns}
+    names = (column.name.replace("`", "``") for column in columns)
+    known = {name.lower(): name for name in names}
     text = _NAME.sub(lambda name: f"`{known.get(name[1].lower(), name[1])}`", part.expression)
     return replace(part, expression=text)
 

@@ -146,6 +146,16 @@ def test_an_alter_writes_expressions_again_with_the_columns_names() -> None:
     assert keys == {"u": ["((`B` + 1))"]}
 
 
+def test_an_alter_writes_names_with_back_quotes_again() -> None:
+    create = "CREATE TABLE t (`a``b` INT, UNIQUE u ((`A``B` + 1)))"
+    assert made(MYSQL, create, "ALTER TABLE t COMMENT 'x'")["unique_keys"] == {"u": ["((`a``b` + 1))"]}
+
+
+def test_a_default_of_a_text_stays_as_it_was_written_when_mariadb_makes_it_binary() -> None:
+    create = "CREATE TABLE t (a TEXT CHARSET utf32 DEFAULT '1e2')"
+    assert column(MARIADB, create, "ALTER TABLE t CONVERT TO CHARSET binary")["column_default"] == "'1e2'"
+
+
 def test_an_alter_that_changes_the_case_of_a_name_writes_expressions_with_the_old_one() -> None:
     alter = "ALTER TABLE t MODIFY `B` INT"
     keys = made(MYSQL, "CREATE TABLE t (a INT, b INT, UNIQUE u ((b + 1)))", alter)["unique_keys"]
