@@ -324,6 +324,9 @@ class Execution:
             charset, collation = charset_and_collation(options, self.ctx, *default)
             form = self.catalog.form_of_options(options, None, self.ctx)
             self.catalog.put_database(Database(name, charset, collation, form))
+        else:  # Debezium takes the options of a database that is there already
+            form = self.catalog.form_of_options(body.options, known, self.ctx)
+            self.catalog.put_database(replace(known, form_charset=form))
         self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.name)
 
     def alter_database(self, body: AlterDatabase) -> None:

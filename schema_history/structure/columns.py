@@ -72,7 +72,7 @@ def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_
 def _nullable(definition: ColumnDef, ctx: Context, data_type: str, serial: bool) -> bool:
     nullable = None
     for attribute in definition.attributes:
-        if attribute.kind in ("NOT NULL", "AUTO_INCREMENT", "SERIAL DEFAULT VALUE", "ROW"):
+        if attribute.kind in ("NOT NULL", "PRIMARY", "AUTO_INCREMENT", "SERIAL DEFAULT VALUE", "ROW"):
             nullable = False
         elif attribute.kind == "NULL":
             nullable = True

@@ -80,3 +80,9 @@ def test_default_as_the_character_set_of_a_database_changes_nothing_for_mariadb(
     alter = "ALTER DATABASE d CHARACTER SET latin1"
     table = made(MARIADB, alter, "ALTER DATABASE d CHARSET DEFAULT", "CREATE TABLE t (a TEXT)")
     assert table.form.default_charset_name == "latin1"
+
+
+def test_the_options_of_a_database_that_is_there_already_count() -> None:
+    for flavor in Flavor:
+        create = "CREATE DATABASE IF NOT EXISTS d CHARSET latin1"
+        assert made(flavor, create, "CREATE TABLE t (a TEXT)").form.default_charset_name == "latin1"

@@ -60,6 +60,8 @@ def test_null_in_parentheses_is_no_default_of_a_timestamp_either() -> None:
 def test_a_key_that_is_said_to_be_null_is_not_set_by_itself() -> None:
     found = column(Flavor.MARIADB, implicit("CREATE TABLE t (s TIMESTAMP KEY NULL)"))
     assert (found["is_nullable"], found["column_default"], found["extra"]) == ("NO", ZERO, "")
+    found = column(Flavor.MARIADB, implicit("CREATE TABLE t (s TIMESTAMP NULL PRIMARY KEY)"))  # the last word counts
+    assert found["extra"] == "on update current_timestamp()"
 
 
 def test_a_row_start_is_a_first_timestamp_too() -> None:

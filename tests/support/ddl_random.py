@@ -160,7 +160,7 @@ class RandomDdl(RareWords):
     def rename(self) -> str:
         """RENAME TABLE."""
         found = self.table()
-        if found is None:
+        if found is None or self.hides_renaming():
             return self.session()
         new = self.new_table()
         if self.often(0.2):

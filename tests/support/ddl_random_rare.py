@@ -77,9 +77,13 @@ class RareWords(Words):
     def swap(self, found: Table) -> str:
         """RENAME TABLE of two tables, each to the other's name."""
         other = self.table()
-        if other is None or other[0] == found[0]:
+        if other is None or other[0] == found[0] or self.hides_renaming():
             return f"TRUNCATE TABLE {found[0]}"
         return f"RENAME TABLE {found[0]} TO between, {other[0]} TO {found[0]}, between TO {other[0]}"
+
+    def hides_renaming(self) -> bool:
+        """Whether RENAME TABLE could be of a temporary table: MariaDB logs it even if it has not logged the table."""
+        return self.mariadb and self.shadowed
 
     def one_in_another(self, found: Table) -> str:
         """A statement that another one executes."""
@@ -92,6 +96,7 @@ class RareWords(Words):
     def temporary(self, found: Table) -> str:
         """A temporary table, often in the place of another one; some binlog formats tell of it."""
         name = self.one((self.new_table(), found[0]))
+        self.shadowed = True
         return self.one(
             (
                 f"CREATE TEMPORARY TABLE {name} ({self.new_name()} {self.definition()}, z {self.definition()})",

@@ -60,6 +60,7 @@ class Words:
         self.mode = ""
         self.wide = False
         self.rows = True
+        self.shadowed = False
         self.tables: Mapping[str, Mapping[str, Any]] = {}
         self.next: list[str] = []
 
