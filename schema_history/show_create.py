@@ -63,8 +63,6 @@ def _options(table: Table) -> str:
 
 def _column(column: Column, table: Table, server: Server) -> str:
     words = [quoted_name(column.name), column.column_type]
-    if column.compressed:
-        words.append("/*M!100301 COMPRESSED*/")
     if column.charset and column.collation and column.collation != table.collation:
         words.append(f"CHARACTER SET {column.charset} COLLATE {column.collation}")
     if column.row is not None:
@@ -99,8 +97,9 @@ def _column(column: Column, table: Table, server: Server) -> str:
 
 def _default(column: Column, server: Server) -> list[str]:
     words = []
-    if column.default_kind is DefaultKind.NULL and column.data_type not in _NO_LITERAL_DEFAULT:
-        words.append("DEFAULT NULL")
+    if column.default_kind is DefaultKind.NULL:
+        if server.flavor is Flavor.MARIADB or column.data_type not in _NO_LITERAL_DEFAULT:
+            words.append("DEFAULT NULL")
     elif column.default_kind is DefaultKind.LITERAL and column.default is not None:
         words.append(f"DEFAULT {_literal(column, column.default, server)}")
     elif column.default_kind in (DefaultKind.EXPRESSION, DefaultKind.NOW) and column.default is not None:

@@ -10,7 +10,7 @@ from shown_tables import comparable, shown_again
 from rowtide.schema_history.apply import event_of, tables_of_header
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table
-from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.query import Flavor, QueryEvent, Server
 from rowtide.schema_history.show_create import show_create
 from rowtide.schema_history.tables import Tables
 
@@ -42,3 +42,12 @@ def test_a_table_is_what_its_text_says(path: Path) -> None:
             continue  # every column and index was read before, in a table with the same options
         seen |= lines_of_it
         assert shown_again(table, tables.server) == comparable(table), text
+
+
+def test_what_mariadb_says_of_large_and_of_compressed_columns() -> None:
+    tables = Tables(Server(Flavor.MARIADB))
+    tables.apply(QueryEvent("CREATE TABLE t (a BLOB, b VARCHAR(9) COMPRESSED NOT NULL)", "d"))
+    (table,) = tables
+    first, second = show_create(table, tables.server).split("\n")[1:3]
+    assert first == "  `a` blob DEFAULT NULL,"
+    assert second == "  `b` varchar(9) /*M!100301 COMPRESSED*/ NOT NULL DEFAULT ''"

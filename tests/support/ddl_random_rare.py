@@ -96,13 +96,14 @@ class RareWords(Words):
     def temporary(self, found: Table) -> str:
         """A temporary table, often in the place of another one; some binlog formats tell of it."""
         name = self.one((self.new_table(), found[0]))
+        if not self.shadowed and self.often(0.3):  # later, it would tell of tables whose making it has not told
+            return f"SET binlog_format = {self.one(('STATEMENT', 'MIXED', 'ROW'))}"
         self.shadowed = True
         return self.one(
             (
                 f"CREATE TEMPORARY TABLE {name} ({self.new_name()} {self.definition()}, z {self.definition()})",
                 f"CREATE TEMPORARY TABLE {name} LIKE {found[0]}",
                 f"DROP TEMPORARY TABLE IF EXISTS {name}",
-                f"SET binlog_format = {self.one(('STATEMENT', 'MIXED', 'ROW'))}",
             )
         )
 

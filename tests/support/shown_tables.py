@@ -43,6 +43,8 @@ def _column(column: Column) -> Column:
         kind = DefaultKind.NULL  # DROP DEFAULT is not shown, and both servers read it as DEFAULT NULL
     if column.on_update is not None and (column.default or "").startswith("0000-00-00") and not column.nullable:
         kind, column = DefaultKind.NONE, replace(column, default=None)  # MariaDB reads none as the zero date
+    if column.compressed and column.default == "":
+        kind, column = DefaultKind.NONE, replace(column, default=None)  # of a COMPRESSED none is read as the empty one
     width = None if column.data_type.endswith("int") else column.length
     # PAD_CHAR_TO_FULL_LENGTH is a matter of the session.
     default = column.default.rstrip(" ") if column.default and column.data_type == "char" else column.default
