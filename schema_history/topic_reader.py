@@ -125,8 +125,12 @@ class TopicReader:
             except KafkaException as failure:
                 error = failure.args[0]
                 if error.code() not in _PASSING or time.monotonic() > end:
-                    raise TopicReadError(f"cannot read topic {topic!r}: {error.str()}") from failure
+                    raise self._unreadable(topic, failure) from failure
             time.sleep(_RETRY_S)
+
+    def _unreadable(self, topic: str, failure: KafkaException) -> TopicReadError:
+        brokers = self._admin.get("bootstrap.servers", "its brokers")
+        return TopicReadError(f"cannot read topic {topic!r} from {brokers}: {failure.args[0].str()}")
 
     def _ask(self, admin: AdminClient, topic: str) -> dict[int, Extent] | None:
         partitions = [TopicPartition(topic, number) for number in self._partitions(admin, topic)]
@@ -194,7 +198,7 @@ class TopicReader:
             consumer.assign([TopicPartition(topic, number, extents[number].low) for number in open_ends])
             yield from self._consume(consumer, topic, open_ends)
         except KafkaException as failure:
-            raise TopicReadError(f"cannot read topic {topic!r}: {failure.args[0].str()}") from failure
+            raise self._unreadable(topic, failure) from failure
         finally:
             consumer.close()
 

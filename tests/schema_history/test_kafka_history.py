@@ -153,7 +153,7 @@ def test_the_newest_two_summaries_are_kept_and_a_half_one_is_none(topics: Topics
 def test_no_broker_is_told_in_time() -> None:
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     unreachable = KafkaSchemaHistory("h", nowhere, nowhere, nowhere, timeout=1.0)
-    with pytest.raises(HistoryStoreError, match="cannot be read"):
+    with pytest.raises(HistoryStoreError, match=r"cannot be read: cannot read topic 'h' from 127\.0\.0\.1:1: "):
         unreachable.exists()
     with pytest.raises(HistoryStoreError, match="cannot be read"):
         list(unreachable.replay())
