@@ -60,8 +60,16 @@ def _yaml(content: bytes) -> Any:
         import yaml  # noqa: PLC0415 - only needed for YAML
     except ModuleNotFoundError:
         raise ValueError("YAML needs the package pyyaml: pip install 'rowtide[connector]'") from None
+
+    def look_for_repetition(node: Any) -> None:
+        if isinstance(node, yaml.MappingNode):
+            _no_repetition([(str(key.value), value) for key, value in node.value])
+            for _, value in node.value:
+                look_for_repetition(value)
+
     try:
         # The base loader keeps every scalar a text, so that 'off' and 007 stay what was written.
+        look_for_repetition(yaml.compose(content, Loader=yaml.BaseLoader))
         return yaml.load(content, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None

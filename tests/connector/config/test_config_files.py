@@ -65,6 +65,8 @@ def test_a_property_may_also_be_a_map() -> None:
         ("c.json", b'{"a": [[1]]}', "plain values"),
         ("c.yml", b"a: [1", "is not valid"),
         ("c.yml", b"- a", "must be a map"),
+        ("c.yml", b"a: 1\na: 2", "'a' is there twice"),
+        ("c.yml", b"a: {b: 1, c: 2, b: 3}", "'b' is there twice"),
         ("c.properties", b"a=\\u12", "line 1: malformed"),
     ],
 )
