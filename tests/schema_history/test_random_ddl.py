@@ -34,8 +34,9 @@ from rowtide.schema_history.tables import Tables
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer
 
-_NOT_LOGGED = "1416 "
-"""What MariaDB says of a shape whose default is none: it has altered the table, and does not log it."""
+_NOT_LOGGED = ("1416 ", "1025 ")
+"""What MariaDB says of a shape whose default is none, and of a rename that fails: it has altered the table, and does not
+log it."""
 STATEMENTS = 60
 """Statements of a sequence; each begins with empty databases."""
 
