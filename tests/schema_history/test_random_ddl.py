@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from rowtide_stack import SqlServer
 
 _NOT_LOGGED = ("1416 ", "1025 ")
-"""What MariaDB says of a shape whose default is none, and of a rename that fails: it has altered the table, and does not
-log it."""
+"""What MariaDB says of a shape whose default is none, and of a rename that fails: it has altered the table, and has not
+logged it."""
 STATEMENTS = 60
 """Statements of a sequence; each begins with empty databases."""
 
