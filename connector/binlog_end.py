@@ -8,6 +8,7 @@ import pymysql
 
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.database import DatabaseUnreachableError
+from rowtide.connector.snapshot.listing import binlog_files
 from rowtide.connector.snapshot.session import Session
 
 _FRESH_S = 5.0
@@ -48,7 +49,7 @@ class BinlogEnd:
         try:
             if self._session is None:
                 self._session = Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
-            return [(str(row[0]), int(row[1])) for row in self._session.query("SHOW BINARY LOGS")]
+            return binlog_files(self._session)
         except (DatabaseUnreachableError, pymysql.MySQLError, OSError):
             self._forget()
             return []

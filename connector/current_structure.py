@@ -7,9 +7,7 @@ knows when a table was last made or altered: that must not be later than the row
 """
 
 import contextlib
-import secrets
 import time
-from dataclasses import replace
 
 import pymysql
 
@@ -25,7 +23,7 @@ from rowtide.connector.snapshot import listing
 from rowtide.connector.snapshot.labels import with_labels
 from rowtide.connector.snapshot.session import Session
 from rowtide.connector.snapshot.view import position
-from rowtide.connector.stream import BinlogStream
+from rowtide.connector.stream import stream_beside
 from rowtide.connector.structures import RowsPlace, StructureUnsure
 from rowtide.schema_history.mentions import may_change
 from rowtide.schema_history.model import TableId
@@ -64,9 +62,7 @@ class CurrentStructure:
                 text = with_labels(session, table, listing.create_statement(session, table), server)
                 _refuse_if_altered(session, table, since)
                 end = position(session)
-                behind = bytes_behind(
-                    [(str(row[0]), int(row[1])) for row in session.query("SHOW BINARY LOGS")], since.file, since.pos
-                )
+                behind = bytes_behind(listing.binlog_files(session), since.file, since.pos)
             if behind is None:
                 raise StructureUnsure(f"the server has no binlog file {since.file} any more")
             if behind > _MOST_BYTES:
@@ -78,9 +74,7 @@ class CurrentStructure:
 
     def _refuse_if_changed(self, table: TableId, since: RowsPlace, end: SourceOffset, server: Server) -> None:
         """Read every statement between the rows and the binlog's end."""
-        # With another server id than the connector's: the server would take this connection for its successor.
-        config = replace(self._config, server_id=secrets.randbelow(1 << 30) + (1 << 31))
-        stream = BinlogStream(config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
+        stream = stream_beside(self._config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
         reader = StatementReader(EventDecoder(since.file))
         decoder = reader.decoder
         limit = time.monotonic() + _LONGEST_S

@@ -18,7 +18,7 @@ from rowtide.connector.pipeline import Clock, Pipeline
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.header import HEADER, EventType
+from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType
 from rowtide.connector.settings import PipelineSettings
 from rowtide.connector.xa_reread import rereader
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -28,8 +28,6 @@ from rowtide.schema_history.snapshot_form import as_snapshot
 from rowtide.schema_history.tables import Tables
 
 _FIRST_EVENT = 4
-_HEADS = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
-"""The events with which a transaction begins."""
 _BETWEEN = frozenset(
     {
         EventType.FORMAT_DESCRIPTION,
@@ -170,7 +168,7 @@ class _ByPosition(_Replay):
                 f"the start {self._start.file}:{self._position} is inside an event, which begins at {position}"
             )
         # The head of a transaction has its GTID and its time; an offset names the position behind it.
-        is_head = position + len(packet) == self._position and HEADER.unpack_from(packet)[1] in _HEADS
+        is_head = position + len(packet) == self._position and HEADER.unpack_from(packet)[1] in GTID_TYPES
         return position >= self._position or is_head
 
     def _left(self, file: BinlogFile, position: int) -> None:
@@ -197,7 +195,7 @@ class _ByGtids(_Replay):
 
     def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
         kind = HEADER.unpack_from(packet)[1]
-        if kind in _HEADS:
+        if kind in GTID_TYPES:
             event = self._decoder.decode(packet)
             self._within = not self._contains(event)
             self._begun = self._begun or self._within

@@ -6,10 +6,12 @@ costs more than decoding them. The server is asked for heartbeats, so a silent c
 
 import contextlib
 import logging
+import secrets
 import socket
 import time
 import uuid
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pymysql
@@ -38,6 +40,11 @@ class StreamBroken(ConnectorError):
 
 class StreamRefused(ConnectorError):
     """The server will not send its binlog to us; trying again does not help."""
+
+
+def stream_beside(config: DatabaseConfig, start: SourceOffset, *, mariadb: bool) -> "BinlogStream":
+    """A stream that does not end the connector's own: a server ends a replica for one with the same server id."""
+    return BinlogStream(replace(config, server_id=secrets.randbelow(1 << 30) + (1 << 31)), start, mariadb=mariadb)
 
 
 class BinlogStream:

@@ -5,25 +5,22 @@ A snapshot neither has what they have changed, nor does what follows its positio
 
 import contextlib
 import logging
-import secrets
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from rowtide.connector.config.model import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, ProtocolError
 from rowtide.connector.offset import PreparedXa, SourceOffset
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, EventType
-from rowtide.connector.stream import BinlogStream
+from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, EventType
+from rowtide.connector.stream import stream_beside
 
 log = logging.getLogger(__name__)
 
 _LONGEST_S = 60.0
 """How long the binlog is searched: nobody waits for transactions that were forgotten months ago."""
 _SILENCE_S = 30.0
-_HEADS = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
 _READ = {EventType.FORMAT_DESCRIPTION, EventType.ROTATE, EventType.XA_PREPARE}
 
 
@@ -49,36 +46,35 @@ class XaSearch:
         """
         found: dict[str, PreparedXa] = {}
         limit = time.monotonic() + _LONGEST_S
-        older = [name for name in files if name != end.file]
         try:
-            for file in (end.file, *reversed(older[: files.index(end.file) if end.file in files else 0])):
+            for file in reversed(files[: files.index(end.file) + 1]):
                 prepared = self._prepared(file, end.pos if file == end.file else None, limit)
-                found |= {xa.xid: xa for xa in prepared if xa.xid in xids and xa.xid not in found}
+                found = {xid: prepared[xid] for xid in xids if xid in prepared} | found
                 if len(found) == len(xids) or time.monotonic() > limit:
                     break
         except ConnectorError as error:
             log.warning("the binlog cannot be searched for XA transactions: %s", error)
         return sorted(found.values(), key=lambda xa: (files.index(xa.file), xa.pos))
 
-    def _prepared(self, file: str, end: int | None, limit: float) -> Iterator[PreparedXa]:
+    def _prepared(self, file: str, end: int | None, limit: float) -> dict[str, PreparedXa]:
         """All that were prepared in a file, up to a position of it; the last one of a name counts."""
         decoder = EventDecoder(file)
         group = 4
-        newest: dict[str, PreparedXa] = {}
+        found: dict[str, PreparedXa] = {}
         for packet in self._packets(file, 4):
             _, kind, _, size, log_pos, flags = HEADER.unpack_from(packet)
-            if kind in _HEADS:
+            if kind in GTID_TYPES:
                 group = log_pos - size
             elif kind in _READ:
                 event = decoder.decode(packet)
                 if isinstance(event, events.Rotate) and event.next_file != file:
                     break
                 if isinstance(event, events.XaPrepare):
-                    newest[event.xid] = PreparedXa(event.xid, file, group)
+                    found[event.xid] = PreparedXa(event.xid, file, group)
             at_end = end is not None and not flags & ARTIFICIAL and log_pos >= end
             if at_end or time.monotonic() > limit:
                 break
-        yield from newest.values()
+        return found
 
     def packets(self, xa: PreparedXa) -> Iterator[bytes]:
         """The events from the beginning of a transaction on.
@@ -97,9 +93,7 @@ class XaSearch:
             ) from error
 
     def _packets(self, file: str, pos: int) -> Iterator[bytes]:
-        # With another server id than the connector's: the server would take this connection for its successor.
-        config = replace(self._config, server_id=secrets.randbelow(1 << 30) + (1 << 31))
-        stream = BinlogStream(config, SourceOffset(file, pos), mariadb=self._mariadb)
+        stream = stream_beside(self._config, SourceOffset(file, pos), mariadb=self._mariadb)
         heard = time.monotonic()
         with contextlib.closing(stream.events()) as pieces:
             for packets in pieces:

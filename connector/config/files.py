@@ -69,8 +69,10 @@ def _yaml(content: bytes) -> Any:
 
     try:
         # The base loader keeps every scalar a text, so that 'off' and 007 stay what was written.
-        look_for_repetition(yaml.compose(content, Loader=yaml.BaseLoader))
-        return yaml.load(content, Loader=yaml.BaseLoader)
+        loader = yaml.BaseLoader(content)
+        node = loader.get_single_node()
+        look_for_repetition(node)
+        return None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None
 

@@ -154,6 +154,11 @@ class Xid(NamedTuple):
     xid: int
 
 
+def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
+    """The identifier of an XA transaction as servers write it in the binlog's statements."""
+    return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
+
+
 class XaPrepare(NamedTuple):
     """XA_PREPARE: the end of the first part of an XA transaction, or with ``one_phase`` its commit."""
 
@@ -166,7 +171,7 @@ class XaPrepare(NamedTuple):
     @property
     def xid(self) -> str:
         """The identifier as the server writes it in ``XA COMMIT X'…',X'…',1`` of the second part."""
-        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"
+        return xid_text(self.gtrid, self.bqual, self.format_id)
 
 
 class Gtid(NamedTuple):

@@ -77,6 +77,8 @@ class EventType(IntEnum):
 
 ROWS_TYPES = frozenset({*range(20, 26), *range(30, 33), EventType.PARTIAL_UPDATE_ROWS, *range(166, 172)})
 """The types of events that hold rows."""
+GTID_TYPES = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
+"""The types of events with which a transaction, or a statement outside of one, begins."""
 
 
 def type_name(type_code: int) -> str:

@@ -4,6 +4,7 @@ import pymysql
 
 from rowtide.connector.offset import SourceOffset
 from rowtide.connector.snapshot.decision import PositionCheck
+from rowtide.connector.snapshot.listing import binlog_files
 from rowtide.connector.snapshot.position_rules import file_check, mariadb_check, mysql_gtid_check
 from rowtide.connector.snapshot.session import Session
 from rowtide.topics.filters import EVERYTHING, Selection
@@ -22,7 +23,7 @@ def check_position(session: Session, offset: SourceOffset, sources: Selection = 
     Raises:
         pymysql.MySQLError: the user may not ask; REPLICATION CLIENT (MariaDB: BINLOG MONITOR) is needed.
     """
-    logs = {str(row[0]): int(row[1]) for row in session.query("SHOW BINARY LOGS")}
+    logs = dict(binlog_files(session))
     if offset.gtids and session.mariadb:
         return _mariadb(session, offset.gtids, next(iter(logs), None), sources)
     if offset.gtids:

@@ -137,7 +137,7 @@ class Snapshot:
             return ()
         mariadb = self._settings.connector == "mariadb"
         with self._session() as other:
-            files = [str(row[0]) for row in other.query("SHOW BINARY LOGS")]
+            files = [name for name, _ in listing.binlog_files(other)]
         found = XaSearch(self._database, mariadb=mariadb).find(frozen.prepared, files, frozen.position)
         missing = sorted({*frozen.prepared} - {xa.xid for xa in found})
         if missing:

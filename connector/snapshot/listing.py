@@ -74,6 +74,11 @@ def create_statement(session: Session, table: TableId) -> str:
         ) from error
 
 
+def binlog_files(session: Session) -> list[tuple[str, int]]:
+    """Names and sizes of the server's binlog files, in their order."""
+    return [(str(row[0]), int(row[1])) for row in session.query("SHOW BINARY LOGS")]
+
+
 def now_micros(session: Session) -> int:
     """The server's CURRENT_TIMESTAMP, a whole second, in µs since the epoch."""
     return int(session.query("SELECT UNIX_TIMESTAMP()")[0][0]) * 1_000_000

@@ -12,6 +12,7 @@ from pymysql.constants import ER
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.offset import SourceOffset
+from rowtide.connector.protocol.events import xid_text
 from rowtide.connector.snapshot import listing
 from rowtide.connector.snapshot.plan import quoted_table
 from rowtide.connector.snapshot.session import Session
@@ -100,11 +101,10 @@ def _xid(format_id: int, gtrid_length: int, data: str) -> str:
         data: the first two parts: MySQL's ``0x…``, or MariaDB's literals, which are hexadecimal if need be.
     """
     if data.startswith("0x"):
-        digits = data[2:].lower()
+        name = bytes.fromhex(data[2:])
     else:
-        literals = _LITERAL.findall(data)
-        digits = "".join(text.lower() if mark else text.encode().hex() for mark, text in literals)
-    return f"X'{digits[: 2 * gtrid_length]}',X'{digits[2 * gtrid_length :]}',{format_id}"
+        name = b"".join(bytes.fromhex(text) if mark else text.encode() for mark, text in _LITERAL.findall(data))
+    return xid_text(name[:gtrid_length], name[gtrid_length:], format_id)
 
 
 def _freeze(session: Session, mode: SnapshotLocking, seconds: int, tables: Sequence[TableId]) -> View:
