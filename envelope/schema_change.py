@@ -5,7 +5,7 @@ from typing import Any
 
 from rowtide.envelope.schema import BOOLEAN, INT32, INT64, OPTIONAL_INT32, OPTIONAL_STRING, STRING, Schema, struct
 from rowtide.envelope.source import source_schema
-from rowtide.schema_history.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.model import ColumnForm, Table
 
 _OPTIONAL_BOOLEAN = BOOLEAN.with_optional(True)

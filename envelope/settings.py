@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from rowtide.envelope.json_text import DEFAULT_FORM, JsonForm
+from rowtide.envelope.json.text import DEFAULT_FORM, JsonForm
 
 DecimalMode = Literal["precise", "double", "string"]
 BigintUnsignedMode = Literal["long", "precise"]

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from rowtide.envelope.json_text import JsonForm, string_text
+from rowtide.envelope.json.text import JsonForm, string_text
 from rowtide.envelope.schema import INT32, INT64, OPTIONAL_INT64, OPTIONAL_STRING, STRING, Schema, struct
 
 Snapshot = Literal[

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rowtide.envelope.column_type import ColumnType
-from rowtide.envelope.defaults import default_value
-from rowtide.envelope.json_text import JsonForm, string_text, value_text
-from rowtide.envelope.masking import column_change
+from rowtide.envelope.json.text import JsonForm, string_text, value_text
 from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Field, Schema, struct
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.source import source_schema
-from rowtide.envelope.temporal_types import ZERO_DATE_KINDS
-from rowtide.envelope.types import column_type
+from rowtide.envelope.types.column_type import ColumnType
+from rowtide.envelope.types.defaults import default_value
+from rowtide.envelope.types.mapping import column_type
+from rowtide.envelope.types.masking import column_change
+from rowtide.envelope.types.temporal import ZERO_DATE_KINDS
 from rowtide.schema_history.model import Column, ColumnForm, Table
 from rowtide.topics.column_rules import ColumnRules, Hash
 from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rowtide.envelope.json_text import string_text
+from rowtide.envelope.json.text import string_text
 from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Schema, struct
 
 KEY_SCHEMA = struct("io.debezium.connector.common.TransactionMetadataKey", {"id": STRING}, version=1)

@@ -6,11 +6,18 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.changes import Reading, keyed_changes, keyless_changes
-from rowtide.spark_consumers.conversion import JsonForm
+from rowtide.spark_consumers.columns.conversion import JsonForm
+from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import NotAnEnvelopeError
-from rowtide.spark_consumers.evolution import Evolution, evolve
-from rowtide.spark_consumers.fold import (
+from rowtide.spark_consumers.formats.base import Effect, TableFormat
+from rowtide.spark_consumers.messages.records import Group, KeyId, KnownSchemas, cut, known_schemas, survey
+from rowtide.spark_consumers.messages.schemaless import key_without_schema, value_without_schema
+from rowtide.spark_consumers.messages.segments import Segment, after, ordered_versions, segments, truncations
+from rowtide.spark_consumers.messages.versions import KeyVersion, key_version, parse_schema, value_version
+from rowtide.spark_consumers.outcome import Outcome
+from rowtide.spark_consumers.rows.changes import Reading, keyed_changes, keyless_changes
+from rowtide.spark_consumers.rows.evolution import Evolution, evolve
+from rowtide.spark_consumers.rows.fold import (
     CONTENT,
     REMEMBERED,
     exchange,
@@ -20,15 +27,8 @@ from rowtide.spark_consumers.fold import (
     unseen,
     without_repetitions,
 )
-from rowtide.spark_consumers.formats.base import Effect, TableFormat
-from rowtide.spark_consumers.outcome import Outcome
-from rowtide.spark_consumers.records import Group, KeyId, KnownSchemas, cut, known_schemas, survey
-from rowtide.spark_consumers.schemaless import key_without_schema, value_without_schema
-from rowtide.spark_consumers.segments import Segment, after, ordered_versions, segments, truncations
 from rowtide.spark_consumers.settings import CHANGE_COLUMNS, Keyless, Settings
-from rowtide.spark_consumers.spark_types import quote
 from rowtide.spark_consumers.state import Batch, Commit
-from rowtide.spark_consumers.versions import KeyVersion, key_version, parse_schema, value_version
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
 

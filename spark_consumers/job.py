@@ -19,14 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError
-from rowtide.spark_consumers.files import HadoopFiles
 from rowtide.spark_consumers.formats import FORMATS
-from rowtide.spark_consumers.naming import TableName, join, table_name, table_topics
-from rowtide.spark_consumers.offsets import count, ends, new_ranges, require
+from rowtide.spark_consumers.jvm.files import HadoopFiles
+from rowtide.spark_consumers.jvm.session import fit_partitions, own_session
+from rowtide.spark_consumers.kafka.naming import TableName, join, table_name, table_topics
+from rowtide.spark_consumers.kafka.offsets import count, ends, new_ranges, require
+from rowtide.spark_consumers.kafka.source import RecordSource
 from rowtide.spark_consumers.outcome import Outcome
-from rowtide.spark_consumers.session import fit_partitions, own_session
 from rowtide.spark_consumers.settings import Settings
-from rowtide.spark_consumers.source import RecordSource
 from rowtide.spark_consumers.state import Batch, Remembered, StateStore
 
 _LARGE_BATCH = 2_000

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rowtide.spark_consumers.evolution import Columns
 from rowtide.spark_consumers.formats.base import Effect
-from rowtide.spark_consumers.naming import TableName
-from rowtide.spark_consumers.offsets import Ranges
+from rowtide.spark_consumers.kafka.naming import TableName
+from rowtide.spark_consumers.kafka.offsets import Ranges
+from rowtide.spark_consumers.rows.evolution import Columns
 
 
 @dataclass(slots=True)

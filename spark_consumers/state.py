@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from rowtide.spark_consumers.errors import StateError
-from rowtide.spark_consumers.naming import join
-from rowtide.spark_consumers.offsets import Ranges, advanced
+from rowtide.spark_consumers.kafka.naming import join
+from rowtide.spark_consumers.kafka.offsets import Ranges, advanced
 
 _KEPT_BATCHES = 5
 STEPS_OF_A_BATCH = 1000

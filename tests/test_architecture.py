@@ -5,6 +5,7 @@ The list of the modules that touch the world is in `tests/support/edges.py`.
 
 from __future__ import annotations
 
+import graphlib
 import importlib
 import importlib.util
 import sys
@@ -24,6 +25,16 @@ BELOW: dict[str, set[str]] = {
 }
 """The folders that each folder may import, itself apart."""
 
+ROOMS = {
+    "connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
+    "schema_history": (
+        "queries compaction recovery store catalog debezium_form structure ddl server position errors model"
+    ),
+}
+"""The rooms of a folder from the top down: each may import those behind it in the list."""
+MOST_ROOMS = 12
+"""Modules and folders at one level of a folder."""
+
 LONGEST = 400
 """Lines of a file, if it is no table (`TABLES`)."""
 TABLES = {
@@ -37,6 +48,33 @@ def offenders(wrong: Mapping[str, set[str]]) -> dict[str, list[str]]:
     return {name: sorted(parts) for name, parts in wrong.items() if parts}
 
 
+def children(package: str) -> list[str]:
+    """The names of the modules and folders right under a package."""
+    prefix = f"{package}."
+    found = {module.name.removeprefix(prefix).split(".")[0] for module in modules() if module.name.startswith(prefix)}
+    return sorted(found - set(PARTS)) if package == "rowtide" else sorted(found)
+
+
+def ties(package: str) -> dict[tuple[str, str], set[str]]:
+    """Which child of a package imports which other one, with the imports."""
+    known = {module.name for module in modules()}
+    rooms = set(children(package))
+    found: dict[tuple[str, str], set[str]] = {}
+    for module in modules():
+        room = room_of(module.name, package)
+        for name in module.imports():
+            target = name if name in known else name.rpartition(".")[0]
+            other = room_of(target, package)
+            if room in rooms and other in rooms and room != other:
+                found.setdefault((room, other), set()).add(f"{module.name} imports {target}")
+    return found
+
+
+def room_of(module: str, package: str) -> str:
+    """The child of a package that a module is in; empty if it is in none."""
+    return module.removeprefix(f"{package}.").split(".")[0] if module.startswith(f"{package}.") else ""
+
+
 def test_imports_go_one_way() -> None:
     wrong = {}
     for module in modules():
@@ -44,6 +82,35 @@ def test_imports_go_one_way() -> None:
             imported = {name.split(".")[1] for name in module.imports() if name.startswith("rowtide.")} & set(PARTS)
             wrong[module.name] = imported - BELOW[module.part] - {module.part}
     assert offenders(wrong) == {}
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_imports_go_down_from_room_to_room(part: str) -> None:
+    rooms = ROOMS[part].split()
+    assert set(children(f"rowtide.{part}")) == set(rooms)
+    wrong = {}
+    for (room, other), imports in ties(f"rowtide.{part}").items():
+        if rooms.index(other) < rooms.index(room):
+            wrong[f"{room} imports {other}"] = imports
+    assert offenders(wrong) == {}
+
+
+def test_no_folder_has_a_circle() -> None:
+    wrong = {}
+    for package in packages():
+        below: dict[str, set[str]] = {room: set() for room in children(package.name)}
+        for room, other in ties(package.name):
+            below[room].add(other)
+        try:
+            graphlib.TopologicalSorter(below).prepare()
+        except graphlib.CycleError as error:
+            wrong[package.name] = set(error.args[1])
+    assert offenders(wrong) == {}
+
+
+def test_no_folder_is_a_drawer() -> None:
+    sizes = {package.name: len(children(package.name)) for package in packages()}
+    assert {name: size for name, size in sizes.items() if size > MOST_ROOMS} == {}
 
 
 def test_only_edges_touch_the_world_and_each_only_its_part() -> None:
@@ -81,7 +148,9 @@ def test_what_a_package_offers_is_listed_and_there() -> None:
         listed = list(getattr(loaded, "__all__", ()))
         wrong[package.name] = {name for name in listed if not hasattr(loaded, name) or listed.count(name) > 1}
         ours = [
-            value for value in vars(loaded).values() if str(getattr(value, "__module__", "")).startswith("rowtide.")
+            value
+            for name, value in vars(loaded).items()
+            if not name.startswith("_") and str(getattr(value, "__module__", "")).startswith("rowtide.")
         ]
         if ours and not listed:
             wrong[package.name].add("__all__ is missing")

@@ -10,7 +10,7 @@ from source_tree import ROOT, project
 from rowtide import cli
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.catalogue import PROPERTIES
-from rowtide.connector.config.properties_file import parse_properties
+from rowtide.connector.config.files.properties_file import parse_properties
 
 README = (ROOT / "README.md").read_text()
 

@@ -13,7 +13,7 @@ from rowtide.connector.check.server import fetch_facts
 from rowtide.connector.check.server_rules import server_findings
 from rowtide.connector.check.table_rules import table_findings
 from rowtide.connector.config import Configuration
-from rowtide.connector.database import DatabaseUnreachableError
+from rowtide.connector.source.connection import DatabaseUnreachableError
 
 __all__ = [
     "CheckFailedError",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rowtide.connector.config.property import Flavor
+from rowtide.connector.config.catalogue.property import Flavor
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pymysql.cursors import Cursor
 
 from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
-from rowtide.connector.database import connect
+from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
 
 

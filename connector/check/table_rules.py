@@ -7,7 +7,7 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture, values
 from rowtide.connector.config.choices import BigintUnsignedHandling, LimitAction, ZeroDateHandling
-from rowtide.connector.value_risks import OVERFLOW, ZERO_DATES, Risk
+from rowtide.connector.records.value_risks import OVERFLOW, ZERO_DATES, Risk
 from rowtide.topics.filters import Patterns
 from rowtide.topics.java_regex import compile_java
 from rowtide.topics.naming import TopicNameClashError, TopicNames

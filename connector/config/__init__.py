@@ -1,10 +1,10 @@
 """The configuration: Debezium's, Kafka Connect's and Kafka's properties, read, checked, and made one tree of values."""
 
-from rowtide.connector.config.clients import ClientSettings
+from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.errors import ConfigurationError, Problem
+from rowtide.connector.config.kafka.clients import ClientSettings
 from rowtide.connector.config.load import from_properties, load, read_properties
 from rowtide.connector.config.model import Configuration
-from rowtide.connector.config.property import Flavor
 from rowtide.connector.config.secret import Secret
 
 __all__ = [

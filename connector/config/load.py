@@ -4,13 +4,13 @@ import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from rowtide.connector.config.build import build
 from rowtide.connector.config.catalogue import PROPERTIES
-from rowtide.connector.config.environment import overrides
 from rowtide.connector.config.errors import ConfigurationError, Problem
-from rowtide.connector.config.files import providers, read_file
+from rowtide.connector.config.files.environment import overrides
+from rowtide.connector.config.files.files import providers, read_file
+from rowtide.connector.config.files.references import resolve
 from rowtide.connector.config.model import Configuration
-from rowtide.connector.config.references import resolve
+from rowtide.connector.config.sections.connector import build
 
 
 def load(

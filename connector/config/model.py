@@ -6,6 +6,7 @@ A field's documentation is its property's in the catalogue; only what differs is
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.choices import (
     BigintUnsignedHandling,
     BinaryHandling,
@@ -23,8 +24,7 @@ from rowtide.connector.config.choices import (
     TransactionBoundary,
     ZeroDateHandling,
 )
-from rowtide.connector.config.clients import ClientSettings
-from rowtide.connector.config.property import Flavor
+from rowtide.connector.config.kafka.clients import ClientSettings
 from rowtide.connector.config.secret import Sanitizer, Secret
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rowtide.connector.config.catalogue import SECTIONS, entries
-from rowtide.connector.config.property import Family, Flavor, Property, Status
+from rowtide.connector.config.catalogue.property import Family, Flavor, Property, Status
 from rowtide.topics.filters import Patterns
 
 Entry = Property[Any] | Family

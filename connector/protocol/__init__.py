@@ -1,7 +1,7 @@
-"""The replication protocol and binlog files: bytes in, values out. No sockets, no files, no clock."""
+"""The replication protocol and binlog files: bytes in, values out. It must not know sockets, files or clocks."""
 
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.events import (
+from rowtide.connector.protocol.events.classes import (
     STATEMENT_END,
     BinlogCheckpoint,
     DeleteFile,
@@ -33,9 +33,9 @@ from rowtide.connector.protocol.events import (
     XaPrepare,
     Xid,
 )
+from rowtide.connector.protocol.events.query_status import QueryStatus
+from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import EventHeader, EventType
-from rowtide.connector.protocol.query_status import QueryStatus
-from rowtide.connector.protocol.table_structure import ColumnType, MappedColumn, TableStructure
 
 __all__ = [
     "STATEMENT_END",

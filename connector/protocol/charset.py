@@ -13,8 +13,8 @@ from functools import cache
 from typing import NamedTuple
 
 from rowtide.connector.errors import UnsupportedEvent
-from rowtide.schema_history.charsets import charset_of, collation_name
-from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.server.charsets import charset_of, collation_name
+from rowtide.schema_history.server.query_event import Flavor
 
 BINARY = 63
 """The collation of byte strings, which have no text."""

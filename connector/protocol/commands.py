@@ -1,7 +1,7 @@
 """The commands of a replica, as payloads of MySQL packets (the 4-byte packet header is the connection's business)."""
 
 from rowtide.connector.errors import LocalProtocolError
-from rowtide.schema_history.gtid import GtidSet
+from rowtide.schema_history.position.gtid import GtidSet
 
 COM_BINLOG_DUMP = 0x12
 COM_REGISTER_SLAVE = 0x15

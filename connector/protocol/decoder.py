@@ -11,8 +11,11 @@ from rowtide.connector.errors import (
     TruncatedEvent,
     UnsupportedEvent,
 )
-from rowtide.connector.protocol import control, gtid_events, statements
-from rowtide.connector.protocol.events import Event, FormatDescription, Rotate, RowsKind, TransactionPayload
+from rowtide.connector.protocol.events import control, gtid, statements
+from rowtide.connector.protocol.events.classes import Event, FormatDescription, Rotate, RowsKind, TransactionPayload
+from rowtide.connector.protocol.events.payload import inner_packets
+from rowtide.connector.protocol.events.rows import rows_parser
+from rowtide.connector.protocol.events.table_map import TableMapParser
 from rowtide.connector.protocol.header import (
     ARTIFICIAL,
     HEADER,
@@ -22,9 +25,6 @@ from rowtide.connector.protocol.header import (
     EventHeader,
     EventType,
 )
-from rowtide.connector.protocol.payload import inner_packets
-from rowtide.connector.protocol.rows import rows_parser
-from rowtide.connector.protocol.table_map import TableMapParser
 
 _Parser = Callable[[EventHeader, bytes, int, int], Event]
 
@@ -40,7 +40,7 @@ _PARSERS: dict[EventType, _Parser] = {
     EventType.DELETE_FILE: statements.parse_delete_file,
     EventType.RAND: statements.parse_rand,
     EventType.USER_VAR: statements.parse_user_var,
-    EventType.XID: gtid_events.parse_xid,
+    EventType.XID: gtid.parse_xid,
     EventType.BEGIN_LOAD_QUERY: statements.parse_load_block,
     EventType.EXECUTE_LOAD_QUERY: statements.parse_execute_load_query,
     EventType.WRITE_ROWS_V0: rows_parser(_WRITE, version=0),
@@ -56,20 +56,20 @@ _PARSERS: dict[EventType, _Parser] = {
     EventType.WRITE_ROWS: rows_parser(_WRITE),
     EventType.UPDATE_ROWS: rows_parser(_UPDATE),
     EventType.DELETE_ROWS: rows_parser(_DELETE),
-    EventType.GTID: gtid_events.parse_gtid,
-    EventType.ANONYMOUS_GTID: gtid_events.parse_gtid,
-    EventType.PREVIOUS_GTIDS: gtid_events.parse_previous_gtids,
+    EventType.GTID: gtid.parse_gtid,
+    EventType.ANONYMOUS_GTID: gtid.parse_gtid,
+    EventType.PREVIOUS_GTIDS: gtid.parse_previous_gtids,
     EventType.TRANSACTION_CONTEXT: control.parse_transaction_context,
     EventType.VIEW_CHANGE: control.parse_view_change,
-    EventType.XA_PREPARE: gtid_events.parse_xa_prepare,
+    EventType.XA_PREPARE: gtid.parse_xa_prepare,
     EventType.PARTIAL_UPDATE_ROWS: rows_parser(_UPDATE, partial=True),
     EventType.TRANSACTION_PAYLOAD: control.parse_transaction_payload,
     EventType.HEARTBEAT_V2: control.parse_heartbeat_v2,
-    EventType.GTID_TAGGED: gtid_events.parse_gtid_tagged,
+    EventType.GTID_TAGGED: gtid.parse_gtid_tagged,
     EventType.MARIADB_ANNOTATE_ROWS: statements.parse_annotate_rows,
     EventType.MARIADB_BINLOG_CHECKPOINT: control.parse_binlog_checkpoint,
-    EventType.MARIADB_GTID: gtid_events.parse_mariadb_gtid,
-    EventType.MARIADB_GTID_LIST: gtid_events.parse_mariadb_gtid_list,
+    EventType.MARIADB_GTID: gtid.parse_mariadb_gtid,
+    EventType.MARIADB_GTID_LIST: gtid.parse_mariadb_gtid_list,
     EventType.MARIADB_START_ENCRYPTION: control.parse_start_encryption,
     EventType.MARIADB_QUERY_COMPRESSED: statements.parse_query_compressed,
     EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1: rows_parser(_WRITE, version=1, compressed=True),

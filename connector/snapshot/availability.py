@@ -2,11 +2,11 @@
 
 import pymysql
 
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.decision import PositionCheck
-from rowtide.connector.snapshot.listing import binlog_files
 from rowtide.connector.snapshot.position_rules import file_check, mariadb_check, mysql_gtid_check
-from rowtide.connector.snapshot.session import Session
+from rowtide.connector.source.server_queries import binlog_files
+from rowtide.connector.source.session import Session
 from rowtide.topics.filters import EVERYTHING, Selection
 
 _NO_SUCH_LOG = 1220

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rowtide.connector.config.choices import SnapshotMode
 from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 
 
 @dataclass(frozen=True, slots=True)

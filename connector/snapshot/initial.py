@@ -5,25 +5,27 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from rowtide.connector.batch import Batch, Output
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.notifications import Notifications
-from rowtide.connector.offset import PreparedXa, SourceOffset
-from rowtide.connector.settings import PipelineSettings
-from rowtide.connector.snapshot import listing, plan, view
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.notifications import Notifications
+from rowtide.connector.records.offset import PreparedXa, SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.transforms import Transformer
+from rowtide.connector.snapshot import plan, view
 from rowtide.connector.snapshot.decision import Decision
-from rowtide.connector.snapshot.labels import with_labels
-from rowtide.connector.snapshot.plan import ListedTable, Statement
+from rowtide.connector.snapshot.plan import Statement
 from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
-from rowtide.connector.snapshot.session import Session
 from rowtide.connector.snapshot.structure import StructureWriter
-from rowtide.connector.topic_guard import TopicGuard
-from rowtide.connector.transforming import Transformer
-from rowtide.connector.xa_search import XaSearch
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.enum_labels import with_labels
+from rowtide.connector.source.server_queries import ListedTable
+from rowtide.connector.source.session import Session
+from rowtide.connector.source.xa_search import XaSearch
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.tables import Tables
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +107,7 @@ class Snapshot:
         """
         self._notifications.begin()
         with self._session() as session:
-            listed = listing.tables(session, list(listing.databases(session)))
+            listed = server_queries.tables(session, list(server_queries.databases(session)))
             chosen = self._row_tables(listed)
             locking, timeout = self._config.locking, self._config.lock_timeout_ms
             frozen = view.freeze(session, locking, timeout, [table.id for table in chosen])
@@ -137,7 +139,7 @@ class Snapshot:
             return ()
         mariadb = self._settings.connector == "mariadb"
         with self._session() as other:
-            files = [name for name, _ in listing.binlog_files(other)]
+            files = [name for name, _ in server_queries.binlog_files(other)]
         found = XaSearch(self._database, mariadb=mariadb).find(frozen.prepared, files, frozen.position)
         missing = sorted({*frozen.prepared} - {xa.xid for xa in found})
         if missing:
@@ -161,20 +163,20 @@ class Snapshot:
 
         As in Debezium the server is asked behind the lock, which has made it forget what it did not yet write down.
         """
-        counted = [replace(table, rows=listing.row_estimate(session, table.id)) for table in chosen]
+        counted = [replace(table, rows=server_queries.row_estimate(session, table.id)) for table in chosen]
         return plan.by_row_count(counted, self._config)
 
     def _statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        server = listing.server(session)
+        server = server_queries.server(session)
         self._tables = Tables(server)
         created = {
-            table.id: listing.create_statement(session, table.id)
+            table.id: server_queries.create_statement(session, table.id)
             for table in plan.structure_tables(listed, self._settings)
         }
         for table in filter(lambda known: self._settings.tables.captures(known.database, known.table), created):
             created[table] = with_labels(session, table, created[table], server)
         log.info("read the structure of %d tables", len(created))
-        databases, charset = listing.databases(session), listing.server_charset(session)
+        databases, charset = server_queries.databases(session), server_queries.server_charset(session)
         hashed = self._config.locking is SnapshotLocking.NONE
         return plan.structure_statements(created, databases, charset, hashed=hashed)
 
@@ -185,7 +187,7 @@ class Snapshot:
         statements: Sequence[Statement],
         chosen: Sequence[ListedTable],
     ) -> Iterator[Output]:
-        now = listing.now_micros(session)
+        now = server_queries.now_micros(session)
         completed = self._decision.position or replace(position, ts_sec=now // 1_000_000)
         running = replace(completed, snapshot=INITIAL, prepared=())
         log.info("the snapshot stands at %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
@@ -244,7 +246,7 @@ class Snapshot:
         table: SnapshotTable,
         stream: RecordStream,
     ) -> Iterator[Output]:
-        micros = listing.now_micros(session)
+        micros = server_queries.now_micros(session)
         moment = Moment(micros, replace(running, ts_sec=micros // 1_000_000), self._clock)
         query = plan.select_statement(listed.id, table.columns, self._config.select_overrides)
         yield from self._notifications.in_progress(listed.id, running)

@@ -5,36 +5,14 @@ from dataclasses import dataclass
 
 from rowtide.connector.config.choices import RowCountOrder
 from rowtide.connector.config.model import SnapshotConfig
-from rowtide.connector.offset import java_hash_map_order
-from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.records.offset import java_hash_map_order
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.source.server_queries import DatabaseCharset, ListedTable, quoted, quoted_table
 from rowtide.schema_history.model import TableId
 from rowtide.topics.filters import is_builtin
 
 _CAPACITY = 2
 """Of a Java map that is filled by maps of one entry."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedTable:
-    """A table as the server lists it.
-
-    Attributes:
-        id: its name.
-        kind: ``BASE TABLE``, ``SYSTEM VERSIONED`` or ``SEQUENCE``; views are not listed.
-        rows: how many rows the server believes it has.
-    """
-
-    id: TableId
-    kind: str = "BASE TABLE"
-    rows: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseCharset:
-    """What the tables of a database inherit."""
-
-    charset: str
-    collation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +87,6 @@ def _counted(table: ListedTable, snapshot: SnapshotConfig) -> int:
 def _name_order(table: TableId) -> bytes:
     """Java compares strings by UTF-16 units, and Debezium the whole name."""
     return str(table).encode("utf-16-be")
-
-
-def quoted(name: str) -> str:
-    """A name in back-quotes."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def quoted_table(table: TableId) -> str:
-    """A table's full name in back-quotes."""
-    return f"{quoted(table.database)}.{quoted(table.table)}"
 
 
 def select_statement(table: TableId, columns: Sequence[str], overrides: Mapping[tuple[str, str], str]) -> str:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.decision import PositionCheck
-from rowtide.schema_history.gtid import GtidSet, MariadbGtidPosition
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 from rowtide.topics.filters import Selection
 
 _FINE = PositionCheck(available=True)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rowtide.connector.batch import Batch, Message, Schemas
-from rowtide.connector.codec import NO_TRANSACTION, wrapping
-from rowtide.connector.codecs import absent_value, column_output, warn_unknown
-from rowtide.connector.offset import SourceOffset
-from rowtide.connector.settings import PipelineSettings
-from rowtide.connector.snapshot.text_rows import ResultColumn, Rows, TextRows, text_rows
+from rowtide.connector.records.batch import Batch, Message, Schemas
+from rowtide.connector.records.codec_builder import absent_value, column_output, warn_unknown
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.table_codec import NO_TRANSACTION, wrapping
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, text_rows
 from rowtide.envelope.source import Snapshot, SourceBlock
 from rowtide.envelope.table import table_records
 from rowtide.schema_history.model import Table

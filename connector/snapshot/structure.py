@@ -3,19 +3,19 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
-from rowtide.connector.batch import Batch, HistoryEntry, Output
-from rowtide.connector.codec import json_message
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.offset import SourceOffset
-from rowtide.connector.settings import PipelineSettings
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.table_codec import json_message
 from rowtide.connector.snapshot.plan import Statement
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import Snapshot, source_value
-from rowtide.schema_history.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.query import QueryEvent
-from rowtide.schema_history.record import history_record
-from rowtide.schema_history.tables import Tables
+from rowtide.schema_history.server.query_event import QueryEvent
+from rowtide.schema_history.store.record import history_record
 
 log = logging.getLogger(__name__)
 

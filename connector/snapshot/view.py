@@ -4,18 +4,17 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pymysql
 from pymysql.constants import ER
 
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.offset import SourceOffset
-from rowtide.connector.protocol.events import xid_text
-from rowtide.connector.snapshot import listing
-from rowtide.connector.snapshot.plan import quoted_table
-from rowtide.connector.snapshot.session import Session
+from rowtide.connector.protocol.events.classes import xid_text
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.server_queries import quoted_table
+from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
 
 log = logging.getLogger(__name__)
@@ -126,7 +125,7 @@ def _freeze(session: Session, mode: SnapshotLocking, seconds: int, tables: Seque
     if statement == _BACKUP_LOCK:  # it lets transactions commit
         return View(_position_before_view(session), locked=True)
     _open_view(session)
-    return View(position(session), locked=True, until_end=mode is SnapshotLocking.EXTENDED)
+    return View(server_queries.current_position(session), locked=True, until_end=mode is SnapshotLocking.EXTENDED)
 
 
 def unlock(session: Session) -> None:
@@ -140,7 +139,7 @@ def _open_view(session: Session) -> None:
 
 def _position_before_view(session: Session) -> SourceOffset:
     """Without a lock the position comes first: what changes between the two comes twice instead of never."""
-    found = position(session)
+    found = server_queries.current_position(session)
     _open_view(session)
     return found
 
@@ -177,37 +176,4 @@ def _table_locks(session: Session, tables: Sequence[TableId], seconds: int) -> V
             "snapshot.locking.mode=none if nobody changes table structures during the snapshot"
         ) from error
     # START TRANSACTION would give these locks up: the tables are read under them instead of in a view.
-    return View(position(session), locked=True, until_end=True, single_tables=True)
-
-
-def position(session: Session) -> SourceOffset:
-    """Where the binlog ends now.
-
-    Raises:
-        SnapshotError: the server has no binlog, or does not tell.
-    """
-    statement = "SHOW MASTER STATUS"
-    if not session.mariadb and listing.server(session).version_number >= 80200:
-        statement = "SHOW BINARY LOG STATUS"
-    try:
-        rows = session.query(statement)
-    except pymysql.MySQLError as error:
-        raise SnapshotError(
-            f"Cannot read the binlog filename and position via '{statement}': {error.args[-1]}. Grant the user "
-            f"{'BINLOG MONITOR' if session.mariadb else 'REPLICATION CLIENT'}"
-        ) from error
-    if not rows:
-        raise SnapshotError(
-            f"Cannot read the binlog filename and position via '{statement}'. Make sure your server is correctly "
-            "configured: its binlog is off (log_bin)"
-        )
-    return SourceOffset(str(rows[0][0]), int(rows[0][1]), _gtids(session, rows[0]))
-
-
-def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:
-    if session.mariadb:
-        return str(session.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "") or None
-    # A set without gtid_mode=ON is one of the past: the server would not stream by it.
-    if len(status) < 5 or str(session.query("SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
-        return None
-    return str(status[4] or "").replace("\n", "") or None
+    return View(server_queries.current_position(session), locked=True, until_end=True, single_tables=True)

@@ -49,7 +49,7 @@ def main(arguments: Iterable[str]) -> None:
     """Do what the request says."""
     (path,) = arguments
     request: dict[str, Any] = json.loads(Path(path).read_text())
-    from rowtide.spark_consumers.session import build_session  # noqa: PLC0415 - starts Java
+    from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415 - starts Java
 
     spark = build_session(
         delta=True, master=request["master"], jars=request["jars"], settings={**request["settings"], **SETTINGS}

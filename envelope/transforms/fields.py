@@ -6,8 +6,8 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
-from rowtide.envelope.java_numbers import to_float32
-from rowtide.envelope.json_text import scale_of
+from rowtide.envelope.json.java_numbers import to_float32
+from rowtide.envelope.json.text import scale_of
 from rowtide.envelope.schema import INT32, STRING, Field, Schema
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import (

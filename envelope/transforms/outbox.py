@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 from typing import Any
 
-from rowtide.envelope.json_text import schema_text
+from rowtide.envelope.json.text import schema_text
 from rowtide.envelope.name_adjustment import ADJUSTMENT_MODES, field_name_adjuster
 from rowtide.envelope.schema import Field, Schema
 from rowtide.envelope.transforms.json_payload import JsonExpander, NotExpandableError

@@ -29,7 +29,7 @@ from rowtide.schema_history.ddl.statements import (
     SystemVersioning,
 )
 from rowtide.schema_history.ddl.types import accept_charset_keyword, charset_value
-from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.server.query_event import Flavor
 
 _PARTITION_WORK = words_of(
     "COALESCE REORGANIZE ANALYZE CHECK OPTIMIZE REBUILD REPAIR TRUNCATE DISCARD IMPORT REMOVE UPGRADE"

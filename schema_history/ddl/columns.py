@@ -14,7 +14,7 @@ from rowtide.schema_history.ddl.statements import (
     Now,
 )
 from rowtide.schema_history.ddl.types import parse_type
-from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.server.query_event import Flavor
 
 NOW_WORDS = frozenset(("NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"))
 _ODBC_DATES = {"D": "date", "T": "time", "TS": "timestamp"}

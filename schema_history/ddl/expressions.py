@@ -4,11 +4,11 @@ It is the text of functional key parts in ``information_schema.statistics``, and
 this module does not know stays as it was written: the text of an expression decides nothing about a structure.
 """
 
-from rowtide.schema_history.charsets import charset_name
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.functions import Node, bare_function, function
 from rowtide.schema_history.ddl.lexer import BITS, HEX, NATIONAL, NUMBER, QUOTED, STRING, WORD, Dialect
 from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.server.charsets import charset_name
 
 _PIPES_AS_CONCAT = 2
 _HIGH_NOT_PRECEDENCE = 1 << 29

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rowtide.schema_history.errors import UnparsedDdl
-from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.server.query_event import Flavor
 
 ANSI_QUOTES = 1 << 2
 REAL_AS_FLOAT = 1 << 0

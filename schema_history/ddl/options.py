@@ -6,7 +6,7 @@ from rowtide.schema_history.ddl.cursor import Cursor, words_of
 from rowtide.schema_history.ddl.lexer import END, OPERATOR, QUOTED, WORD
 from rowtide.schema_history.ddl.statements import TableOptions
 from rowtide.schema_history.ddl.types import accept_charset_keyword, charset_value
-from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.server.query_event import Flavor
 
 _VALUED = words_of(
     "ENGINE TYPE AUTO_INCREMENT AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM COMPRESSION CONNECTION DELAY_KEY_WRITE "

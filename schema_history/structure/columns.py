@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.columns import accept_literal, accept_now
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.expressions import canonical
@@ -13,6 +12,7 @@ from rowtide.schema_history.ddl.lexer import END
 from rowtide.schema_history.ddl.statements import ColumnDef, Default, Expression, Literal, Now
 from rowtide.schema_history.errors import UnparsedDdl
 from rowtide.schema_history.model import Column, DefaultKind, Extra, Generation
+from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.literals import number_text, value_text
 from rowtide.schema_history.structure.types import BLOBS, TEXTS, column_type, resolve

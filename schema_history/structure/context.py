@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass, field
 
-from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.lexer import MAXDB, NO_BACKSLASH_ESCAPES, ORACLE, Dialect
-from rowtide.schema_history.query import Flavor, QueryEvent, Server
+from rowtide.schema_history.server import charsets
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 # flags2 of MariaDB's Query events: OPTION_EXPLICIT_DEF_TIMESTAMP.
 _MARIADB_EXPLICIT_TIMESTAMP = 1 << 24

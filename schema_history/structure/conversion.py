@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import DataType
 from rowtide.schema_history.model import Column, DefaultKind
+from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.types import (
     BLOBS,

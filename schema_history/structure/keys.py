@@ -4,10 +4,10 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
-from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.expressions import canonical
 from rowtide.schema_history.ddl.statements import ForeignKeyDef, IndexDef
 from rowtide.schema_history.model import Column, Index, KeyPart
+from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.types import BLOBS, CHARACTER_TYPES, SPATIAL, TEXTS, blob_capacity
 

@@ -5,9 +5,9 @@ import re
 import struct
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
-from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import Literal
 from rowtide.schema_history.model import Column
+from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.temporal import (
     Moment,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import (
     CheckDef,
     ColumnDef,
@@ -25,6 +24,7 @@ from rowtide.schema_history.model import (
     Table,
     TableId,
 )
+from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.columns import (
     build_column,
     promote_first_timestamp,

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from rowtide.schema_history import charsets
 from rowtide.schema_history.ddl.statements import DataType
 from rowtide.schema_history.model import Column
-from rowtide.schema_history.query import Flavor, Server
+from rowtide.schema_history.server import charsets
+from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.structure.context import Context
 
 REAL_AS_FLOAT = 1

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
-from rowtide.spark_consumers.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.state import Commit
 
 
@@ -45,7 +45,7 @@ class TableFormat(Protocol):
 
         Args:
             path: the table's directory.
-            rows: the table's columns and :data:`rowtide.spark_consumers.fold.DELETED`, one row for each key.
+            rows: the table's columns and :data:`rowtide.spark_consumers.rows.fold.DELETED`, one row for each key.
             keys: the key's columns.
             fresh: the table was made by this batch and is still empty.
             replace: remove all other rows.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.driver import driver, java_session
-from rowtide.spark_consumers.evolution import Columns, Evolution
-from rowtide.spark_consumers.fold import DELETED
+from rowtide.spark_consumers.columns.spark_types import cast, quote
 from rowtide.spark_consumers.formats.base import Effect
-from rowtide.spark_consumers.spark_types import cast, quote
+from rowtide.spark_consumers.jvm.driver import driver, java_session
+from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.fold import DELETED
 from rowtide.spark_consumers.state import Commit
 
 _NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.evolution import Columns, Evolution
-from rowtide.spark_consumers.files import HadoopFiles
-from rowtide.spark_consumers.fold import DELETED
+from rowtide.spark_consumers.columns.spark_types import cast, quote
 from rowtide.spark_consumers.formats.base import Effect
-from rowtide.spark_consumers.naming import join
-from rowtide.spark_consumers.spark_types import cast, quote
+from rowtide.spark_consumers.jvm.files import HadoopFiles
+from rowtide.spark_consumers.kafka.naming import join
+from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.fold import DELETED
 from rowtide.spark_consumers.state import Commit
 
 _MARK = "_rowtide.json"

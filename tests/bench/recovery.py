@@ -13,14 +13,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from rowtide.schema_history.compacting import keep_summary
-from rowtide.schema_history.file import FileSchemaHistory
-from rowtide.schema_history.file_summaries import FileSummaries
-from rowtide.schema_history.position import BinlogPosition
-from rowtide.schema_history.query import Flavor, QueryEvent, Server
-from rowtide.schema_history.reading import Kept, read_history
-from rowtide.schema_history.record import history_record
-from rowtide.schema_history.tables import Tables
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.compaction.compacting_history import keep_summary
+from rowtide.schema_history.compaction.file_summary_store import FileSummaries
+from rowtide.schema_history.compaction.reading import Kept, read_history
+from rowtide.schema_history.position.binlog_position import BinlogPosition
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.schema_history.store.file import FileSchemaHistory
+from rowtide.schema_history.store.record import history_record
 from tests.bench.measure import peak_bytes
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")

@@ -34,15 +34,15 @@ from live_database import configured, snapshot, streamed, user
 from live_snapshot import binlog_end
 from packets import captured, event
 
-from rowtide.connector.assembly import pipeline_settings
-from rowtide.connector.batch import Output
 from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ProtocolError
-from rowtide.connector.offset import SourceOffset
-from rowtide.connector.pipeline import Pipeline
+from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.header import EventType
-from rowtide.schema_history.query import Flavor, Server
-from rowtide.schema_history.tables import Tables
+from rowtide.connector.records.batch import Output
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -37,7 +37,7 @@ from golden import written
 from live_database import configured, snapshot, streamed
 from live_snapshot import binlog_end
 
-from rowtide.connector.batch import Output
+from rowtide.connector.records.batch import Output
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -2,7 +2,7 @@
 
 import json
 
-from rowtide.envelope.json_text import schema_text, value_text
+from rowtide.envelope.json.text import schema_text, value_text
 from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.schema import INT32, STRING, Schema, struct
 from rowtide.envelope.source import source_value

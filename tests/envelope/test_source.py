@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rowtide.envelope.json_text import JsonForm
+from rowtide.envelope.json.text import JsonForm
 from rowtide.envelope.source import SourceBlock, streamed
 
 

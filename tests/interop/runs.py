@@ -15,7 +15,7 @@ from connector_properties import connector_properties
 from kafka_connect import KafkaConnect
 from topic_tools import Topics
 
-from rowtide.schema_history.topic_reader import TopicReader
+from rowtide.schema_history.store.topic_reader import TopicReader
 from tests.interop import statements
 from tests.interop.compare import Answer, problems
 from tests.interop.scenarios import Scenario, ServerKind

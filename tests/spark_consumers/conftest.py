@@ -35,7 +35,7 @@ def _sockets_of_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
 def spark() -> Iterator[SparkSession]:
     from rowtide_stack import spark_jars
 
-    from rowtide.spark_consumers.session import build_session
+    from rowtide.spark_consumers.jvm.session import build_session
 
     session = build_session(
         delta=True,

@@ -5,8 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.spark_consumers.errors import OffsetsLostError, SettingsError
-from rowtide.spark_consumers.naming import join, table_name, table_topics
-from rowtide.spark_consumers.offsets import advanced, assignment, count, ends, new_ranges, require, starting_offsets
+from rowtide.spark_consumers.kafka.naming import join, table_name, table_topics
+from rowtide.spark_consumers.kafka.offsets import (
+    advanced,
+    assignment,
+    count,
+    ends,
+    new_ranges,
+    require,
+    starting_offsets,
+)
 
 
 @given(

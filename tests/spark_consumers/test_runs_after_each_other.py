@@ -19,8 +19,8 @@ def run(spark, frame_of, tmp_path: Path):
 
     def update(records, *, first=0, **settings):
         from rowtide.spark_consumers.job import update_tables
+        from rowtide.spark_consumers.kafka.source import FrameSource
         from rowtide.spark_consumers.settings import Settings
-        from rowtide.spark_consumers.source import FrameSource
 
         kept = [record for record in records if record.offset >= first]
         outcomes = update_tables(
@@ -173,8 +173,8 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(run, rows_of, tmp_path
 def test_a_table_can_be_built_again(spark, frame_of, run, rows_of, tmp_path) -> None:
     from rowtide.spark_consumers.errors import SettingsError
     from rowtide.spark_consumers.job import restart_tables
+    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
-    from rowtide.spark_consumers.source import FrameSource
 
     topic = Topic("p.d.t", [ID], key=["id"])
     topic.change("c", None, {"id": 1}, 10)

@@ -35,7 +35,7 @@ def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: P
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    from rowtide.tables_cli import tables
+    from rowtide.cli.tables import tables
 
     names = ["keys.k.comp", "keys.k.large"]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.spark_consumers.conversion import Column, JsonForm, column_of
+from rowtide.spark_consumers.columns.conversion import Column, JsonForm, column_of
+from rowtide.spark_consumers.columns.spark_types import common_type, literal, quote
 from rowtide.spark_consumers.errors import TypeConflictError
-from rowtide.spark_consumers.evolution import evolve
-from rowtide.spark_consumers.schemaless import object_fields
-from rowtide.spark_consumers.spark_types import common_type, literal, quote
-from rowtide.spark_consumers.versions import KeyVersion, ValueVersion
+from rowtide.spark_consumers.messages.schemaless import object_fields
+from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion
+from rowtide.spark_consumers.rows.evolution import evolve
 
 _TYPES = st.sampled_from(
     [

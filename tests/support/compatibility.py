@@ -10,7 +10,7 @@ import snapshot_differences as snapshot
 from golden import Case, cases
 
 from rowtide.connector.config.catalogue import SECTIONS, entries
-from rowtide.connector.config.property import Property, Status
+from rowtide.connector.config.catalogue.property import Property, Status
 from rowtide.connector.config.reference import name_of
 
 __all__ = ["ABOUT", "reasons", "render", "types"]

@@ -11,7 +11,7 @@ from typing import Any
 from ddl_random_rare import RareWords
 from ddl_random_words import CHARSETS, DATABASES, NAMES, PLAIN_TABLES, STRINGS, TABLES, WIDE
 
-from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.server.query_event import Flavor
 
 _MODES = (
     "", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "REAL_AS_FLOAT", "PIPES_AS_CONCAT", "NO_ZERO_DATE", "STRICT_ALL_TABLES",

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rowtide.schema_history.query import Flavor
+from rowtide.schema_history.server.query_event import Flavor
 
 DATABASES = ("ra", "rb")
 CHARSETS = {

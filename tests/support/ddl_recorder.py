@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 from connector_properties import CONNECTORS, address
 
-from rowtide.connector.assembly import pipeline_settings
-from rowtide.connector.batch import Output
 from rowtide.connector.config import from_properties
-from rowtide.connector.offset import SourceOffset
-from rowtide.connector.pipeline import Pipeline
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.statements import is_begin, is_end, is_xa, query_event
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.statements import is_begin, is_end, is_xa, query_event
-from rowtide.connector.stream import BinlogStream
-from rowtide.schema_history.query import Flavor, QueryEvent, Server
-from rowtide.schema_history.tables import Tables
+from rowtide.connector.records.batch import Output
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer

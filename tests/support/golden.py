@@ -12,8 +12,8 @@ from typing import Any
 
 from connector_properties import CONNECTORS
 
-from rowtide.connector.batch import Batch, Output
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.offset import SourceOffset
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

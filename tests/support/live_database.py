@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from connector_properties import CONNECTORS, JSON_CONVERTER, address
 from golden import Written, written
 
-from rowtide.connector.assembly import pipeline_settings
-from rowtide.connector.batch import Batch, Output
 from rowtide.connector.config import Configuration, from_properties
-from rowtide.connector.offset import SourceOffset
-from rowtide.connector.pipeline import Pipeline
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.xa_reread import rereader
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Snapshot, decide
-from rowtide.connector.stream import BinlogStream
-from rowtide.connector.xa_reread import rereader
-from rowtide.connector.xa_search import XaSearch
-from rowtide.schema_history.tables import Tables
+from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.connector.source.xa_search import XaSearch
+from rowtide.schema_history.catalog.tables import Tables
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, SqlServer

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from connector_properties import address
 from golden import Case, Written, normalised, written
 
-from rowtide.connector.assembly import pipeline_settings
-from rowtide.connector.batch import Batch, HistoryEntry, Output
 from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.snapshot import Snapshot, decide
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from rowtide.schema_history.information_schema import table_json
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Database
-from rowtide.schema_history.query import Flavor, QueryEvent, Server
-from rowtide.schema_history.tables import Tables
+from rowtide.schema_history.queries.information_schema import table_json
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 NOT_STRICT = 0
 

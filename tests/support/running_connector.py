@@ -9,7 +9,7 @@ from topic_tools import Topics
 from worker_process import SOON, WorkerConfig, eventually
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.task import ConnectorTask
+from rowtide.connector.engine.task import ConnectorTask
 
 __all__ = ["connected", "failure", "run_until", "running"]
 

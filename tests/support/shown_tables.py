@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Column, DefaultKind, Table
-from rowtide.schema_history.query import QueryEvent, Server
-from rowtide.schema_history.show_create import show_create
-from rowtide.schema_history.tables import Tables
+from rowtide.schema_history.server.query_event import QueryEvent, Server
+from rowtide.schema_history.structure.show_create import show_create
 
 
 def shown_again(table: Table, server: Server) -> Table:

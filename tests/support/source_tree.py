@@ -70,7 +70,8 @@ def _walk(node: ast.AST, *, for_types: bool) -> Iterator[ast.AST]:
 
 def modules() -> list[Module]:
     """Every module of rowtide, in the order of their names."""
-    found = [_module(path, path.relative_to(ROOT)) for path in (ROOT / "rowtide").glob("*.py")]
+    own = ROOT / "rowtide"
+    found = [_module(path, path.relative_to(ROOT)) for path in (*own.glob("*.py"), *own.glob("cli/*.py"))]
     for part in PARTS:
         # Not through the links in rowtide/, which a download as an archive may lack
         found += [_module(path, "rowtide" / path.relative_to(ROOT)) for path in (ROOT / part).rglob("*.py")]

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from rowtide.connector.config.catalogue import capture, connect, connection, history, running, snapshot, topics, values
-from rowtide.connector.config.property import Family, Property
+from rowtide.connector.config.catalogue.property import Family, Property
 
 __all__ = ["FAMILIES", "PROPERTIES", "SECTIONS", "entries"]
 

@@ -1,7 +1,7 @@
 """What is captured: databases, tables, columns, keys, operations, GTID sources."""
 
-from rowtide.connector.config.kinds import boolean, escaped_names, names, patterns, text
-from rowtide.connector.config.property import Family, Property, Status
+from rowtide.connector.config.catalogue.kinds import boolean, escaped_names, names, patterns, text
+from rowtide.connector.config.catalogue.property import Family, Property, Status
 
 TITLE = "What to capture"
 

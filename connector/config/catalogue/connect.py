@@ -1,5 +1,7 @@
 """Kafka Connect's properties of the worker and of a source connector, and those of Kafka's clients."""
 
+from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, long, names, optional, text
+from rowtide.connector.config.catalogue.property import Family, Property, Status
 from rowtide.connector.config.choices import (
     DecimalFormat,
     ErrorsTolerance,
@@ -7,8 +9,6 @@ from rowtide.connector.config.choices import (
     ExactlyOnceSource,
     TransactionBoundary,
 )
-from rowtide.connector.config.kinds import boolean, choice, integer, long, names, optional, text
-from rowtide.connector.config.property import Family, Property, Status
 
 TITLE = "Kafka and Kafka Connect"
 

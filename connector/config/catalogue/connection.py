@@ -1,7 +1,7 @@
 """Who the connector is, and how it reaches the database."""
 
-from rowtide.connector.config.kinds import boolean, choice, integer, long, optional, secret, ssl_mode, text
-from rowtide.connector.config.property import MYSQL_ONLY, Family, Flavor, Property, Status
+from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, long, optional, secret, ssl_mode, text
+from rowtide.connector.config.catalogue.property import MYSQL_ONLY, Family, Flavor, Property, Status
 
 TITLE = "Identity and connection"
 

@@ -1,8 +1,8 @@
 """The schema history: where it is kept, what it keeps."""
 
+from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, long, optional, patterns, text
+from rowtide.connector.config.catalogue.property import Family, Property, Status
 from rowtide.connector.config.choices import MemoryOptimization
-from rowtide.connector.config.kinds import boolean, choice, integer, long, optional, patterns, text
-from rowtide.connector.config.property import Family, Property, Status
 
 TITLE = "Schema history"
 

@@ -1,8 +1,8 @@
 """Queue, batches, heartbeats, and what an operator sees."""
 
+from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, java_pattern, long, names, optional, text
+from rowtide.connector.config.catalogue.property import Property, Status
 from rowtide.connector.config.choices import LimitAction
-from rowtide.connector.config.kinds import boolean, choice, integer, java_pattern, long, names, optional, text
-from rowtide.connector.config.property import Property, Status
 from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN
 
 TITLE = "Queue, heartbeat, operation"

@@ -1,8 +1,17 @@
 """Snapshots: when they are taken, what they lock, what they read."""
 
+from rowtide.connector.config.catalogue.kinds import (
+    boolean,
+    choice,
+    escaped_names,
+    integer,
+    long,
+    optional,
+    patterns,
+    text,
+)
+from rowtide.connector.config.catalogue.property import Family, Property, Status
 from rowtide.connector.config.choices import RowCountOrder, SnapshotLocking, SnapshotMode, SnapshotQuery, Watermarking
-from rowtide.connector.config.kinds import boolean, choice, escaped_names, integer, long, optional, patterns, text
-from rowtide.connector.config.property import Family, Property, Status
 
 TITLE = "Snapshots"
 

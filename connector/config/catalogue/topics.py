@@ -1,7 +1,7 @@
 """Names and settings of topics, signals and notifications."""
 
-from rowtide.connector.config.kinds import boolean, integer, java_pattern, long, names, optional, text
-from rowtide.connector.config.property import Family, Property, Status
+from rowtide.connector.config.catalogue.kinds import boolean, integer, java_pattern, long, names, optional, text
+from rowtide.connector.config.catalogue.property import Family, Property, Status
 
 TITLE = "Topics, signals, notifications"
 

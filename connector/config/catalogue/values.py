@@ -1,16 +1,6 @@
 """How values, keys and envelopes look."""
 
-from rowtide.connector.config.choices import (
-    BigintUnsignedHandling,
-    BinaryHandling,
-    DecimalHandling,
-    FailureHandling,
-    NameAdjustment,
-    SourceStructVersion,
-    TimePrecision,
-    ZeroDateHandling,
-)
-from rowtide.connector.config.kinds import (
+from rowtide.connector.config.catalogue.kinds import (
     boolean,
     choice,
     failure_handling,
@@ -21,7 +11,17 @@ from rowtide.connector.config.kinds import (
     patterns,
     text,
 )
-from rowtide.connector.config.property import MYSQL_ONLY, Property, Status
+from rowtide.connector.config.catalogue.property import MYSQL_ONLY, Property, Status
+from rowtide.connector.config.choices import (
+    BigintUnsignedHandling,
+    BinaryHandling,
+    DecimalHandling,
+    FailureHandling,
+    NameAdjustment,
+    SourceStructVersion,
+    TimePrecision,
+    ZeroDateHandling,
+)
 
 TITLE = "Values and records"
 

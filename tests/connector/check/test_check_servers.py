@@ -13,12 +13,12 @@ from rowtide_stack.ports import free_port
 from rowtide_stack.sql import SqlServer
 
 from rowtide.cli import main
-from rowtide.connector.beginning import beginning_findings
 from rowtide.connector.check import Finding, Severity, check, check_database, errors_in
 from rowtide.connector.check.broker import broker_findings
 from rowtide.connector.config import Configuration, from_properties
-from rowtide.connector.offset import SourceOffset
-from rowtide.connector.parts import offset_store
+from rowtide.connector.engine.start_position import beginning_findings
+from rowtide.connector.engine.wiring import offset_store
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.admin import TopicAdmin
 
 pytestmark = pytest.mark.servers

@@ -10,7 +10,7 @@ from rowtide.connector.protocol.commands import (
     binlog_dump_gtid,
     register_replica,
 )
-from rowtide.schema_history.gtid import GtidSet
+from rowtide.schema_history.position.gtid import GtidSet
 
 UUID = "00112233-4455-6677-8899-aabbccddeeff"
 

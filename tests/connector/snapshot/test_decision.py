@@ -5,7 +5,7 @@ import pytest
 from rowtide.connector.config.choices import SnapshotMode
 from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, PositionCheck, decide
 
 DONE = SourceOffset("binlog.000003", 570, "u:1-9")

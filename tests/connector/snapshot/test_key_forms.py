@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from rowtide.connector.assembly import pipeline_settings
 from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.snapshot.records import SnapshotTable
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
-from rowtide.schema_history.query import Flavor, QueryEvent, Server
-from rowtide.schema_history.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 CELLS = {
     "tinyint": b"7",

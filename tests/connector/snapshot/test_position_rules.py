@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.position_rules import file_check, mariadb_check, mysql_gtid_check
 from rowtide.topics.filters import EVERYTHING
 

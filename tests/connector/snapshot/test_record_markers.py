@@ -6,10 +6,10 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.connector.batch import Batch, Message
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
-from rowtide.connector.snapshot.text_rows import Rows
 
 RUNNING, DONE = SourceOffset("b", 1, snapshot="INITIAL"), SourceOffset("b", 1)
 MOMENT = Moment(1_000_000, RUNNING, lambda: 1)

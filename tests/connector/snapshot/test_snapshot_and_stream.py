@@ -10,15 +10,15 @@ from golden import Case, written
 from live_database import streamed
 from live_snapshot import configuration, prepared, run
 
-from rowtide.connector.offset import SourceOffset
-from rowtide.schema_history.tables import Tables
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.catalog.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rowtide_stack import MariaDB, MySQL
 
-    from rowtide.connector.batch import Output
+    from rowtide.connector.records.batch import Output
 
 pytestmark = pytest.mark.servers
 

@@ -14,7 +14,7 @@ from live_database import Rows, apply, configured, markers, snapshot, streamed, 
 from live_snapshot import binlog_end
 from pymysql.constants import ER
 
-from rowtide.connector.batch import Output
+from rowtide.connector.records.batch import Output
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor

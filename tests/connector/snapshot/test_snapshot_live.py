@@ -12,14 +12,14 @@ from golden import written
 from live_database import configured, markers, offsets, purge_binlogs, snapshot, user
 from pymysql.constants import ER
 
-from rowtide.connector.batch import Batch, HistoryEntry
 from rowtide.connector.config import Configuration
-from rowtide.connector.database import DatabaseUnreachableError
 from rowtide.connector.errors import PositionPurged, SnapshotError
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.records.batch import Batch, HistoryEntry
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, Snapshot, decide
 from rowtide.connector.snapshot.availability import check_position
-from rowtide.connector.snapshot.session import Session
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.session import Session
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

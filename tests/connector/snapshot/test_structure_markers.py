@@ -6,15 +6,15 @@ import json
 
 from configurations import PROPERTIES
 
-from rowtide.connector.assembly import pipeline_settings
-from rowtide.connector.batch import Batch
 from rowtide.connector.config import from_properties
-from rowtide.connector.offset import SourceOffset
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.plan import Statement
 from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.query import Flavor, Server
-from rowtide.schema_history.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
 
 RUNNING, DONE = SourceOffset("b", 1, snapshot="INITIAL"), SourceOffset("b", 1)
 STATEMENTS = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rowtide.connector.snapshot.plan import DatabaseCharset, structure_statements
+from rowtide.connector.snapshot.plan import structure_statements
+from rowtide.connector.source.server_queries import DatabaseCharset
 from rowtide.schema_history.model import TableId
 
 SERVER = DatabaseCharset("utf8mb4", "utf8mb4_bin")

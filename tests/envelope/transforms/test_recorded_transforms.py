@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from rowtide.envelope.headers import header_text
-from rowtide.envelope.json_reader import parse_enveloped
-from rowtide.envelope.json_text import JsonForm, enveloped_text
+from rowtide.envelope.json.headers import header_text
+from rowtide.envelope.json.reader import parse_enveloped
+from rowtide.envelope.json.text import JsonForm, enveloped_text
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms import ConnectRecord, Header, chain_of
 

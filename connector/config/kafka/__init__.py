@@ -1,0 +1,1 @@
+"""Settings of Kafka clients: Java's names to librdkafka's, and what delivery demands of a producer."""

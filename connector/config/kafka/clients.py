@@ -1,0 +1,302 @@
+"""Settings of Kafka's clients: Java's names and librdkafka's, both accepted, turned into librdkafka's.
+
+Pure: nothing is connected to and no file is read. What Java has and librdkafka has not is named with its reason.
+"""
+
+import difflib
+import enum
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rowtide.connector.config.errors import Problem
+from rowtide.connector.config.kafka.librdkafka import ALIASES, SETTINGS
+
+Translated = Mapping[str, str] | str
+"""librdkafka's settings in place of one of Java's, or why there are none."""
+
+
+class ClientKind(enum.StrEnum):
+    """Which of Kafka's clients."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    ADMIN = "admin"
+
+
+class ClientSettings(dict[str, str]):
+    """Settings in librdkafka's words, each under one name only; printing shows the names, never the values."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"ClientSettings({', '.join(sorted(self))})"
+
+    __str__ = __repr__
+
+    def over(self, defaults: Mapping[str, str]) -> "ClientSettings":
+        """These settings, and the defaults where nothing is set."""
+        return ClientSettings({**defaults, **self})
+
+
+def _kibibytes(value: str) -> Translated:
+    return {"queue.buffering.max.kbytes": str(max(1, -(-int(value) // 1024)))}
+
+
+def _buffer(name: str) -> Callable[[str], Translated]:
+    return lambda value: {name: "0" if value.strip() == "-1" else value}
+
+
+def _renamed(name: str) -> Callable[[str], Translated]:
+    return lambda value: {name: value}
+
+
+def _identification(value: str) -> Translated:
+    return {"ssl.endpoint.identification.algorithm": value.strip().lower() or "none"}
+
+
+def _partitioner(value: str) -> Translated:
+    known = {"org.apache.kafka.clients.producer.internals.DefaultPartitioner": "murmur2_random"}
+    return (
+        {"partitioner": known[value]}
+        if value in known
+        else "Java classes cannot be loaded; see librdkafka's partitioner"
+    )
+
+
+_JAAS_OPTION = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([^\s;\"']+))")
+
+
+def _jaas(value: str) -> Translated:
+    """User and password, or key table and principal, out of a log-in module's line."""
+    match = re.fullmatch(r"\s*([\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(.*?);?\s*", value, re.DOTALL)
+    if match is None:
+        return "it is not of the form 'LoginModule required name=\"value\" …;'"
+    module = match[1].rpartition(".")[2]
+    options = {
+        option[1]: re.sub(r"\\(.)", r"\1", next(text for text in option.groups()[1:] if text is not None))
+        for option in _JAAS_OPTION.finditer(match[2])
+    }
+    if module in ("PlainLoginModule", "ScramLoginModule"):
+        if not {"username", "password"} <= options.keys():
+            return f"{module} needs username and password"
+        return {"sasl.username": options["username"], "sasl.password": options["password"]}
+    if module == "Krb5LoginModule":
+        names = {"keyTab": "sasl.kerberos.keytab", "principal": "sasl.kerberos.principal"}
+        return {name: options[option] for option, name in names.items() if option in options}
+    if module == "OAuthBearerLoginModule":
+        names = {
+            "clientId": "sasl.oauthbearer.client.id",
+            "clientSecret": "sasl.oauthbearer.client.secret",
+            "scope": "sasl.oauthbearer.scope",
+        }
+        found = {name: options[option] for option, name in names.items() if option in options}
+        return {"sasl.oauthbearer.method": "oidc", **found} if found else {}
+    return f"the log-in module {match[1]} is not supported; PlainLoginModule, ScramLoginModule, Krb5LoginModule are"
+
+
+_NO_JAVA = "it names a Java class, which cannot be loaded"
+_STORES = "only PEM files can be read, not Java key stores; convert it: keytool -exportcert -rfc -keystore …"
+
+_JAVA: dict[str, Callable[[str], Translated]] = {
+    "buffer.memory": _kibibytes,
+    "max.request.size": _renamed("message.max.bytes"),
+    "compression.gzip.level": _renamed("compression.level"),
+    "compression.lz4.level": _renamed("compression.level"),
+    "compression.zstd.level": _renamed("compression.level"),
+    "fetch.max.wait.ms": _renamed("fetch.wait.max.ms"),
+    "send.buffer.bytes": _buffer("socket.send.buffer.bytes"),
+    "receive.buffer.bytes": _buffer("socket.receive.buffer.bytes"),
+    "ssl.endpoint.identification.algorithm": _identification,
+    "ssl.truststore.certificates": _renamed("ssl.ca.pem"),
+    "ssl.keystore.certificate.chain": _renamed("ssl.certificate.pem"),
+    "ssl.keystore.key": _renamed("ssl.key.pem"),
+    "sasl.jaas.config": _jaas,
+    "partitioner.class": _partitioner,
+    "key.serializer": lambda _: "rowtide writes the bytes that key.converter makes",
+    "value.serializer": lambda _: "rowtide writes the bytes that value.converter makes",
+    "key.deserializer": lambda _: "rowtide reads bytes",
+    "value.deserializer": lambda _: "rowtide reads bytes",
+    "interceptor.classes": lambda _: _NO_JAVA,
+    "sasl.client.callback.handler.class": lambda _: _NO_JAVA,
+    "sasl.login.class": lambda _: _NO_JAVA,
+    "ssl.engine.factory.class": lambda _: _NO_JAVA,
+    "security.providers": lambda _: _NO_JAVA,
+}
+
+_WITHOUT_EFFECT = frozenset(
+    {
+        "max.block.ms",
+        "metadata.max.idle.ms",
+        "metrics.sample.window.ms",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metric.reporters",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.ignore.keys",
+        "socket.connection.setup.timeout.max.ms",
+        "default.api.timeout.ms",
+        "exclude.internal.topics",
+        "ssl.protocol",
+        "ssl.provider",
+        "ssl.enabled.protocols",
+        "ssl.keymanager.algorithm",
+        "ssl.trustmanager.algorithm",
+        "ssl.secure.random.implementation",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+        "ssl.keystore.type",
+        "sasl.login.callback.handler.class",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
+        "sasl.login.retry.backoff.ms",
+        "sasl.login.retry.backoff.max.ms",
+        "sasl.kerberos.ticket.renew.window.factor",
+        "sasl.kerberos.ticket.renew.jitter",
+        "transaction.two.phase.commit.enable",
+        "config.providers",
+        "share.acquire.mode",
+    }
+)
+"""Java's settings that tune something librdkafka does in its own way; they are left out."""
+
+
+@dataclass(slots=True)
+class _Translator:
+    kind: ClientKind
+    prefix: str
+    strict: bool
+    found: dict[str, str] = field(default_factory=dict)
+    origin: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def problem(self, name: str, message: str) -> None:
+        self.problems.append(Problem(self.prefix + name, message))
+
+    def set(self, name: str, setting: str, value: str) -> None:
+        setting = ALIASES.get(setting, setting)
+        reason = invalid(setting, value)
+        if reason:
+            self.problem(name, reason)
+        elif self.found.setdefault(setting, value) != value:
+            self.problem(
+                name, f"says something else than {self.prefix}{self.origin[setting]}, which is the same setting"
+            )
+        else:
+            self.origin.setdefault(setting, name)
+
+    def one(self, name: str, value: str, given: Mapping[str, str]) -> None:
+        if name in ("ssl.truststore.location", "ssl.keystore.location"):
+            self.store(name, value, given)
+        elif name == "request.timeout.ms" and self.kind is not ClientKind.PRODUCER:
+            self.set(name, "socket.timeout.ms", value)
+        elif name in _JAVA:
+            self.java(name, value)
+        elif name in _WITHOUT_EFFECT:
+            return
+        elif (setting := ALIASES.get(name, name)) in SETTINGS:
+            if self.applies(setting):
+                self.set(name, setting, value)
+            elif self.strict:
+                self.problem(name, f"is not a setting of a {self.kind}")
+        else:
+            self.problem(name, f"is not a setting of Kafka's clients{nearest_setting(name)}")
+
+    def java(self, name: str, value: str) -> None:
+        try:
+            translated = _JAVA[name](value)
+        except ValueError:
+            self.problem(name, "must be a whole number")
+            return
+        if isinstance(translated, str):
+            self.problem(name, f"has no counterpart here: {translated}")
+            return
+        for setting, text in translated.items():
+            if self.applies(setting):
+                self.set(name, setting, text)
+            elif self.strict:
+                self.problem(name, f"is not a setting of a {self.kind}")
+
+    def applies(self, setting: str) -> bool:
+        scope = SETTINGS[setting][0]
+        return scope in ("*", {"producer": "P", "consumer": "C", "admin": "*"}[self.kind])
+
+    def store(self, name: str, value: str, given: Mapping[str, str]) -> None:
+        """A trust store or key store: PEM files, and for keys PKCS#12, which librdkafka reads itself."""
+        which = name.split(".")[1]
+        kind = given.get(f"ssl.{which}.type", "").strip().upper() or _store_kind(value)
+        if kind == "PKCS12" and which == "keystore":
+            self.set(name, "ssl.keystore.location", value)
+        elif kind != "PEM":
+            self.problem(name, f"{value!r} is taken for a {kind} store: {_STORES}")
+        elif which == "truststore":
+            self.set(name, "ssl.ca.location", value)
+        else:
+            self.set(name, "ssl.certificate.location", value)
+            self.set(name, "ssl.key.location", value)
+
+
+def _store_kind(path: str) -> str:
+    ending = path.rpartition(".")[2].lower()
+    return {"pem": "PEM", "crt": "PEM", "cer": "PEM", "p12": "PKCS12", "pfx": "PKCS12"}.get(ending, "JKS")
+
+
+def invalid(setting: str, value: str) -> str | None:
+    """Why librdkafka would refuse the value of a setting, or ``None``."""
+    allowed = SETTINGS[setting][1]
+    if setting == "acks" and value.strip().lower() == "all":
+        return None
+    if match := re.fullmatch(r"(-?\d+) \.\. (-?\d+)", allowed):
+        try:
+            number = int(value)
+        except ValueError:
+            return f"must be a whole number from {match[1]} to {match[2]}"
+        return None if int(match[1]) <= number <= int(match[2]) else f"must be from {match[1]} to {match[2]}"
+    if allowed and setting not in ("debug", "isolation.level") and "," in allowed:
+        words = [word.strip() for word in allowed.split(",")]
+        if value.strip().lower() not in words:
+            return f"must be one of {', '.join(words)}"
+    return None
+
+
+def nearest_setting(name: str) -> str:
+    """A hint with the nearest names that exist, or nothing."""
+    known = [*SETTINGS, *ALIASES, *_JAVA, *_WITHOUT_EFFECT]
+    near = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def translate(
+    kind: ClientKind, prefix: str, given: Mapping[str, str], *, strict: bool = True
+) -> tuple[ClientSettings, list[Problem]]:
+    """Turn settings in Java's or librdkafka's words into librdkafka's.
+
+    Args:
+        kind: the client they are for.
+        prefix: what stood before the names in the configuration, for the problems.
+        given: names without the prefix.
+        strict: report settings that are not for this kind of client, instead of leaving them out.
+    """
+    work = _Translator(kind, prefix, strict)
+    for name, value in given.items():
+        work.one(name, value, given)
+    return ClientSettings(work.found), work.problems
+
+
+def layers(properties: Mapping[str, str], *prefixes: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Properties below each prefix, without it; a longer prefix keeps its own from a shorter one."""
+    for prefix in prefixes:
+        longer = [other for other in prefixes if other != prefix and other.startswith(prefix)]
+        yield (
+            prefix,
+            {
+                name.removeprefix(prefix): value
+                for name, value in properties.items()
+                if name.startswith(prefix) and not name.startswith(tuple(longer))
+            },
+        )

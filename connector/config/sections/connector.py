@@ -1,0 +1,143 @@
+"""Makes the tree of values out of properties, and checks what single properties cannot tell; pure."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from rowtide.connector.config.catalogue import connect, connection, history, running, topics
+from rowtide.connector.config.catalogue.property import Flavor, Property
+from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.config.model import (
+    Configuration,
+    GuardrailConfig,
+    HeartbeatConfig,
+    Plugin,
+    Properties,
+)
+from rowtide.connector.config.secret import Sanitizer
+from rowtide.connector.config.sections.kafka import converters_config, delivery_config, history_config, kafka_config
+from rowtide.connector.config.sections.reader import Reader
+from rowtide.connector.config.sections.source import (
+    capture_config,
+    database_config,
+    failure_config,
+    snapshot_config,
+    streaming_config,
+    values_config,
+)
+from rowtide.connector.config.sections.topics import topics_config
+from rowtide.envelope.transforms import TransformConfigurationError, transform_chain
+from rowtide.topics.java_regex import InvalidPatternError
+
+
+def build(
+    properties: Mapping[str, str], written: Mapping[str, str] | None = None, unneeded: Collection[str] = ()
+) -> Configuration:
+    """Check properties and make a configuration of them.
+
+    Args:
+        properties: Debezium's, Kafka Connect's and Kafka's properties, references resolved.
+        written: the same with their references, for showing; by default ``properties``.
+        unneeded: names of required properties that may be left out.
+
+    Raises:
+        ConfigurationError: with every problem that was found.
+    """
+    sanitizer = _sanitizer(properties)
+    reader = Reader(properties, _flavor(properties), sanitizer, unneeded)
+    _flavors_agree(reader)
+    kafka = kafka_config(reader)
+    configuration = Configuration(
+        name=reader[connection.NAME] or reader[connection.TOPIC_PREFIX],
+        flavor=reader.flavor,
+        database=database_config(reader),
+        capture=capture_config(reader),
+        values=values_config(reader),
+        failure=failure_config(reader),
+        snapshot=snapshot_config(reader),
+        streaming=streaming_config(reader),
+        topics=topics_config(reader),
+        heartbeat=HeartbeatConfig(reader[running.HEARTBEAT_INTERVAL], reader[running.HEARTBEAT_QUERY]),
+        history=history_config(reader),
+        converters=converters_config(reader),
+        delivery=delivery_config(reader, kafka.producer),
+        kafka=kafka,
+        transforms=_plugins(reader, connect.TRANSFORMS),
+        predicates=_plugins(reader, connect.PREDICATES),
+        guardrail=GuardrailConfig(reader[running.GUARDRAIL_MAX], reader[running.GUARDRAIL_ACTION]),
+        metric_tags=_metric_tags(reader),
+        warnings=tuple(reader.notes),
+        sanitizer=sanitizer,
+        properties=Properties(properties if written is None else written),
+    )
+    _distinct_topics(reader, configuration)
+    _transforms_are_right(reader, configuration)
+    if reader.problems:
+        raise ConfigurationError(reader.problems)
+    return configuration
+
+
+def _sanitizer(properties: Mapping[str, str]) -> Sanitizer:
+    try:
+        return Sanitizer(properties.get(running.SANITIZE_PATTERN.name) or running.SANITIZE_PATTERN.default)
+    except InvalidPatternError:  # reported with the other properties
+        return Sanitizer()
+
+
+def _flavor(properties: Mapping[str, str]) -> Flavor:
+    flavor = properties.get(connection.DATABASE_FLAVOR.name, "").strip().lower()
+    if flavor in set(Flavor):
+        return Flavor(flavor)
+    return connection.CONNECTORS.get(properties.get(connection.CONNECTOR_CLASS.name, "").strip().lower(), Flavor.MYSQL)
+
+
+def _flavors_agree(reader: Reader) -> None:
+    name = reader[connection.CONNECTOR_CLASS]
+    if name is None:
+        return
+    flavor = connection.CONNECTORS.get(name.strip().lower())
+    if flavor is None:
+        known = "io.debezium.connector.mysql.MySqlConnector, io.debezium.connector.mariadb.MariaDbConnector"
+        reader.problem(connection.CONNECTOR_CLASS.name, f"must be one of {known}, not {name!r}")
+    elif reader[connection.DATABASE_FLAVOR] not in (None, flavor):
+        reader.problem(connection.DATABASE_FLAVOR.name, f"says another kind of server than connector.class={name}")
+
+
+def _distinct_topics(reader: Reader, configuration: Configuration) -> None:
+    """The connector's own topics must not be one another: each has its own kind of records."""
+    naming = configuration.topics.naming
+    used = {naming.schema_change: "the changes of structure (topic.prefix)"}
+    own = [
+        (topics.TRANSACTION.name, naming.transaction, "transaction metadata"),
+        (topics.HEARTBEAT_PREFIX.name, naming.heartbeat, "heartbeats"),
+        (connect.OFFSET_TOPIC.name, configuration.delivery.offset_topic, "positions"),
+        (history.TOPIC.name, configuration.history.topic, "the schema history"),
+    ]
+    for name, topic, purpose in own:
+        if topic is not None and naming.prefix and used.setdefault(topic, purpose) != purpose:
+            reader.problem(name, f"the topic {topic!r} is already the one of {used[topic]}; {purpose} need another")
+
+
+def _transforms_are_right(reader: Reader, configuration: Configuration) -> None:
+    try:
+        transform_chain(configuration.transforms, configuration.predicates)
+    except TransformConfigurationError as error:
+        for problem in error.problems:
+            reader.problem(problem.property, problem.message)
+
+
+def _plugins(reader: Reader, names: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
+    plugins: list[Plugin] = []
+    for name in reader[names]:
+        options = reader.below(f"{names.name}.{name}.")
+        plugins.append(Plugin(name, options.pop("type", "").strip(), options))
+    return tuple(plugins)
+
+
+def _metric_tags(reader: Reader) -> dict[str, str]:
+    tags: dict[str, str] = {}
+    for item in reader[running.METRIC_TAGS]:
+        name, equals, value = item.partition("=")
+        if not equals or not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name.strip()):
+            reader.problem(running.METRIC_TAGS.name, f"{item!r} is not of the form name=value")
+        tags[name.strip()] = value.strip()
+    return tags

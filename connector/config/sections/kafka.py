@@ -1,0 +1,162 @@
+"""The parts of a configuration that concern Kafka: its clients, converters, delivery, and the schema history; pure."""
+
+import re
+
+from rowtide.connector.config.catalogue import connect, history
+from rowtide.connector.config.catalogue.property import Property
+from rowtide.connector.config.choices import DecimalFormat, ExactlyOnce, ExactlyOnceSource, TransactionBoundary
+from rowtide.connector.config.kafka import clients
+from rowtide.connector.config.kafka.clients import ClientKind, ClientSettings
+from rowtide.connector.config.kafka.producer_settings import (
+    ProducerSettingsError,
+    idempotent_settings,
+    transactional_settings,
+)
+from rowtide.connector.config.model import (
+    ConvertersConfig,
+    DeliveryConfig,
+    HistoryConfig,
+    JsonConverterConfig,
+    KafkaConfig,
+)
+from rowtide.connector.config.sections.reader import Reader
+from rowtide.topics.internal import offsets_settings
+
+_COMMON = re.compile(connect.CLIENTS.pattern)
+
+
+def kafka_config(reader: Reader) -> KafkaConfig:
+    """Kafka and its clients."""
+    brokers = reader[connect.BOOTSTRAP_SERVERS]
+    servers = ",".join(brokers)
+    _check_servers(reader, connect.BOOTSTRAP_SERVERS.name, brokers)
+    base = {"bootstrap.servers": servers}
+    return KafkaConfig(
+        bootstrap_servers=servers,
+        producer=_clients(reader, ClientKind.PRODUCER, ("producer.", "producer.override.")).over(base),
+        consumer=_clients(reader, ClientKind.CONSUMER, ("consumer.", "consumer.override.")).over(base),
+        admin=_clients(reader, ClientKind.ADMIN, ("admin.", "admin.override.")).over(base),
+    )
+
+
+def _clients(reader: Reader, kind: ClientKind, prefixes: tuple[str, ...]) -> ClientSettings:
+    """The settings for one client: those for all clients, then those below each prefix, later ones over earlier."""
+    common = {name: text for name, text in reader.properties.items() if _COMMON.fullmatch(name)}
+    settings, problems = clients.translate(kind, "", common, strict=False)
+    for prefix, given in clients.layers(reader.properties, *prefixes):
+        layer, more = clients.translate(kind, prefix, given)
+        settings = layer.over(settings)
+        problems += more
+    for name, message in problems:
+        if (name, message) not in reader.problems:
+            reader.problem(name, message)
+    return settings
+
+
+def _check_servers(reader: Reader, name: str, servers: tuple[str, ...]) -> None:
+    for server in servers:
+        if not re.fullmatch(r"(?:[A-Z_]+://)?(?:\[[0-9a-fA-F:%.]+\]|[a-zA-Z0-9_.\-]+):[0-9]{1,5}", server):
+            reader.problem(name, f"{server!r} is not of the form host:port")
+
+
+def converters_config(reader: Reader) -> ConvertersConfig:
+    """How keys and values are written."""
+    keys = connect.KEY_SCHEMAS, connect.KEY_DECIMAL, connect.KEY_NULLS
+    values = connect.VALUE_SCHEMAS, connect.VALUE_DECIMAL, connect.VALUE_NULLS
+    return ConvertersConfig(
+        _converter(reader, connect.KEY_CONVERTER, *keys), _converter(reader, connect.VALUE_CONVERTER, *values)
+    )
+
+
+def _converter(
+    reader: Reader,
+    converter: Property[str],
+    schemas: Property[bool],
+    decimals: Property[DecimalFormat],
+    nulls: Property[bool],
+) -> JsonConverterConfig:
+    """A converter; its settings count only beside its class, as in Kafka Connect, which takes the worker's else."""
+    if reader.given(converter):
+        return JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls])
+    standard = JsonConverterConfig(schemas.default, decimals.default, nulls.default)
+    if JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls]) != standard:
+        names = ", ".join(one.name for one in (schemas, decimals, nulls) if reader.properties.get(one.name))
+        reader.notes.append(
+            f"{names} has no effect without {converter.name}={converter.default}: Kafka Connect takes a converter's "
+            "settings only together with its class"
+        )
+    return standard
+
+
+def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:
+    """How records and positions are delivered."""
+    required = reader[connect.EXACTLY_ONCE] is ExactlyOnce.REQUIRED
+    worker = reader[connect.EXACTLY_ONCE_SOURCE]
+    if required and reader.given(connect.EXACTLY_ONCE_SOURCE) and worker is ExactlyOnceSource.DISABLED:
+        reader.problem(
+            connect.EXACTLY_ONCE.name, "required is not possible with exactly.once.source.support=disabled; enable it"
+        )
+    exactly_once = required or worker is ExactlyOnceSource.ENABLED
+    interval = reader[connect.BOUNDARY_INTERVAL] or reader[connect.OFFSET_FLUSH_INTERVAL]
+    by_interval = interval if reader[connect.BOUNDARY] is TransactionBoundary.INTERVAL else 0
+    try:
+        if exactly_once:
+            transactional_settings(producer, "any", by_interval)
+        else:
+            idempotent_settings(producer)
+    except ProducerSettingsError as error:
+        reader.problem("producer.override", str(error))
+    return DeliveryConfig(
+        exactly_once=exactly_once,
+        boundary=reader[connect.BOUNDARY],
+        boundary_interval_ms=interval,
+        group_id=reader[connect.GROUP_ID],
+        offset_topic=reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC],
+        offset_topic_settings=offsets_settings(reader[connect.OFFSET_PARTITIONS], reader[connect.OFFSET_REPLICATION]),
+        offset_flush_interval_ms=reader[connect.OFFSET_FLUSH_INTERVAL],
+        offset_flush_timeout_ms=reader[connect.OFFSET_FLUSH_TIMEOUT],
+        shutdown_timeout_ms=reader[connect.SHUTDOWN_TIMEOUT],
+    )
+
+
+def history_config(reader: Reader) -> HistoryConfig:
+    """Where the schema history is kept, and what it keeps."""
+    kind = reader[history.IMPLEMENTATION]
+    topic = reader[history.TOPIC] if kind == history.KAFKA_HISTORY else None
+    file = reader[history.FILE_NAME] if kind == history.FILE_HISTORY else None
+    if kind == history.KAFKA_HISTORY and not reader.given(history.TOPIC):
+        reader.missing(history.TOPIC)
+    if kind == history.FILE_HISTORY and file is None:
+        reader.missing(history.FILE_NAME)
+    brokers = reader[connect.BOOTSTRAP_SERVERS]
+    servers = reader[history.SERVERS] or ",".join(brokers)
+    if reader.given(history.SERVERS):
+        _check_servers(reader, history.SERVERS.name, tuple(item.strip() for item in servers.split(",")))
+    base = {"bootstrap.servers": servers}
+    producer = f"{history.P}.producer."
+    consumer = f"{history.P}.consumer."
+    return HistoryConfig(
+        topic=topic,
+        file=file,
+        producer=_clients(reader, ClientKind.PRODUCER, (producer,)).over(base),
+        consumer=_clients(reader, ClientKind.CONSUMER, (consumer,)).over(base),
+        admin=_history_admin(reader, producer).over(base),
+        recovery_poll_interval_ms=reader[history.POLL_INTERVAL],
+        recovery_attempts=reader[history.RECOVERY_ATTEMPTS],
+        query_timeout_ms=reader[history.QUERY_TIMEOUT],
+        create_timeout_ms=reader[history.CREATE_TIMEOUT],
+        buffer_batch_size=reader[history.BUFFER_SIZE],
+        skip_unparseable_ddl=reader[history.SKIP_UNPARSEABLE],
+        store_only_captured_tables=reader[history.ONLY_CAPTURED_TABLES],
+        store_only_captured_databases=reader[history.ONLY_CAPTURED_DATABASES],
+        prefer_ddl=reader[history.PREFER_DDL],
+        compact_interval=reader[history.COMPACT_INTERVAL],
+        ddl_filter=reader[history.DDL_FILTER] or reader[history.DDL_FILTER_INTERNAL],
+    )
+
+
+def _history_admin(reader: Reader, prefix: str) -> ClientSettings:
+    """Debezium creates the history's topic with its producer's settings; what is not an admin's is left out."""
+    settings = _clients(reader, ClientKind.ADMIN, ())
+    layer, _ = clients.translate(ClientKind.ADMIN, prefix, reader.below(prefix), strict=False)
+    return layer.over(settings)

@@ -1,0 +1,238 @@
+"""The parts of a configuration that concern the database and what is read from it; pure."""
+
+import re
+from typing import TypeVar
+
+from rowtide.connector.config.catalogue import capture, connection, running, snapshot, values
+from rowtide.connector.config.catalogue.property import Flavor, Property
+from rowtide.connector.config.choices import SslMode
+from rowtide.connector.config.model import (
+    CaptureConfig,
+    DatabaseConfig,
+    FailureConfig,
+    SnapshotConfig,
+    SnapshotFlags,
+    StreamingConfig,
+    Tls,
+    ValuesConfig,
+)
+from rowtide.connector.config.secret import Secret
+from rowtide.connector.config.sections.reader import Reader
+from rowtide.topics.column_rules import ColumnRules, Hash, is_rule_name, parse_rule_name
+from rowtide.topics.filters import (
+    ColumnFilter,
+    ColumnSelector,
+    MessageKeys,
+    Patterns,
+    Selection,
+    TableFilter,
+    TypeSelector,
+)
+
+T = TypeVar("T")
+
+
+def database_config(reader: Reader) -> DatabaseConfig:
+    """How the database is reached."""
+    default_mode = SslMode.PREFERRED if reader.flavor is Flavor.MYSQL else SslMode.DISABLED
+    zone = (connection.TIME_ZONE, connection.TIME_ZONE_OLD, connection.TIME_ZONE_MARIADB)
+    return DatabaseConfig(
+        hostname=reader[connection.HOSTNAME],
+        port=reader[connection.PORT],
+        user=reader[connection.USER],
+        password=reader[connection.PASSWORD] or Secret(""),
+        server_id=reader[connection.SERVER_ID],
+        tls=Tls(
+            reader[connection.SSL_MODE] or default_mode,
+            reader[connection.SSL_KEYSTORE],
+            reader[connection.SSL_KEYSTORE_PASSWORD],
+            reader[connection.SSL_TRUSTSTORE],
+            reader[connection.SSL_TRUSTSTORE_PASSWORD],
+        ),
+        query_timeout_ms=reader[connection.QUERY_TIMEOUT],
+        initial_statements=split_statements(reader[connection.INITIAL_STATEMENTS]),
+        time_zone=next((reader[name] for name in zone if reader[name]), None),
+        connect_timeout_ms=reader[connection.CONNECT_TIMEOUT],
+        validation_timeout_ms=reader[connection.VALIDATION_TIMEOUT],
+        keep_alive_interval_ms=reader[connection.KEEP_ALIVE_INTERVAL] if reader[connection.KEEP_ALIVE] else 0,
+        net_write_timeout=reader[connection.NET_WRITE_TIMEOUT],
+        net_read_timeout=reader[connection.NET_READ_TIMEOUT],
+    )
+
+
+def split_statements(text: str) -> tuple[str, ...]:
+    """Take SQL statements apart at ``;``, where ``;;`` is a semicolon."""
+    parts = re.split(r"(?<!;);(?!;)", text)
+    return tuple(part.replace(";;", ";").strip() for part in parts if part.strip())
+
+
+def _selection(reader: Reader, include: Property[Patterns | None], exclude: Property[Patterns | None]) -> Selection:
+    reader.exclusive(include, exclude)
+    return Selection(reader[include], reader[exclude])
+
+
+def capture_config(reader: Reader) -> CaptureConfig:
+    """What is captured."""
+    return CaptureConfig(
+        tables=TableFilter(
+            _selection(reader, capture.DATABASE_INCLUDE, capture.DATABASE_EXCLUDE),
+            _selection(reader, capture.TABLE_INCLUDE, capture.TABLE_EXCLUDE),
+            reader[capture.IGNORE_BUILTIN],
+            frozenset(
+                table
+                for name in reader[capture.SIGNAL_COLLECTION]
+                if (table := _table(reader, capture.SIGNAL_COLLECTION.name, name)) is not None
+            ),
+        ),
+        columns=ColumnFilter(_selection(reader, capture.COLUMN_INCLUDE, capture.COLUMN_EXCLUDE)),
+        keys=_keys(reader),
+        skipped_operations=_skipped(reader),
+        skip_messages_without_change=reader[capture.SKIP_UNCHANGED],
+        gtid_sources=_selection(reader, capture.GTID_INCLUDES, capture.GTID_EXCLUDES),
+        gtid_filter_dml=reader[capture.GTID_FILTER_DML],
+        gtid_ignore_on_recovery=reader[capture.GTID_IGNORE_ON_RECOVERY],
+    )
+
+
+def _table(reader: Reader, property_name: str, name: str) -> tuple[str, str] | None:
+    """A table's name in two parts; quotes keep a dot within one."""
+    parts = re.fullmatch(r"(`[^`]+`|[^.`]+)\.(`[^`]+`|[^`]+)", name.strip())
+    if parts is None:
+        reader.problem(property_name, f"{name!r} is not of the form database.table")
+        return None
+    return parts[1].strip("`"), parts[2].strip("`")
+
+
+def _keys(reader: Reader) -> MessageKeys:
+    try:
+        return MessageKeys.parse(reader[capture.MESSAGE_KEY_COLUMNS])
+    except ValueError as error:
+        reader.problem(capture.MESSAGE_KEY_COLUMNS.name, str(error))
+        return MessageKeys()
+
+
+def _skipped(reader: Reader) -> frozenset[str]:
+    operations = frozenset(operation.lower() for operation in reader[capture.SKIPPED_OPERATIONS])
+    name = capture.SKIPPED_OPERATIONS.name
+    if strange := operations - set("cudt") - {"none"}:
+        reader.problem(name, f"may hold c, u, d, t, or be none; {', '.join(sorted(strange))} is not one of them")
+    elif "none" in operations and len(operations) > 1:
+        reader.problem(name, "must hold nothing else when it holds 'none'")
+    return operations - {"none"}
+
+
+def values_config(reader: Reader) -> ValuesConfig:
+    """How values and records look."""
+    placeholder = reader[values.UNAVAILABLE_PLACEHOLDER]
+    if placeholder.startswith("hex:"):
+        try:
+            bytes.fromhex(placeholder.removeprefix("hex:"))
+        except ValueError:
+            reader.problem(values.UNAVAILABLE_PLACEHOLDER.name, "must have pairs of hexadecimal digits after 'hex:'")
+    return ValuesConfig(
+        decimal=reader[values.DECIMAL_HANDLING],
+        bigint_unsigned=reader[values.BIGINT_UNSIGNED_HANDLING],
+        time_precision=reader[values.TIME_PRECISION],
+        zero_date=reader[values.ZERO_DATE_HANDLING],
+        binary=reader[values.BINARY_HANDLING],
+        time_adjuster=reader[values.TIME_ADJUSTER],
+        schema_name_adjustment=reader[values.SCHEMA_NAME_ADJUSTMENT],
+        field_name_adjustment=reader[values.FIELD_NAME_ADJUSTMENT],
+        column_rules=_rules(reader),
+        propagate_columns=ColumnSelector(reader[values.COLUMN_PROPAGATE]),
+        propagate_types=TypeSelector(reader[values.DATATYPE_PROPAGATE]),
+        unavailable_placeholder=placeholder,
+        minimal_row_images=reader[values.MINIMAL_ROW_IMAGES],
+        source_struct_version=reader[values.SOURCE_STRUCT_VERSION],
+        include_query=reader[values.INCLUDE_QUERY],
+        include_schema_comments=reader[values.INCLUDE_SCHEMA_COMMENTS],
+        tombstones=reader[values.TOMBSTONES],
+        extended_headers=reader[values.EXTENDED_HEADERS],
+        transaction_metadata=reader[values.TRANSACTION_METADATA],
+    )
+
+
+def _rules(reader: Reader) -> ColumnRules:
+    valid: dict[str, str] = {}
+    for name, text in reader.properties.items():
+        if is_rule_name(name):
+            try:
+                rule = parse_rule_name(name)
+                Patterns.parse(text)
+            except ValueError as error:
+                reader.problem(name, str(error))
+            else:
+                valid[name] = text
+                if isinstance(rule, Hash) and not rule.salt:
+                    reader.notes.append(
+                        f"{name} has no effect: Debezium takes it for a rule only with a salt, so the columns "
+                        f"{text!r} are published as they are"
+                    )
+    return ColumnRules.parse(valid)
+
+
+def failure_config(reader: Reader) -> FailureConfig:
+    """What happens when something goes wrong."""
+    event = reader[values.EVENT_FAILURE]
+    if not reader.given(values.EVENT_FAILURE):
+        event = reader[values.EVENT_FAILURE_OLD] or event
+    return FailureConfig(
+        event_processing=event,
+        event_converting=reader[values.CONVERTING_FAILURE],
+        inconsistent_schema=reader[values.INCONSISTENT_SCHEMA],
+        max_retries=reader[values.MAX_RETRIES],
+        retry_wait_ms=reader[values.RETRY_WAIT],
+    )
+
+
+def snapshot_config(reader: Reader) -> SnapshotConfig:
+    """How snapshots are taken."""
+    overrides: dict[tuple[str, str], str] = {}
+    listed: set[str] = set()
+    prefix = f"{snapshot.OVERRIDES.name}."
+    for name in reader[snapshot.OVERRIDES]:
+        query_name = prefix + name
+        listed.add(query_name)
+        table = _table(reader, snapshot.OVERRIDES.name, name)
+        query = reader.properties.get(query_name, "").strip()
+        if not query:
+            reader.problem(query_name, f"is required, since {snapshot.OVERRIDES.name} names the table")
+        elif table is not None:
+            overrides[table] = query
+    for name in reader.properties:
+        if name.startswith(prefix) and name not in listed:
+            reader.problem(name, f"has no effect unless {snapshot.OVERRIDES.name} names {name.removeprefix(prefix)}")
+    return SnapshotConfig(
+        mode=reader[snapshot.MODE],
+        flags=SnapshotFlags(
+            reader[snapshot.BASED_SNAPSHOT_DATA],
+            reader[snapshot.BASED_SNAPSHOT_SCHEMA],
+            reader[snapshot.BASED_START_STREAM],
+            reader[snapshot.BASED_ON_SCHEMA_ERROR],
+            reader[snapshot.BASED_ON_DATA_ERROR],
+        ),
+        locking=reader[snapshot.LOCKING_MODE],
+        include=reader[snapshot.INCLUDE_COLLECTIONS],
+        select_overrides=overrides,
+        order=reader[snapshot.ORDER],
+        delay_ms=reader[snapshot.DELAY],
+        lock_timeout_ms=reader[snapshot.LOCK_TIMEOUT],
+    )
+
+
+def streaming_config(reader: Reader) -> StreamingConfig:
+    """Queue and batches."""
+    queue, batch = reader[running.MAX_QUEUE_SIZE], reader[running.MAX_BATCH_SIZE]
+    if queue <= batch:
+        reader.problem(
+            running.MAX_QUEUE_SIZE.name, f"must be greater than max.batch.size, but {queue} is not above {batch}"
+        )
+    return StreamingConfig(
+        max_queue_size=queue,
+        max_batch_size=batch,
+        max_queue_bytes=reader[running.MAX_QUEUE_BYTES],
+        poll_interval_ms=reader[running.POLL_INTERVAL],
+        delay_ms=reader[snapshot.STREAMING_DELAY],
+        shutdown_timeout_ms=reader[running.SHUTDOWN_TIMEOUT],
+        check_position=reader[running.POSITION_CHECK],
+    )

@@ -1,0 +1,126 @@
+"""What delivery has done, as numbers for metrics and log lines. Pure: the clock is given in."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.offset import SourceOffset
+
+_WINDOW_S = 10.0
+_SAMPLE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryCounters:
+    """Totals since the start, and the last state.
+
+    Attributes:
+        messages: messages handed to the sink; those sent again after a rollback count again.
+        bytes: bytes of their keys and values.
+        topics: the same two numbers for each topic.
+        batches: batches handed to the sink.
+        commits: how often an offset was stored (with exactly-once: transactions).
+        rollbacks: how many transactions had to be sent again.
+        messages_per_second: over the last ten seconds.
+        bytes_per_second: over the last ten seconds.
+        sent_ts_ms: when the source changed the last rows that were sent (milliseconds since the epoch), 0 if unknown.
+        committed_ts_ms: the same for the last rows that a stored offset covers.
+        offset: the last stored offset, ``None`` if none was stored since the start.
+        commit_s: seconds spent on storing offsets, waiting for acknowledgements included.
+        step_s: seconds that the step in hand has taken so far: many, and Kafka does not answer.
+    """
+
+    messages: int = 0
+    bytes: int = 0
+    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    batches: int = 0
+    commits: int = 0
+    rollbacks: int = 0
+    messages_per_second: float = 0.0
+    bytes_per_second: float = 0.0
+    sent_ts_ms: int = 0
+    committed_ts_ms: int = 0
+    offset: SourceOffset | None = None
+    commit_s: float = 0.0
+    step_s: float = 0.0
+
+
+class Rate:
+    """Growth of two totals per second over a sliding window."""
+
+    def __init__(self, now: float) -> None:
+        self._samples: deque[tuple[float, int, int]] = deque([(now, 0, 0)])
+
+    def add(self, now: float, messages: int, size: int) -> None:
+        """Note the totals; more often than every half second is not needed and costs nothing."""
+        if now - self._samples[-1][0] < _SAMPLE_S:
+            return
+        self._samples.append((now, messages, size))
+        while len(self._samples) > 2 and now - self._samples[1][0] > _WINDOW_S:
+            self._samples.popleft()
+
+    def per_second(self, now: float, messages: int, size: int) -> tuple[float, float]:
+        """Both rates, given the totals now."""
+        samples = list(self._samples)
+        start = next((sample for sample in reversed(samples) if now - sample[0] >= _WINDOW_S), samples[0])
+        seconds = now - start[0]
+        if seconds <= 0:
+            return 0.0, 0.0
+        return (messages - start[1]) / seconds, (size - start[2]) / seconds
+
+
+class Totals:
+    """The running form of ``DeliveryCounters``: one thread writes, any may take a snapshot."""
+
+    def __init__(self, now: float) -> None:
+        self._rate = Rate(now)
+        self._state = DeliveryCounters()
+        self._topics: dict[str, tuple[int, int]] = {}
+        self._step_at = now
+
+    def step(self, now: float) -> None:
+        """The next step begins."""
+        self._step_at = now
+
+    def sent(self, batches: Sequence[Batch], now: float) -> None:
+        """Count batches that were handed to the sink."""
+        old = self._state
+        messages, size, topics = old.messages, old.bytes, self._topics
+        for batch in batches:
+            number = len(batch.messages)
+            messages += number
+            size += batch.size
+            before = topics.get(batch.topic, (0, 0))
+            topics[batch.topic] = (before[0] + number, before[1] + batch.size)
+        self._rate.add(now, messages, size)
+        self._state = replace(
+            old,
+            messages=messages,
+            bytes=size,
+            batches=old.batches + len(batches),
+            sent_ts_ms=batches[-1].ts_ms or old.sent_ts_ms,
+        )
+
+    def committed(self, offset: SourceOffset, ts_ms: int, seconds: float) -> None:
+        """Count a stored offset."""
+        old = self._state
+        self._state = replace(
+            old, commits=old.commits + 1, offset=offset, committed_ts_ms=ts_ms, commit_s=old.commit_s + seconds
+        )
+
+    def rolled_back(self) -> None:
+        """Count a transaction that is sent again."""
+        self._state = replace(self._state, rollbacks=self._state.rollbacks + 1)
+
+    def snapshot(self, now: float) -> DeliveryCounters:
+        """The numbers at this moment."""
+        state = self._state
+        messages, size = self._rate.per_second(now, state.messages, state.bytes)
+        return replace(
+            state,
+            topics=self._topics.copy(),
+            messages_per_second=messages,
+            bytes_per_second=size,
+            step_s=now - self._step_at,
+        )

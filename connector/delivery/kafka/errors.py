@@ -1,0 +1,153 @@
+"""What Kafka's error codes mean for delivery, and the words for them. It sends nothing.
+
+librdkafka tells three kinds apart: fatal (this producer is finished), abortable (this transaction is) and retriable.
+Of delivery reports it tells only the code; which of these can never succeed is decided here.
+"""
+
+import json
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from rowtide.connector.delivery.errors import (
+    AccessDenied,
+    BrokerUnavailable,
+    DeliveryError,
+    ProducerFailed,
+    ProducerFenced,
+    RecordRejected,
+    TransactionAborted,
+)
+
+_K: Any = KafkaError
+_TOO_LARGE = {_K.MSG_SIZE_TOO_LARGE, _K.RECORD_LIST_TOO_LARGE, _K.INVALID_MSG_SIZE}
+_NO_TOPIC = {_K.UNKNOWN_TOPIC_OR_PART, _K._UNKNOWN_TOPIC, _K._UNKNOWN_PARTITION}  # noqa: SLF001 - librdkafka's codes
+_DENIED = {
+    _K.TOPIC_AUTHORIZATION_FAILED,
+    _K.CLUSTER_AUTHORIZATION_FAILED,
+    _K.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    _K.SASL_AUTHENTICATION_FAILED,
+    _K._AUTHENTICATION,  # noqa: SLF001
+}
+_NEVER = {
+    _K.TOPIC_EXCEPTION,
+    _K.INVALID_RECORD,
+    _K.INVALID_TIMESTAMP,
+    _K.POLICY_VIOLATION,
+    _K.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    _K.UNSUPPORTED_COMPRESSION_TYPE,
+    _K._INVALID_ARG,  # noqa: SLF001
+}
+_FENCED = {_K._FENCED, _K.PRODUCER_FENCED, _K.INVALID_PRODUCER_EPOCH, _K.TRANSACTION_COORDINATOR_FENCED}  # noqa: SLF001
+_PURGED = {_K._PURGE_QUEUE, _K._PURGE_INFLIGHT}  # noqa: SLF001
+_LATE = {_K._TIMED_OUT, _K.REQUEST_TIMED_OUT, _K._TRANSPORT, _K._ALL_BROKERS_DOWN}  # noqa: SLF001
+_KEY_SHOWN = 200
+
+
+def is_purged(error: KafkaError) -> bool:
+    """Whether a message failed only because its transaction was aborted."""
+    return error.code() in _PURGED
+
+
+def is_retriable(error: KafkaError) -> bool:
+    """Whether calling the same function again may succeed."""
+    return error.retriable() or error.code() in _LATE
+
+
+def rejected(error: KafkaError, topic: str, key: bytes | None, size: int) -> RecordRejected | None:
+    """The error for a message that Kafka will never take, ``None`` if it might next time.
+
+    Args:
+        error: of the delivery report, or of the call.
+        topic: where the message should go.
+        key: its key.
+        size: bytes of key and value.
+    """
+    code = error.code()
+    what = f"Kafka refuses a message for topic {topic!r}, key {shown_key(key)}, {size} bytes: {error.str()}"
+    if code in _TOO_LARGE:
+        return RecordRejected(
+            f"{what}. Allow larger messages with producer.override.max.request.size and on the topic with "
+            "max.message.bytes (on the brokers message.max.bytes), or leave columns out with column.exclude.list. "
+            "If messages are too large only together, set producer.override.batch.size below the topic's limit"
+        )
+    if code in _NO_TOPIC:
+        return RecordRejected(
+            f"{what}. The topic was deleted, or topic.creation.enable=false and nobody created it: create it"
+        )
+    if code in _DENIED:
+        return RecordRejected(f"{what}. Grant the connector's Kafka user WRITE on the topic")
+    if code in _NEVER:
+        return RecordRejected(what)
+    return None
+
+
+def message_failed(
+    error: KafkaError, topic: str, key: bytes | None, size: int, transactional_id: str = ""
+) -> DeliveryError:
+    """The error for a message that was not delivered.
+
+    Args:
+        error: of the delivery report, or of the call.
+        topic: where the message should go.
+        key: its key.
+        size: bytes of key and value.
+        transactional_id: of the producer, if it has one: its other failures end the transaction only.
+    """
+    never = None if error.fatal() else rejected(error, topic, key, size)
+    if never is not None:
+        return never
+    failed = call_failed(f"send a message to topic {topic!r}", error, transactional_id)
+    if transactional_id and isinstance(failed, ProducerFailed | BrokerUnavailable) and not error.fatal():
+        return TransactionAborted(str(failed))
+    return failed
+
+
+def gravity(error: DeliveryError) -> int:
+    """Which of several errors is the one to raise: the highest."""
+    ranks = (ProducerFenced, AccessDenied, RecordRejected, ProducerFailed)
+    return next((len(ranks) - at for at, kind in enumerate(ranks) if isinstance(error, kind)), 0)
+
+
+def shown_key(key: bytes | None) -> str:
+    """A key for an error message: without its schema, cut to a bearable length."""
+    if key is None:
+        return "none"
+    try:
+        decoded = json.loads(key)
+    except ValueError:
+        text = repr(key)
+    else:
+        if isinstance(decoded, dict) and decoded.keys() == {"schema", "payload"}:
+            decoded = decoded["payload"]
+        text = json.dumps(decoded, ensure_ascii=False)
+    return text if len(text) <= _KEY_SHOWN else text[:_KEY_SHOWN] + "…"
+
+
+def call_failed(what: str, error: KafkaError, transactional_id: str = "") -> DeliveryError:
+    """The error for a failed call of the producer.
+
+    Args:
+        what: what was tried, for the text: "commit the transaction".
+        error: what librdkafka says.
+        transactional_id: of the producer, if it has one.
+    """
+    text = f"cannot {what}: {error.str()}"
+    if error.code() in _FENCED and (error.fatal() or not error.txn_requires_abort()):
+        return ProducerFenced(
+            f"{text}. Another instance of this connector has started with transactional.id {transactional_id!r}, so "
+            "this one stops; nothing that it had not committed becomes visible. If no other was started on purpose, "
+            "look for a second process with the same configuration"
+        )
+    if error.code() in _DENIED:
+        return AccessDenied(
+            f"{text}. Check the credentials, and grant the connector's Kafka user WRITE on its topics"
+            + (f" and DESCRIBE and WRITE on transactional id {transactional_id!r}" if transactional_id else "")
+        )
+    if error.fatal():
+        return ProducerFailed(f"{text}. The producer is finished; a restart goes on from the stored offset")
+    if error.txn_requires_abort():
+        return TransactionAborted(text)
+    if is_retriable(error):
+        return BrokerUnavailable(f"{text}. Check that bootstrap.servers can be reached")
+    return ProducerFailed(text)

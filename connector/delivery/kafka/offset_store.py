@@ -1,0 +1,101 @@
+"""Source offsets in Kafka Connect's offsets topic: Debezium finds what is stored here, and the other way round.
+
+An edge: Kafka. A record's key is ``["<connector name>",{"server":"<topic.prefix>"}]``, its value the offset as JSON, a
+tombstone means "deleted". The topic is compacted and shared by all connectors of a cluster; a key always lands in the
+partition that Java's producer chooses for it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rowtide.connector.config.kafka.producer_settings import idempotent_settings
+from rowtide.connector.delivery.errors import OffsetStoreError
+from rowtide.connector.delivery.offset_store import OffsetRecord, is_offset_key, offset_key
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.store.topic_reader import StoredRecord, TopicReader, TopicReadError
+from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWriter
+
+
+class KafkaOffsetStore:
+    """The offset of one connector in an offsets topic, which must exist (``topics.admin`` creates it).
+
+    Args:
+        topic: ``offset.storage.topic``.
+        name: the connector's name.
+        prefix: ``topic.prefix``.
+        producer: librdkafka settings for writing, the connection's included.
+        consumer: librdkafka settings for reading, the connection's included.
+        admin: librdkafka settings for looking up the topic, the connection's included.
+        timeout: seconds that ``save`` may take, and ``load`` without progress.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        name: str,
+        prefix: str,
+        *,
+        producer: Mapping[str, Any],
+        consumer: Mapping[str, Any],
+        admin: Mapping[str, Any],
+        timeout: float = 60.0,
+    ) -> None:
+        self._topic = topic
+        self._name = name
+        self._prefix = prefix
+        self._key = offset_key(name, prefix)
+        self._reader = TopicReader(consumer, admin, timeout)
+        plain = {k: v for k, v in producer.items() if not k.startswith("transaction")}
+        at_once = {"linger.ms": 0, "message.timeout.ms": int(timeout * 1000)}
+        self._writer = TopicWriter({**idempotent_settings(plain), **at_once}, timeout)
+
+    def record(self, offset: SourceOffset | None) -> OffsetRecord:
+        """Topic, key and value of the record that stores this offset (``None``: deletes it)."""
+        return OffsetRecord(self._topic, self._key, None if offset is None else offset.to_json().encode())
+
+    def load(self) -> SourceOffset | None:
+        """The last committed offset under our key, in any spelling of it; waits for open transactions to end.
+
+        Raises:
+            OffsetStoreError: the topic cannot be read to its end, or what is stored is no offset.
+        """
+        last: dict[int, StoredRecord] = {}
+        try:
+            for record in self._records():
+                if record.key == self._key or is_offset_key(record.key, self._name, self._prefix):
+                    last[record.partition] = record
+        except TopicReadError as failure:
+            raise OffsetStoreError(f"the source offset cannot be read: {failure}") from failure
+        if not last:
+            return None
+        # one key has one partition, but another spelling of it may have another one: then the time decides
+        newest = max(last.values(), key=lambda record: (record.timestamp, record.key == self._key))
+        if newest.value is None:
+            return None
+        try:
+            return SourceOffset.from_json(newest.value)
+        except ValueError as failure:
+            raise OffsetStoreError(
+                f"topic {self._topic!r} partition {newest.partition} offset {newest.offset} holds no source offset: "
+                f"{failure}"
+            ) from failure
+
+    def _records(self) -> Iterator[StoredRecord]:
+        extents = self._reader.extents(self._topic)
+        return iter(()) if extents is None else self._reader.read(self._topic, extents)
+
+    def save(self, offset: SourceOffset | None) -> None:
+        """Write the record and wait for its acknowledgement; ``None`` writes a tombstone.
+
+        Raises:
+            OffsetStoreError: it is not acknowledged in time.
+        """
+        topic, key, value = self.record(offset)
+        try:
+            self._writer.send(topic, value, key)
+            self._writer.wait()
+        except TopicWriteError as failure:
+            raise OffsetStoreError(
+                f"cannot write the source offset to topic {self._topic!r}: {failure}. The one stored before stays "
+                "valid: after a restart the changes since then are sent again"
+            ) from failure

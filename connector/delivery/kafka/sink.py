@@ -1,0 +1,167 @@
+"""The two sinks that write to Kafka: at least once, and exactly once. An edge: Kafka.
+
+At least once: an idempotent producer with acks=all; the offset is written to its store only after every message before
+it is acknowledged. A crash repeats at most what came after the last stored offset. Exactly once: messages and offset
+are one Kafka transaction; whoever reads committed data only sees both or neither, and opening fences every older
+instance with the same transactional id.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from confluent_kafka import KafkaException
+
+from rowtide.connector.delivery.errors import BrokerUnavailable
+from rowtide.connector.delivery.kafka.errors import call_failed, is_retriable
+from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
+from rowtide.connector.delivery.kafka.producer import RecordProducer
+from rowtide.connector.delivery.offset_store import OffsetStore
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.offset import SourceOffset
+
+_CALL_S = 1.0
+"""How long one call of the client may block before it is looked whether to stop."""
+
+
+class IdempotentSink:
+    """Delivers at least once.
+
+    Args:
+        producer: made with ``idempotent_settings``.
+        offsets: where offsets are stored.
+    """
+
+    transactional = False
+
+    def __init__(self, producer: RecordProducer, offsets: OffsetStore) -> None:
+        self._producer = producer
+        self._offsets = offsets
+
+    def open(self) -> None:
+        """Nothing to do: there is nobody to fence."""
+
+    def send(self, batches: Sequence[Batch]) -> None:
+        """Queue the messages."""
+        self._producer.send(batches)
+
+    def poll(self) -> None:
+        """Look for messages that failed."""
+        self._producer.serve()
+
+    def waiting(self) -> int:
+        """Messages on their way."""
+        return self._producer.waiting
+
+    def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
+        """Wait for all acknowledgements, then store the offset."""
+        if not self._producer.drain(timeout):
+            return False
+        record = self._offsets.record(offset)
+        if record is None:
+            self._offsets.save(offset)
+            return True
+        self._producer.put(record)
+        return self._producer.drain(timeout)
+
+    def rollback(self) -> None:
+        """Nothing to do: what is sent stays sent."""
+
+    def interrupt(self) -> None:
+        """End all waiting."""
+        self._producer.interrupt()
+
+    def close(self) -> None:
+        """Drop what is not acknowledged; no stored offset lies behind it."""
+        self._producer.close()
+
+
+class TransactionalSink:
+    """Delivers exactly once.
+
+    Args:
+        producer: made with ``transactional_settings``.
+        offsets: tells the record that stores an offset.
+        open_timeout: seconds that ``open`` may take.
+    """
+
+    transactional = True
+
+    def __init__(self, producer: RecordProducer, offsets: KafkaOffsetStore, *, open_timeout: float = 60.0) -> None:
+        self._producer = producer
+        self._offsets = offsets
+        self._open_timeout = open_timeout
+        self._in_transaction = False
+
+    def open(self) -> None:
+        """Fence older instances and end what they left open; only now is the stored offset sure to be the last one."""
+        self._until_done(
+            "start transactions", self._producer.client.init_transactions, time.monotonic() + self._open_timeout
+        )
+
+    def send(self, batches: Sequence[Batch]) -> None:
+        """Queue the messages within the open transaction, or a new one."""
+        self._begin()
+        self._producer.send(batches)
+
+    def _begin(self) -> None:
+        if self._in_transaction:
+            return
+        try:
+            self._producer.client.begin_transaction()
+        except KafkaException as failure:
+            raise call_failed("begin a transaction", failure.args[0], self._producer.transactional_id) from failure
+        self._in_transaction = True
+
+    def poll(self) -> None:
+        """Look for messages that failed."""
+        self._producer.serve()
+
+    def waiting(self) -> int:
+        """The commit waits for all of them."""
+        return 0
+
+    def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
+        """Add the offset to the transaction and commit it."""
+        self._begin()
+        self._producer.put(self._offsets.record(offset))
+        if not self._producer.drain(timeout):
+            return False
+        self._until_done("commit the transaction", self._producer.client.commit_transaction)
+        self._in_transaction = False
+        return True
+
+    def rollback(self) -> None:
+        """Abort the open transaction."""
+        if self._in_transaction:
+            self._until_done("abort the transaction", self._producer.client.abort_transaction)
+            self._in_transaction = False
+        self._producer.forget()
+
+    def _until_done(self, what: str, call: Callable[[float], None], end: float | None = None) -> None:
+        while True:
+            try:
+                call(_CALL_S)
+            except KafkaException as failure:
+                error = failure.args[0]
+                if not is_retriable(error) or error.fatal() or error.txn_requires_abort():
+                    raise call_failed(what, error, self._producer.transactional_id) from failure
+                if end is not None and time.monotonic() > end:
+                    raise BrokerUnavailable(
+                        f"cannot {what} within {self._open_timeout:.0f} s: {error.str()}. "
+                        "Check that bootstrap.servers can be reached"
+                    ) from failure
+                self._producer.pause(0.05, f"trying to {what}")
+            else:
+                return
+
+    def interrupt(self) -> None:
+        """End all waiting."""
+        self._producer.interrupt()
+
+    def close(self) -> None:
+        """Abort what is open, so that readers need not wait for its time-out, and let go."""
+        if self._in_transaction:
+            with suppress(KafkaException):
+                self._producer.client.abort_transaction(_CALL_S)
+        self._producer.close()

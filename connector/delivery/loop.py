@@ -1,0 +1,278 @@
+"""The delivery loop: takes batches from the event store, sends them, stores offsets behind them.
+
+An edge: it runs in a thread of its own. It knows the store and the sink by their protocols, nothing of Kafka's. What
+cannot be repaired here closes the store, so that the reader stops too, and is kept for the worker in ``failure``.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rowtide.connector.delivery.counters import DeliveryCounters, Totals
+from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted, TransactionAborted
+from rowtide.connector.delivery.event_store import EventStore, Taken
+from rowtide.connector.delivery.ring import INIT_SEQUENCE
+from rowtide.connector.delivery.sink import Sink
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.topics.errors import KafkaUnreachable, TopicError
+
+log = logging.getLogger(__name__)
+
+_IDLE_S = 0.1
+_OWED_S = 0.01
+"""How long to wait for more while the store's room depends on acknowledgements."""
+_FIRST_RETRY_S = 0.1
+_LONGEST_RETRY_S = 10.0
+_END_S = 30.0
+_LONGEST_POLL_S = 0.2
+"""How long a transaction of boundary ``poll`` stays open while the store always has more ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPolicy:
+    """When the offset is stored.
+
+    Attributes:
+        interval_s: seconds between two commits (``offset.flush.interval.ms``, or with exactly-once and boundary
+            ``interval`` its ``transaction.boundary.interval.ms``).
+        by_poll: with exactly-once, commit whenever the store has nothing more ready, or too much was taken for one
+            transaction (``transaction.boundary=poll``).
+        timeout_s: how long a commit may hold up delivery, without exactly-once (``offset.flush.timeout.ms``).
+    """
+
+    interval_s: float = 60.0
+    by_poll: bool = True
+    timeout_s: float = 5.0
+
+    def due(self, *, in_transaction: bool, age_s: float, unread: int, pressed: bool) -> bool:
+        """Whether it is time.
+
+        Args:
+            in_transaction: messages wait for their transaction to be committed.
+            age_s: seconds since the first batch after the last commit was sent.
+            unread: batches ready in the store.
+            pressed: the reader needs room that only a commit sets free.
+        """
+        if age_s >= self.interval_s or (in_transaction and pressed):
+            return True
+        return in_transaction and self.by_poll and (unread == 0 or age_s >= _LONGEST_POLL_S)
+
+
+class Delivery:
+    """Moves batches from the store to the sink until the store is closed and empty, or something cannot be repaired.
+
+    Args:
+        store: where batches come from.
+        sink: where they go; it is closed at the end. The worker opens it before it reads the stored offset.
+        policy: when offsets are stored.
+        ensure_topic: called once for each topic before its first message (``topics.admin.MissingTopics``).
+        on_failure: called in the delivery thread when delivery has given up; ``failure`` is set.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        sink: Sink,
+        policy: CommitPolicy,
+        *,
+        ensure_topic: Callable[[str], None] = lambda _topic: None,
+        on_failure: Callable[[BaseException], None] = lambda _failure: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._sink = sink
+        self._policy = policy
+        self._ensure_topic = ensure_topic
+        self._on_failure = on_failure
+        self._clock = clock
+        self._group = max(1, store.use().max_events // 4)
+        self._known: set[str] = set()
+        self._pending: SourceOffset | None = None
+        self._kept: SourceOffset | None = None  # the part of it that a rollback does not take back
+        self._pending_ts_ms = 0
+        self._pending_since = 0.0
+        self._sequence = INIT_SEQUENCE
+        self._owed: deque[tuple[int, int]] = deque()  # without transactions: sequence, and messages handed over by then
+        self._handed = self._answered = 0
+        self._in_snapshot = False
+        self._in_transaction = False
+        self._retry_s = _FIRST_RETRY_S
+        self._interrupted = threading.Event()
+        self._totals = Totals(clock())
+        self._thread = threading.Thread(target=self.run, name="rowtide-delivery", daemon=True)
+        self.failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Begin to deliver, in a thread."""
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Close the store, deliver what is in it, store the last offset, and end.
+
+        Args:
+            timeout: seconds until what is left is dropped (it will be read again from the stored offset); ``None``
+                for as long as it takes.
+
+        Returns:
+            Whether everything was delivered and its offset stored.
+        """
+        self._store.close()
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            self._interrupted.set()
+            self._sink.interrupt()
+            self._thread.join(_END_S)
+        return self.failure is None and not self._thread.is_alive()
+
+    def raise_failure(self) -> None:
+        """Raise what ended delivery, if anything did."""
+        if self.failure is not None:
+            raise self.failure
+
+    def counters(self) -> DeliveryCounters:
+        """What was done so far."""
+        return self._totals.snapshot(self._clock())
+
+    def run(self) -> None:
+        """Deliver in the calling thread; ``start`` does it in one of its own. Errors end up in ``failure``."""
+        try:
+            while not self._done():
+                if self._settle():
+                    self._totals.step(self._clock())
+                self._step()
+        except DeliveryInterrupted as failure:
+            log.warning("delivery was stopped before its end: %s", failure)
+            self._give_up(failure)
+        except DeliveryError as failure:
+            self._give_up(failure)
+        except BaseException as failure:
+            log.exception("delivery has failed")
+            self._give_up(failure)
+        finally:
+            self._sink.close()
+
+    def _give_up(self, failure: BaseException) -> None:
+        self.failure = failure
+        self._store.close(failure)
+        self._on_failure(failure)
+
+    def _done(self) -> bool:
+        """Whether the store is closed and everything in it delivered; stores the last offset then."""
+        if not self._store.closed or self._store.unread:
+            return False
+        try:
+            while self._pending is not None and not self._interrupted.is_set():
+                self._commit(None)
+            if self._pending is not None:
+                raise DeliveryInterrupted("stopped before the last offset was stored")
+        except TransactionAborted as failure:
+            self._roll_back(failure)
+            return False
+        return True
+
+    def _settle(self) -> bool:
+        """Let the store forget what Kafka has; whether Kafka owes nothing, or has answered since the last time.
+
+        It is told how many messages are acknowledged, not which: the oldest are taken for them. Offsets do not depend
+        on it, they are stored when all are.
+        """
+        if not self._owed:
+            return True
+        answered = self._handed - self._sink.waiting()
+        moved = answered > self._answered
+        self._answered = answered
+        while self._owed and self._owed[0][1] <= answered:
+            self._store.ack(self._owed.popleft()[0])
+        return moved or not self._owed
+
+    def _step(self) -> None:
+        try:
+            taken = self._store.get(self._group, _OWED_S if self._owed else _IDLE_S)
+            if taken.batches:
+                self._send(taken)
+            else:
+                self._sink.poll()
+            if self._due():
+                self._commit(None if self._sink.transactional else self._policy.timeout_s)
+        except TransactionAborted as failure:
+            self._roll_back(failure)
+
+    def _send(self, taken: Taken) -> None:
+        batches = [batch for batch in taken.batches if batch.messages]
+        if batches:
+            for topic in {batch.topic for batch in batches} - self._known:
+                self._ensure(topic)
+            self._in_transaction = self._sink.transactional
+            self._sink.send(batches)
+            self._totals.sent(batches, self._clock())
+            self._handed += sum(len(batch.messages) for batch in batches)
+        if self._pending is None:
+            self._pending_since = self._clock()
+        self._sequence = taken.sequence
+        last = taken.batches[-1]
+        if self._in_snapshot and last.offset.snapshot is None:
+            self._pending_since = float("-inf")  # store this one at once: whoever loses it reads all tables again
+        self._in_snapshot = last.offset.snapshot is not None
+        self._pending = last.offset
+        self._pending_ts_ms = last.ts_ms or self._pending_ts_ms
+        if not self._in_transaction:  # nothing that could be taken back
+            self._owed.append((taken.sequence, self._handed))
+            self._settle()
+            self._kept = self._pending
+
+    def _ensure(self, topic: str) -> None:
+        """Have the topic created, waiting for as long as Kafka is away."""
+        retry_s = _FIRST_RETRY_S
+        while topic not in self._known:
+            try:
+                self._ensure_topic(topic)
+            except KafkaUnreachable as failure:
+                log.warning("%s; next try in %.1f s", failure, retry_s)
+                if self._interrupted.wait(retry_s):
+                    raise DeliveryInterrupted(f"stopped while topic {topic!r} could not be looked up") from failure
+                retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
+            except TopicError as failure:
+                raise DeliveryError(f"no message can be sent: {failure}") from failure
+            else:
+                self._known.add(topic)
+
+    def _due(self) -> bool:
+        return self._pending is not None and self._policy.due(
+            in_transaction=self._in_transaction,
+            age_s=self._clock() - self._pending_since,
+            unread=self._store.unread,
+            pressed=self._store.pressed,
+        )
+
+    def _commit(self, timeout: float | None) -> None:
+        if self._pending is None:
+            return
+        start = self._clock()
+        if not self._sink.commit(self._pending, timeout):
+            log.warning(
+                "Kafka has not acknowledged everything within %.1f s: the offset is stored later, delivery goes on",
+                timeout or 0.0,
+            )
+            self._pending_since = self._clock()
+            return
+        self._store.ack(self._sequence)
+        self._owed.clear()
+        self._totals.committed(self._pending, self._pending_ts_ms, self._clock() - start)
+        self._pending = self._kept = None
+        self._in_transaction = False
+        self._retry_s = _FIRST_RETRY_S
+
+    def _roll_back(self, failure: TransactionAborted) -> None:
+        self._sink.rollback()
+        back = self._store.rollback()
+        self._pending = self._kept
+        self._in_transaction = False
+        self._totals.rolled_back()
+        log.warning("%s. %d batches are sent again in %.1f s", failure, back, self._retry_s)
+        if self._interrupted.wait(self._retry_s):
+            raise DeliveryInterrupted("stopped while a transaction had to be repeated") from failure
+        self._retry_s = min(self._retry_s * 2, _LONGEST_RETRY_S)

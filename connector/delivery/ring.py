@@ -1,0 +1,156 @@
+"""A ring of batches with three cursors, put, get and ack, after Canal's memory event store: pure, no locks, no waiting.
+
+The cursors are sequence numbers that only grow, -1 before the first batch. ``ack <= get <= put`` always holds; what
+lies between ack and get is given out and may come back by a rollback, what lies between get and put is unread. The
+ring knows neither threads nor Kafka.
+
+Where it leaves Canal's design, on purpose: a batch too large for the ring is taken when nothing else is held (there it
+blocks for ever); a rollback restores every counter; acknowledged entries are always freed; numbers have no limit.
+"""
+
+from collections.abc import Iterable
+
+from rowtide.connector.records.batch import Batch
+
+INIT_SEQUENCE = -1
+"""The cursors before the first batch."""
+
+
+class BatchRing:
+    """A bounded queue of batches of which the given-out ones can be taken back.
+
+    Args:
+        slots: how many batches it holds at most; a power of two.
+        max_events: how many messages may be unread.
+        max_bytes: how many bytes of keys and values it holds at most, given out or not.
+
+    Raises:
+        ValueError: a limit is not positive, or ``slots`` is no power of two.
+    """
+
+    def __init__(self, slots: int, max_events: int, max_bytes: int) -> None:
+        if slots < 1 or slots & (slots - 1):
+            raise ValueError(f"slots must be a power of 2, not {slots}")
+        if max_events < 1 or max_bytes < 1:
+            raise ValueError(f"limits must be positive, not {max_events} events and {max_bytes} bytes")
+        self._entries: list[Batch | None] = [None] * slots
+        self._mask = slots - 1
+        self.max_events = max_events
+        self.max_bytes = max_bytes
+        self.put_sequence = self.get_sequence = self.ack_sequence = INIT_SEQUENCE
+        self._put_events = self._get_events = self._ack_events = 0
+        self._put_bytes = self._get_bytes = self._ack_bytes = 0
+
+    @property
+    def held(self) -> int:
+        """Batches that are not acknowledged yet."""
+        return self.put_sequence - self.ack_sequence
+
+    @property
+    def held_events(self) -> int:
+        """Messages that are not acknowledged yet."""
+        return self._put_events - self._ack_events
+
+    @property
+    def unread_events(self) -> int:
+        """Messages that wait to be got."""
+        return self._put_events - self._get_events
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that are not acknowledged yet."""
+        return self._put_bytes - self._ack_bytes
+
+    @property
+    def unread(self) -> int:
+        """Batches that wait to be got."""
+        return self.put_sequence - self.get_sequence
+
+    @property
+    def oldest_ts_ms(self) -> int:
+        """``ts_ms`` of the oldest batch that is not acknowledged; 0 if there is none, or it has no time."""
+        return self._at(self.ack_sequence + 1).ts_ms if self.held else 0
+
+    @property
+    def given_share(self) -> float:
+        """How much of the limits is given out and not acknowledged: 0 nothing, 1 all of it, or more."""
+        return max(
+            (self._get_bytes - self._ack_bytes) / self.max_bytes,
+            (self.get_sequence - self.ack_sequence) / (self._mask + 1),
+        )
+
+    def has_room(self, batch: Batch) -> bool:
+        """Whether ``put`` would take this batch: it fits, or nothing else is in the way."""
+        held = self.put_sequence - self.ack_sequence
+        if held == 0:
+            return True
+        return (
+            held <= self._mask
+            and self._put_bytes - self._ack_bytes + batch.size <= self.max_bytes
+            and (
+                self.put_sequence == self.get_sequence
+                or self._put_events - self._get_events + len(batch.messages) <= self.max_events
+            )
+        )
+
+    def put(self, batch: Batch) -> int:
+        """Append a batch and return its sequence number.
+
+        Raises:
+            OverflowError: there is no room; ask ``has_room`` first.
+        """
+        if not self.has_room(batch):
+            raise OverflowError("no room in the ring")
+        sequence = self.put_sequence + 1
+        self._entries[sequence & self._mask] = batch
+        self._put_events += len(batch.messages)
+        self._put_bytes += batch.size
+        self.put_sequence = sequence
+        return sequence
+
+    def get(self, max_events: int) -> list[Batch]:
+        """Give out the next batches in order, up to ``max_events`` messages, but at least one batch if there is any."""
+        taken: list[Batch] = []
+        room = max_events
+        for sequence in range(self.get_sequence + 1, self.put_sequence + 1):
+            batch = self._at(sequence)
+            room -= len(batch.messages)
+            if room < 0 and taken:
+                break
+            taken.append(batch)
+        self._move_get(taken)
+        return taken
+
+    def ack(self, sequence: int) -> None:
+        """Free every batch up to and including ``sequence``; one that is freed already is not an error.
+
+        Raises:
+            ValueError: ``sequence`` was not given out yet.
+        """
+        if sequence > self.get_sequence:
+            raise ValueError(f"cannot acknowledge {sequence}: only {self.get_sequence} is given out")
+        for number in range(self.ack_sequence + 1, sequence + 1):
+            batch = self._at(number)
+            self._ack_events += len(batch.messages)
+            self._ack_bytes += batch.size
+            self._entries[number & self._mask] = None
+        self.ack_sequence = max(self.ack_sequence, sequence)
+
+    def rollback(self) -> int:
+        """Make everything given out and not acknowledged unread again; returns how many batches that are."""
+        back = self.get_sequence - self.ack_sequence
+        self.get_sequence = self.ack_sequence
+        self._get_events = self._ack_events
+        self._get_bytes = self._ack_bytes
+        return back
+
+    def _at(self, sequence: int) -> Batch:
+        batch = self._entries[sequence & self._mask]
+        assert batch is not None, f"slot of {sequence} is empty"
+        return batch
+
+    def _move_get(self, taken: Iterable[Batch]) -> None:
+        for batch in taken:
+            self.get_sequence += 1
+            self._get_events += len(batch.messages)
+            self._get_bytes += batch.size

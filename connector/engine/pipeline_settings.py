@@ -1,0 +1,134 @@
+"""From a configuration to the settings of the pipeline, where no property names are known any more."""
+
+import secrets
+import time
+
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config.choices import SourceStructVersion
+from rowtide.connector.config.model import JsonConverterConfig
+from rowtide.connector.records.batch import Headers
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.transforms import LOSSLESS, Transforms
+from rowtide.envelope.json.text import JsonForm
+from rowtide.envelope.legacy import LegacyEnvelope
+from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
+from rowtide.envelope.settings import JsonSettings, ValueSettings
+from rowtide.envelope.table import RecordRules
+from rowtide.envelope.transforms import TransformChain, transform_chain
+from rowtide.envelope.transforms.chain import Step
+
+_CONTEXT = "__debezium.context."
+
+
+def run_id() -> str:
+    """A new UUID of version 7, by which the records of one run can be told (``__debezium.context.runId``)."""
+    millis = time.time_ns() // 1_000_000
+    value = millis << 80 | 7 << 76 | secrets.randbits(12) << 64 | 2 << 62 | secrets.randbits(62)
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def context_headers(config: Configuration, run: str) -> Headers:
+    """The headers of every record (``extended.headers.enabled``)."""
+    if not config.values.extended_headers:
+        return ()
+    return (
+        (f"{_CONTEXT}connectorLogicalName", config.topics.prefix.encode()),
+        (f"{_CONTEXT}taskId", b"0"),
+        (f"{_CONTEXT}connectorName", config.flavor.value.encode()),
+        (f"{_CONTEXT}runId", run.encode()),
+    )
+
+
+def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
+    """The pipeline's part of a configuration.
+
+    Args:
+        config: the configuration.
+        run: the id of this run, see :func:`run_id`.
+    """
+    keys, values = _json(config.converters.key), _json(config.converters.value)
+    transforms = None
+    chain = _chain(config)
+    if chain.steps:
+        transforms = Transforms(chain, keys, values)
+        keys = values = LOSSLESS
+    return PipelineSettings(
+        connector=config.flavor.value,
+        topic_prefix=config.topics.prefix,
+        naming=config.topics.naming,
+        tables=config.capture.tables,
+        rules=record_rules(config),
+        keys=keys,
+        values=values,
+        tombstones=config.values.tombstones,
+        skipped_operations=config.capture.skipped_operations,
+        skip_unchanged=config.capture.skip_messages_without_change,
+        include_query=config.values.include_query,
+        transaction_metadata=config.values.transaction_metadata,
+        schema_changes=config.topics.include_schema_changes,
+        only_captured_tables_ddl=config.history.store_only_captured_tables,
+        only_captured_databases_ddl=config.history.store_only_captured_databases,
+        skip_unparseable_ddl=config.history.skip_unparseable_ddl,
+        inconsistent_schema=config.failure.inconsistent_schema.value,
+        processing_failure=config.failure.event_processing.value,
+        headers=context_headers(config, run),
+        notification_topic=config.topics.notification_topic,
+        log_notifications=config.topics.log_notifications,
+        transforms=transforms,
+    )
+
+
+def _chain(config: Configuration) -> TransformChain:
+    """The transforms; the old envelope is one before all others."""
+    chain = transform_chain(config.transforms, config.predicates)
+    if config.values.source_struct_version is SourceStructVersion.V1:
+        return TransformChain((Step("source.struct.version", LegacyEnvelope()), *chain.steps))
+    return chain
+
+
+def record_rules(config: Configuration) -> RecordRules:
+    """How records are formed."""
+    values = config.values
+    settings = ValueSettings(
+        decimal_handling_mode=values.decimal.value,
+        bigint_unsigned_handling_mode=values.bigint_unsigned.value,
+        time_precision_mode=values.time_precision.value,
+        zero_date_handling_mode=values.zero_date.value,
+        enable_time_adjuster=values.time_adjuster,
+        binary_handling_mode=values.binary.value,
+        event_converting_failure_handling_mode=config.failure.event_converting.value,
+        minimal_row_images=values.minimal_row_images,
+        unavailable_value_placeholder=_placeholder(values.unavailable_placeholder),
+        adjust_field_name=field_name_adjuster(values.field_name_adjustment.value),
+        adjust_schema_name=schema_name_adjuster(values.schema_name_adjustment.value),
+        include_schema_comments=_comments(config),
+        connector=config.flavor.value,
+    )
+    return RecordRules(
+        settings,
+        config.capture.columns,
+        config.capture.keys,
+        values.column_rules,
+        values.propagate_columns,
+        values.propagate_types,
+    )
+
+
+def _comments(config: Configuration) -> bool:
+    """Whether comments are kept; Debezium's connector for MariaDB asks ``include.schema.changes`` instead."""
+    if config.flavor is Flavor.MARIADB:
+        return config.topics.include_schema_changes
+    return config.values.include_schema_comments
+
+
+def _placeholder(text: str) -> bytes:
+    """``unavailable.value.placeholder``; ``hex:`` gives its bytes."""
+    return bytes.fromhex(text[4:]) if text.startswith("hex:") else text.encode()
+
+
+def _json(converter: JsonConverterConfig) -> JsonSettings:
+    return JsonSettings(
+        converter.schemas_enable,
+        JsonForm(converter.decimal_format.value, converter.replace_null_with_default),
+    )

@@ -1,0 +1,227 @@
+"""The reading side: from the server's stream through the pipeline into the event store. An edge: runs in a thread.
+
+It goes on over lost connections from the safe offset, writes history entries before the rows that need them, sends
+heartbeats, and moves the stored offset on when only tables that nobody wants are changing.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.delivery.event_store import EventStore, StoreClosed
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.structures import CurrentStructures
+from rowtide.connector.pipeline.xa_reread import Packets, rereader
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.store.history_store import SchemaHistoryStore
+
+log = logging.getLogger(__name__)
+
+_PUT_BYTES = 4 << 20
+"""Records are put into the store in pieces of about this size, so that its limit holds."""
+_IDLE_OFFSET_S = 60.0
+"""How long the offset may stay behind while there is nothing to publish."""
+_FIRST_WAIT_S = 0.5
+
+StreamFactory = Callable[[SourceOffset], BinlogStream]
+Beat = Callable[[SourceOffset], Batch | None]
+
+
+@dataclass(slots=True)
+class ReaderStatus:
+    """What the reader is at, for health, metrics and log lines; written by its thread, read by others.
+
+    Attributes:
+        connected: whether a stream is open.
+        offset: the restart point behind the last event.
+        file: binlog file of the last event.
+        pos: where the last event ends in it.
+        gtid: of the transaction in hand or the last one.
+        transactions: transactions that ended.
+        event_ts_ms: when the last event was made on the server, 0 before the first.
+        events: events read.
+        received_bytes: bytes of all streams.
+        reconnects: how often a stream was opened again.
+        idle: whether the last thing heard was that there is nothing new.
+        error: why there is no stream, while there is none.
+    """
+
+    connected: bool = False
+    offset: SourceOffset | None = None
+    file: str = ""
+    pos: int = 0
+    gtid: str | None = None
+    transactions: int = 0
+    event_ts_ms: int = 0
+    events: int = 0
+    received_bytes: int = 0
+    reconnects: int = 0
+    idle: bool = False
+    error: str | None = None
+
+
+class Reader:
+    """Reads until told to stop, or until something cannot be repaired.
+
+    Args:
+        config: for retries.
+        settings: of the pipeline.
+        tables: structures at the start.
+        start: where to begin.
+        store: where batches go.
+        history: where history entries go.
+        streams: opens a stream at an offset.
+        beat: gives a heartbeat message if one is due.
+        clock: ns since the epoch.
+        current: the server, to ask for structures.
+        beside: gives the events from the beginning of an XA transaction on, beside the stream.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        settings: PipelineSettings,
+        tables: Tables,
+        start: SourceOffset,
+        store: EventStore,
+        history: SchemaHistoryStore,
+        streams: StreamFactory,
+        beat: Beat = lambda _offset: None,
+        clock: Callable[[], int] = time.time_ns,
+        current: CurrentStructures | None = None,
+        beside: Packets | None = None,
+    ) -> None:
+        self.status = ReaderStatus(offset=start, file=start.file, pos=start.pos)
+        self._config = config
+        self._settings = settings
+        self._tables = tables
+        self._start = start
+        self._store = store
+        self._history = history
+        self._streams = streams
+        self._beat = beat
+        self._clock = clock
+        self._current = current
+        self._reread = None if beside is None else rereader(settings, tables, clock, beside)
+        self._stop = threading.Event()
+        self._put_at = time.monotonic()
+        self._put_offset = start
+
+    def run(self) -> None:
+        """Read.
+
+        Raises:
+            ConnectorError: an event cannot be handled, the server refuses, or retries are used up.
+        """
+        failures = 0
+        while not self._stop.is_set():
+            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock, self._current, self._reread)
+            events_before = self.status.events
+            try:
+                self._read(pipeline)
+            except StoreClosed:
+                return  # delivery has ended, and says why
+            except StreamBroken as error:
+                failures = 1 if self.status.events > events_before else failures + 1
+                self._start = pipeline.offset()
+                self._retry(error, failures)
+            finally:
+                self.status.connected = False
+
+    def stop(self) -> None:
+        """End soon, within a tick of the stream; may be called from any thread."""
+        self._stop.set()
+
+    def _retry(self, error: StreamBroken, failures: int) -> None:
+        limit = self._config.failure.max_retries
+        if 0 <= limit < failures:
+            raise error
+        longest = self._config.failure.retry_wait_ms / 1000
+        wait = min(longest, _FIRST_WAIT_S * 2 ** min(failures - 1, 10))
+        log.warning("%s; going on from %s in %.1f s", error, place(self._start), wait)
+        self.status.reconnects += 1
+        self.status.error = str(error)
+        self._stop.wait(wait)
+
+    def _read(self, pipeline: Pipeline) -> None:
+        stream = self._streams(self._start)
+        with contextlib.closing(stream.events()) as pieces:
+            for packets in pieces:
+                if not self.status.connected:
+                    self.status.connected, self.status.error = True, None
+                    log.info("reading the binlog from %s", place(self._start))
+                self._handle(packets, pipeline)
+                self._tick(pipeline, stream, idle=not packets)
+                if self._stop.is_set():
+                    self._leave(pipeline)
+                    return
+
+    def _handle(self, packets: list[bytes], pipeline: Pipeline) -> None:
+        outputs: list[Output] = []
+        size = 0
+        try:
+            for packet in packets:
+                made = pipeline.receive(packet)
+                if made:
+                    outputs += made
+                    size += sum(output.size for output in made if isinstance(output, Batch))
+                    if size >= _PUT_BYTES:
+                        self._write(outputs)
+                        outputs, size = [], 0
+        finally:
+            self._write(outputs)
+        self.status.events += len(packets)
+
+    def _write(self, outputs: Iterable[Output]) -> None:
+        batches = []
+        for output in outputs:
+            if isinstance(output, HistoryEntry):
+                self._history.append(output.text)
+            else:
+                batches.append(output)
+        if batches:
+            self._put(batches)
+
+    def _put(self, batches: list[Batch]) -> None:
+        self._store.put(batches)
+        self._put_at = time.monotonic()
+        self._put_offset = batches[-1].offset
+
+    def _tick(self, pipeline: Pipeline, stream: BinlogStream, *, idle: bool) -> None:
+        status, progress = self.status, pipeline.progress
+        status.received_bytes += stream.taken_bytes()
+        offset = status.offset = pipeline.offset()
+        status.file, status.pos, status.gtid = progress.file, progress.end, progress.gtid
+        status.transactions += progress.taken_transactions()
+        status.idle = idle
+        if progress.timestamp:
+            status.event_ts_ms = progress.timestamp * 1000
+        heartbeat = self._beat(offset)
+        if heartbeat is not None:
+            self._put([heartbeat])
+        elif time.monotonic() - self._put_at > _IDLE_OFFSET_S and offset != self._put_offset:
+            self._put([Batch("", -1, (), offset, 0, status.event_ts_ms)])
+
+    def _leave(self, pipeline: Pipeline) -> None:
+        """Have the place stored up to which everything is done: the next start has nothing to read twice."""
+        offset = pipeline.offset()
+        if offset != self._put_offset:
+            self._put([Batch("", -1, (), offset, 0, self.status.event_ts_ms)])
+
+
+def place(offset: SourceOffset) -> str:
+    """An offset for people."""
+    text = f"{offset.file}:{offset.pos}"
+    if offset.gtids is not None:
+        text = f"{text}, GTIDs {offset.gtids or 'none'}"
+    if offset.event:
+        text = f"{text}, {offset.event} events and {offset.row} rows into the transaction"
+    return text

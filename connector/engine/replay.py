@@ -1,0 +1,217 @@
+"""Replay: binlog files on disk through the same pipeline as a server's stream (``rowtide replay``).
+
+Events before the start offset only build structure; from there on records are made. Structures at the start are given
+the form that a snapshot would have found there, because a stream that begins at an offset begins behind a snapshot.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from rowtide.connector.errors import OffsetError, UnparsedDdl
+from rowtide.connector.pipeline.pipeline import Clock, Pipeline
+from rowtide.connector.pipeline.xa_reread import rereader
+from rowtide.connector.protocol import events
+from rowtide.connector.protocol.binlog_file import binlog_packets
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType
+from rowtide.connector.records.batch import Output
+from rowtide.connector.records.offset import PreparedXa, SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.source.binlog_folder import BinlogFile, binlog_files
+from rowtide.connector.source.binlog_statements import StatementReader
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+from rowtide.schema_history.queries.as_snapshot import as_snapshot
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+
+_FIRST_EVENT = 4
+_BETWEEN = frozenset(
+    {
+        EventType.FORMAT_DESCRIPTION,
+        EventType.PREVIOUS_GTIDS,
+        EventType.ROTATE,
+        EventType.STOP,
+        EventType.HEARTBEAT,
+        EventType.HEARTBEAT_V2,
+        EventType.MARIADB_GTID_LIST,
+        EventType.MARIADB_BINLOG_CHECKPOINT,
+        EventType.MARIADB_START_ENCRYPTION,
+    }
+)
+"""The events that belong to no transaction."""
+
+
+def replay(
+    folder: Path, settings: PipelineSettings, start: SourceOffset | None, clock: Clock = time.time_ns
+) -> Iterator[Output]:
+    """The records of the binlog files in a folder.
+
+    Args:
+        folder: where they are; in the order of their numbers.
+        settings: how records are made.
+        start: from where on records are wanted; ``None`` for all. Without a file (``""``) the transactions that are
+            not in its GTID set are wanted.
+        clock: for the processing times.
+
+    Raises:
+        ConnectorError: an event cannot be handled.
+        OffsetError: the start is not in the files, or files are missing.
+    """
+    files = binlog_files(folder)
+    start = start or SourceOffset(files[0].name, _FIRST_EVENT)
+    return (_ByPosition if start.file else _ByGtids)(files, settings, start, clock).run()
+
+
+class _Replay:
+    """What is common to both kinds of starts."""
+
+    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
+        self._files = files
+        self._settings = settings
+        self._start = start
+        self._clock = clock
+        self._decoder = EventDecoder()
+        self._tables: Tables | None = None
+        self._before = StatementReader(self._decoder)
+
+    def run(self) -> Iterator[Output]:
+        pipeline: Pipeline | None = None
+        for file in self._files:
+            with file.path.open("rb") as stream:
+                self._decoder.file = file.name
+                if pipeline is not None:
+                    pipeline.enter_file(file.name)
+                position = _FIRST_EVENT
+                for packet in binlog_packets(stream, file.name, active=file is self._files[-1]):
+                    if not self._wanted(file, position, packet):
+                        self._prepare(packet, f"{file.name}:{position}")
+                    else:
+                        if pipeline is None:
+                            pipeline = self._pipeline(file.name, position)
+                        yield from pipeline.receive(packet)
+                    position += len(packet)
+                self._left(file, position)
+
+    def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
+        """Whether an event is to make records."""
+        raise NotImplementedError
+
+    def _left(self, file: BinlogFile, position: int) -> None:
+        """A file was read up to a position."""
+
+    def _offset(self, file: str, position: int) -> SourceOffset:
+        """The offset at which the pipeline begins."""
+        raise NotImplementedError
+
+    def _pipeline(self, file: str, position: int) -> Pipeline:
+        tables = self._structures()
+        for database in list(tables.databases()):
+            tables.put_database(replace(database, form_charset=database.charset))
+        for table in list(tables):
+            tables.put(as_snapshot(table, tables.server))
+        reread = rereader(self._settings, tables, self._clock, self._packets)
+        pipeline = Pipeline(self._settings, tables, self._offset(file, position), self._clock, reread=reread)
+        pipeline.enter_file(file, self._decoder)
+        return pipeline
+
+    def _packets(self, xa: PreparedXa) -> Iterator[bytes]:
+        """The events of a file from the beginning of an XA transaction on, behind the file's own description."""
+        for file in self._files:
+            if file.name == xa.file:
+                with file.path.open("rb") as stream:
+                    position = _FIRST_EVENT
+                    for packet in binlog_packets(stream, file.name, active=True):
+                        if position == _FIRST_EVENT or position >= xa.pos:
+                            yield packet
+                        position += len(packet)
+
+    def _structures(self) -> Tables:
+        """The structures up to the event that is read; they are the pipeline's too once it has begun."""
+        if self._tables is None:
+            version = self._decoder.format.server_version if self._decoder.format else ""
+            self._tables = Tables(Server(Flavor(self._settings.connector), version))
+        return self._tables
+
+    def _prepare(self, packet: bytes, place: str) -> None:
+        """An event that makes no records: only statements count."""
+        event = self._decoder.decode(packet)
+        for statement in self._before.statements(event):
+            self._apply(replace(statement.event, position=place))
+
+    def _apply(self, statement: QueryEvent) -> None:
+        try:
+            self._structures().apply(statement)
+        except SchemaHistoryError as error:
+            if not self._settings.skip_unparseable_ddl:
+                raise UnparsedDdl(str(error)) from error
+
+
+class _ByPosition(_Replay):
+    """From a file and position on."""
+
+    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
+        super().__init__(files, settings, start, clock)
+        numbers = [file.number for file in files if file.name == start.file]
+        if not numbers:
+            raise OffsetError(f"the start is in {start.file}, and the files are {files[0].name} to {files[-1].name}")
+        self._number = numbers[0]
+        self._position = max(start.pos, _FIRST_EVENT)
+
+    def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
+        if file.number != self._number:
+            return file.number > self._number
+        if position < self._position < position + len(packet):
+            raise OffsetError(
+                f"the start {self._start.file}:{self._position} is inside an event, which begins at {position}"
+            )
+        # The head of a transaction has its GTID and its time; an offset names the position behind it.
+        is_head = position + len(packet) == self._position and HEADER.unpack_from(packet)[1] in GTID_TYPES
+        return position >= self._position or is_head
+
+    def _left(self, file: BinlogFile, position: int) -> None:
+        if file.number == self._number and position < self._position:
+            raise OffsetError(f"the start {file.name}:{self._position} is behind the end of the file, {position}")
+
+    def _offset(self, file: str, position: int) -> SourceOffset:
+        if self._start.gtids is None and self._before.gtids:
+            return replace(self._start, gtids=str(self._before.gtids))
+        return self._start
+
+
+class _ByGtids(_Replay):
+    """The transactions that are not in a GTID set, wherever they are."""
+
+    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
+        super().__init__(files, settings, start, clock)
+        try:
+            self._set = start.gtid_set(settings.connector)
+        except ValueError as error:
+            raise OffsetError(f"the start is {error}") from None
+        self._within = False  # in a transaction that is wanted
+        self._begun = False
+
+    def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
+        kind = HEADER.unpack_from(packet)[1]
+        if kind in GTID_TYPES:
+            event = self._decoder.decode(packet)
+            self._within = not self._contains(event)
+            self._begun = self._begun or self._within
+        elif kind in _BETWEEN:
+            return self._begun
+        return self._within
+
+    def _contains(self, event: events.Event) -> bool:
+        if isinstance(event, events.MariadbGtidEvent) and isinstance(self._set, MariadbGtidPosition):
+            return self._set.contains(event.gtid)
+        if isinstance(event, events.Gtid) and not event.anonymous and isinstance(self._set, GtidSet):
+            return self._set.contains(event.uuid, event.gno, event.tag)
+        raise OffsetError(
+            f"the start is a GTID set, and there is a transaction without GTID at {self._decoder.file}:"
+            f"{event.header.start}: give a file and a position"
+        )
+
+    def _offset(self, file: str, position: int) -> SourceOffset:
+        return replace(self._start, file=file, pos=position)

@@ -1,0 +1,278 @@
+"""One attempt to run a connector: check, recover, take a snapshot if one is due, stream until told to stop.
+
+An edge: it opens the connections and waits. Two threads do the work, the caller's, which reads, and delivery; what
+ends one of them ends the other.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from rowtide.connector.check import require
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.delivery.event_store import EventStore, StoreClosed
+from rowtide.connector.delivery.loop import Delivery
+from rowtide.connector.engine.reader import Reader, place
+from rowtide.connector.engine.start_position import decision_at
+from rowtide.connector.engine.wiring import Parts, assemble
+from rowtide.connector.records.batch import HistoryEntry, Output
+from rowtide.connector.records.heartbeat import Heartbeat
+from rowtide.connector.records.notifications import Notifications
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.transforms import Transformer
+from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
+from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.connector.source.connection import connect
+from rowtide.connector.source.current_structure import CurrentStructure
+from rowtide.connector.source.server_queries import server as server_of
+from rowtide.connector.source.session import Session
+from rowtide.connector.source.xa_search import XaSearch
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.compaction.compacting_history import CompactingHistory, keep_summary
+from rowtide.schema_history.compaction.reading import Kept, read_history
+from rowtide.schema_history.position.binlog_position import BinlogPosition
+from rowtide.schema_history.store.history_store import SchemaHistoryStore
+
+log = logging.getLogger(__name__)
+
+_STOP_READING_S = 2.0
+"""How long reading may take to notice that it is to stop before delivery begins to drain without it."""
+
+
+class Attempt:
+    """Runs a connector from the stored offset, once.
+
+    Args:
+        config: what to do.
+        settings: of the pipeline.
+        stop: is set when it is to end; :meth:`stop` makes it quick.
+        progress: is told how a snapshot goes on.
+        check: look at the server and Kafka first, and refuse to start if something is wrong.
+
+    Attributes:
+        state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
+        reader: once it streams.
+        delivery: once it delivers.
+        parts: once Kafka was reached.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        settings: PipelineSettings,
+        stop: threading.Event,
+        progress: SnapshotProgress | None,
+        *,
+        check: bool,
+    ) -> None:
+        self.state = "STARTING"
+        self.reader: Reader | None = None
+        self.delivery: Delivery | None = None
+        self.parts: Parts | None = None
+        self._config = config
+        self._settings = settings
+        self._progress = progress
+        self._check = check
+        self._stop = stop
+        self._done = threading.Event()
+        self._behind = config.history.compact_interval  # a snapshot's records are in no summary
+
+    def run(self) -> BaseException | None:
+        """Work until :meth:`stop` is called or something cannot be repaired here; gives what that was."""
+        failure: BaseException | None = None
+        try:
+            self._work()
+        except StoreClosed as error:
+            failure = None if self._stop.is_set() else error
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the worker must hear of it
+            failure = error
+        finally:
+            failure = self._finish(failure)
+            self._done.set()
+        return failure
+
+    def stop(self) -> None:
+        """Let it end: no more events are read, what was read is delivered, the last offset is stored."""
+        self._stop.set()
+        if self.reader is not None:
+            self.reader.stop()
+        if not self._done.wait(_STOP_READING_S) and self.parts is not None:
+            # Reading waits for room in the store, or for a server: what it has not put will be read again.
+            self.parts.store.close()
+
+    def _finish(self, failure: BaseException | None) -> BaseException | None:
+        delivery, parts = self.delivery, self.parts
+        if delivery is not None and not delivery.stop(self._config.delivery.shutdown_timeout_ms / 1000):
+            failure = delivery.failure or failure  # if delivery failed, reading ended for that
+        elif delivery is None and parts is not None:
+            parts.sink.close()
+        if parts is not None:
+            try:
+                parts.history.close()
+            except Exception as error:  # noqa: BLE001 - as above
+                failure = failure or error
+        return failure
+
+    def _work(self) -> None:
+        if self._check:
+            for finding in require(self._config):
+                log.warning("%s", finding)
+        if self._stop.is_set():
+            return
+        parts = self.parts = assemble(self._config)
+        parts.sink.open()  # fences an older instance; only now is the stored offset sure to be the last one
+        offset = parts.offsets.load()
+        decision = self._decide(parts, offset)
+        self.delivery = Delivery(
+            parts.store, parts.sink, parts.policy, ensure_topic=parts.topics, on_failure=self._delivery_failed
+        )
+        self.delivery.start()
+        if decision.snapshot:
+            tables, start = self._snapshot(parts, decision)
+        else:
+            tables, start = self._recovered(parts, decision)
+            self._tell_skipped(parts, start)
+        if decision.stream and not self._stop.is_set():
+            self._streaming(parts, tables, start)
+
+    def _delivery_failed(self, _failure: BaseException) -> None:
+        """Nothing is read for nothing; a reader that has nothing to put would not notice that the store is closed."""
+        if self.reader is not None:
+            self.reader.stop()
+
+    def _decide(self, parts: Parts, offset: SourceOffset | None) -> Decision:
+        log.info("the stored position is %s", "none" if offset is None else place(offset))
+        decision = decision_at(self._config, offset, parts.history)
+        for note in decision.notes:
+            log.info("%s", note)
+        return decision
+
+    def _session(self) -> Session:
+        return Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
+
+    def _snapshot(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
+        self.state = "SNAPSHOT"
+        self._stop.wait(self._config.snapshot.delay_ms / 1000)
+        snapshot = Snapshot(
+            self._config.database, self._settings, self._config.snapshot, decision, time.time_ns, self._progress
+        )
+        complete = False
+        try:
+            complete = self._take(snapshot, parts)
+        finally:
+            if not complete:
+                for batch in snapshot.aborted():
+                    with contextlib.suppress(StoreClosed):  # delivery has ended, and says why
+                        parts.store.put([batch])
+        return snapshot.tables, decision.position or snapshot.offset
+
+    def _take(self, snapshot: Snapshot, parts: Parts) -> bool:
+        """Take a snapshot; gives whether it is complete."""
+        with contextlib.closing(snapshot.outputs()) as outputs:
+            if not write_snapshot(outputs, parts.history, parts.store, self._stop):
+                log.info("the snapshot is broken off; the next start takes it again from its beginning")
+                return False
+        log.info("the snapshot is complete; its position is %s", place(snapshot.offset))
+        return True
+
+    def _recovered(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
+        offset = decision.position
+        assert offset is not None
+        self.state = "RECOVERING"
+        with self._session() as session:
+            server = server_of(session)
+        begin = time.monotonic()
+        kept = Kept(parts.history, self._config.topics.prefix, parts.summaries)
+        reading = read_history(kept, server, BinlogPosition.from_map(replace(offset, prepared=()).to_map()))
+        tables = reading.tables(prefer_ddl=self._config.history.prefer_ddl)
+        log.info(
+            "recovered %d tables from the schema history in %.1f s (%d records, %d of them in a summary)",
+            len(tables),
+            time.monotonic() - begin,
+            reading.records,
+            reading.records - reading.behind,
+        )
+        self._behind = keep_summary(kept, reading, self._config.history.compact_interval)
+        return tables, offset
+
+    def _tell_skipped(self, parts: Parts, start: SourceOffset) -> None:
+        """The notification that no snapshot was due, if notifications are wanted."""
+        transforms = self._settings.transforms
+        for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
+            parts.store.put([Transformer(transforms, start).batch(batch) if transforms else batch])
+
+    def _streaming(self, parts: Parts, tables: Tables, start: SourceOffset) -> None:
+        self.state = "RUNNING"
+        self._stop.wait(self._config.streaming.delay_ms / 1000)
+        config, mariadb = self._config, self._config.flavor is Flavor.MARIADB
+        action = self._heartbeat_action() if config.heartbeat.action_query else None
+        history = parts.history
+        if parts.summaries is not None:
+            kept = Kept(parts.history, config.topics.prefix, parts.summaries)
+            history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
+        self.reader = Reader(
+            config,
+            self._settings,
+            tables,
+            replace(start, snapshot=None),
+            parts.store,
+            history,
+            self._stream,
+            Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
+            current=CurrentStructure(config.database, mariadb=mariadb),
+            beside=XaSearch(config.database, mariadb=mariadb).packets,
+        )
+        if not self._stop.is_set() and not parts.store.closed:
+            self.reader.run()
+
+    def _stream(self, start: SourceOffset) -> BinlogStream:
+        if self._config.capture.gtid_ignore_on_recovery:
+            start = replace(start, gtids=None)
+        return BinlogStream(
+            self._config.database,
+            start,
+            mariadb=self._config.flavor is Flavor.MARIADB,
+            send_annotations=self._config.values.include_query,
+        )
+
+    def _heartbeat_action(self) -> Callable[[], None]:
+        """Runs ``heartbeat.action.query`` on a connection of its own; a failure is logged, not fatal."""
+        query = self._config.heartbeat.action_query
+        assert query is not None
+
+        def run() -> None:
+            try:
+                with connect(self._config.database) as connection, connection.cursor() as cursor:
+                    cursor.execute(query)
+            except Exception as error:  # noqa: BLE001 - the next heartbeat tries again
+                log.warning("heartbeat.action.query failed: %s", error)
+
+        return run
+
+
+def write_snapshot(
+    outputs: Iterable[Output], history: SchemaHistoryStore, store: EventStore, stop: threading.Event
+) -> bool:
+    """Hand on what a snapshot makes, the history in pieces; gives whether that was all, and not stopped before.
+
+    The history is written down before the offset of the whole snapshot is handed on: that one relies on it.
+    """
+    with contextlib.ExitStack() as buffering:
+        buffering.enter_context(history.buffered())
+        for output in outputs:
+            if isinstance(output, HistoryEntry):
+                history.append(output.text)
+            else:
+                complete = output.offset.snapshot is None
+                if complete:
+                    buffering.close()
+                store.put([output])
+                if complete:
+                    continue  # nothing is left to be broken off
+            if stop.is_set():
+                return False
+    return True

@@ -1,0 +1,50 @@
+"""From where a start goes on, and whether it takes a snapshot: the decision, with what it has to ask for.
+
+An edge: it asks the server whether it still has the binlog at the stored position.
+"""
+
+from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.delivery.errors import OffsetStoreError
+from rowtide.connector.engine.reader import place
+from rowtide.connector.engine.wiring import history_store, offset_store
+from rowtide.connector.errors import OffsetError, SnapshotError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot import Decision, PositionCheck, decide
+from rowtide.connector.snapshot.availability import check_position
+from rowtide.connector.source.session import Session
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.store.history_store import SchemaHistoryStore
+
+
+def decision_at(config: Configuration, offset: SourceOffset | None, history: SchemaHistoryStore) -> Decision:
+    """What a start does with this stored position and this history.
+
+    Raises:
+        SnapshotError, PositionPurged: the configuration does not allow to go on from them.
+        HistoryStoreError: the history cannot be read.
+    """
+    position: PositionCheck | None = None
+    if offset is not None and config.streaming.check_position:
+        with Session(config.database, mariadb=config.flavor is Flavor.MARIADB) as session:
+            position = check_position(session, offset, config.capture.gtid_sources)
+    snapshot = config.snapshot
+    return decide(snapshot.mode, offset, history_exists=history.exists(), position=position, flags=snapshot.flags)
+
+
+def beginning_findings(config: Configuration) -> list[Finding]:
+    """What a start would begin with, or why it could not; the server and Kafka must be reachable."""
+    try:
+        offset = offset_store(config).load()
+        decision = decision_at(config, offset, history_store(config))
+    except OffsetStoreError as error:
+        return [Finding(Severity.ERROR, "offset.storage.topic", str(error))]
+    except SchemaHistoryError as error:
+        return [Finding(Severity.ERROR, "schema.history.internal", str(error))]
+    except (OffsetError, SnapshotError) as error:
+        return [Finding(Severity.ERROR, "snapshot.mode", str(error))]
+    stored = "no position is stored yet" if offset is None else f"the stored position is {place(offset)}"
+    does = ["takes a snapshot"] if decision.rows else ["reads the tables' structures"] if decision.structure else []
+    does += ["streams"] if decision.stream else []
+    what = f"{stored}; a start {' and '.join(does) or 'does nothing'}"
+    return [Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]

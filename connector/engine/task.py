@@ -1,0 +1,137 @@
+"""A connector's life: attempts to run it, one after the other, until it is told to stop or nothing more can be done.
+
+It knows nothing of Faust: the worker, tests and the demo run it alike. Lost connections are repaired inside an attempt;
+a new one, from the stored offset, follows what only a fresh start can repair, such as a producer that has given up.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
+from rowtide.connector.engine.run import Attempt
+from rowtide.connector.snapshot.status import SnapshotStatus
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
+from rowtide.topics.errors import KafkaUnreachable
+
+log = logging.getLogger(__name__)
+
+_PASSING = (DatabaseUnreachableError, HistoryStoreError, KafkaUnreachable)
+_FIRST_WAIT_S = 1.0
+_GOOD_S = 60.0
+"""An attempt that ran so long has not failed at once: the waits begin anew."""
+
+
+class ConnectorTask:
+    """Runs one connector.
+
+    Args:
+        config: what to do.
+        progress: shows how a snapshot goes on.
+        on_end: called once in the task's thread when the task has ended, with the failure if there was one.
+
+    Attributes:
+        attempt: the one under way, or the last.
+        failure: what ended the task, if it was not told to stop.
+        error: the last failure of an attempt, for people.
+        restarts: attempts after the first.
+        snapshot: how a snapshot goes on.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        *,
+        progress: "Callable[[SnapshotStatus], None] | None" = None,
+        on_end: Callable[[BaseException | None], None] = lambda _failure: None,
+    ) -> None:
+        self.config = config
+        self.run = run_id()
+        self.started_at = time.time()
+        self.failure: BaseException | None = None
+        self.error: str | None = None
+        self.restarts = 0
+        self.snapshot = SnapshotStatus(progress)
+        self._settings = pipeline_settings(config, self.run)
+        self._ended: str | None = None
+        self._on_end = on_end
+        self._stop = threading.Event()
+        self._waiting = False
+        self.attempt = self._attempt(check=True)
+        self._thread = threading.Thread(target=self._run, name="rowtide-reader", daemon=True)
+
+    @property
+    def state(self) -> str:
+        """An attempt's state, or ``RESTARTING``, ``STOPPING``, ``STOPPED``, ``FAILED``."""
+        if self._ended is not None:
+            return self._ended
+        if self._stop.is_set():
+            return "STOPPING"
+        return "RESTARTING" if self._waiting else self.attempt.state
+
+    def start(self) -> None:
+        """Begin, in a thread."""
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End: no more events are read, what was read is delivered, the last offset is stored.
+
+        Args:
+            timeout: seconds to wait for the end; ``None`` for as long as it takes, which
+                ``task.shutdown.graceful.timeout.ms`` limits.
+
+        Returns:
+            Whether everything was delivered.
+        """
+        self._stop.set()
+        self.attempt.stop()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return self.failure is None and not self._thread.is_alive()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end; returns whether it has come."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _attempt(self, *, check: bool) -> Attempt:
+        return Attempt(self.config, self._settings, self._stop, self.snapshot, check=check)
+
+    def _run(self) -> None:
+        failure: BaseException | None = None
+        wait = _FIRST_WAIT_S
+        while True:
+            begin = time.monotonic()
+            failure = self.attempt.run()
+            if failure is None or not self._passes(failure):
+                break
+            self.error = str(failure)
+            wait = _FIRST_WAIT_S if time.monotonic() - begin > _GOOD_S else wait
+            log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)
+            self._waiting = True
+            self._stop.wait(wait)
+            if self._stop.is_set():
+                break
+            wait = min(wait * 2, max(_FIRST_WAIT_S, self.config.failure.retry_wait_ms / 1000))
+            self.restarts += 1
+            self.attempt = self._attempt(check=False)
+            self._waiting = False
+        self.failure = failure
+        self.error = self.error if failure is None else str(failure)
+        self._ended = "STOPPED" if failure is None else "FAILED"
+        self._on_end(failure)
+
+    def _passes(self, failure: BaseException) -> bool:
+        """Whether a new attempt may succeed; what keeps the first one from starting is told at once instead."""
+        limit = self.config.failure.max_retries
+        if self._stop.is_set() or (self.attempt.state == "STARTING" and not self.restarts):
+            return False
+        if 0 <= limit <= self.restarts:
+            return False
+        if isinstance(failure, DeliveryError):
+            return failure.restartable
+        return isinstance(failure, _PASSING) and not isinstance(failure, TrimmedHistory)

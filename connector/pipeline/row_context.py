@@ -1,0 +1,41 @@
+"""What an event adds to the records of its rows: where the stream stands, as JSON text."""
+
+from collections.abc import Callable, Sequence
+
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.table_codec import EventContext
+from rowtide.envelope.source import SourceBlock, streamed
+
+
+def row_context(
+    settings: PipelineSettings,
+    progress: Progress,
+    now: int,
+    source: SourceBlock,
+    transactions: Callable[[int], Sequence[str]] | None,
+) -> EventContext:
+    """The context of an event.
+
+    Args:
+        settings: converters and headers.
+        progress: where the stream stands.
+        now: the connector's clock, in ns since the epoch.
+        source: of the table.
+        transactions: gives the next ``"transaction":…`` fields, if transaction metadata is on.
+    """
+    micros = now // 1000
+    return EventContext(
+        source.before_row(
+            progress.change_micros(),
+            streamed(settings.values.form),
+            progress.server_id,
+            progress.gtid,
+            progress.file,
+            progress.pos,
+        ),
+        source.after_row(progress.thread, progress.query),
+        f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}',
+        settings.headers,
+        transactions,
+    )

@@ -1,0 +1,283 @@
+"""Statements of the stream: what they change in the structure, and the records that tell of it."""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rowtide.connector.errors import ProtocolError, UnparsedDdl
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.protocol import events
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.table_codec import json_message
+from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.value_risks import RiskWarnings
+from rowtide.envelope.schema_change import change_value, key_schema, value_schema
+from rowtide.envelope.source import source_value
+from rowtide.envelope.table import table_records
+from rowtide.schema_history.catalog.changes import Applied, ChangeKind, SchemaChange
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.recovery.session import session_needed
+from rowtide.schema_history.server.query_event import QueryEvent
+from rowtide.schema_history.store.record import history_record
+
+log = logging.getLogger(__name__)
+
+_DML = frozenset({"insert", "update", "delete", "replace", "load data"})
+_DATABASE = frozenset({"create database", "drop database"})
+"""Classes that Debezium reports as an event without a table; other statements without one count as not understood."""
+_FILTERED = re.compile(
+    r"xa|savepoint|release|grant|revoke|(?:analyze|optimize|repair)\b.*|flush relay logs|begin|commit|rollback"
+    r"|(?:create|alter|drop|rename) (?:or replace )?(?:user|role|view|function|procedure|trigger).*"
+)
+"""Classes of statements that ``schema.history.internal.ddl.filter`` leaves out by default."""
+_TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
+"""Stands in the binlog where a table without transactions was changed; no filter of Debezium's names it."""
+
+
+_NO_EFFECT = 0x02 | 0x08
+"""FL_START_ALTER_E1 and FL_ROLLBACK_ALTER_E1: what such an ALTER changes is done at its FL_COMMIT_ALTER_E1."""
+
+
+def is_begin(statement: bytes) -> bool:
+    """Whether a statement, in upper case, begins a transaction."""
+    return statement.startswith(b"BEGIN")
+
+
+def is_xa(statement: bytes) -> bool:
+    """Whether a statement, in upper case, is one of XA's."""
+    return statement.startswith(b"XA ")
+
+
+def is_end(statement: bytes) -> bool:
+    """Whether a statement, in upper case, ends a transaction."""
+    return statement.startswith(b"COMMIT") or statement.rstrip(b" ;") == b"ROLLBACK"
+
+
+def query_event(event: events.Query, position: str) -> QueryEvent:
+    """A Query event as the schema history takes it."""
+    status = event.status
+    flags3, _ = status.mariadb_gtid_flags3 or (0, None)
+    return QueryEvent(
+        event.statement,
+        database=event.database,
+        sql_mode=status.sql_mode,
+        charset=status.charset,
+        flags2=status.flags2,
+        explicit_defaults_for_timestamp=status.explicit_defaults_for_timestamp,
+        default_collation_for_utf8mb4=status.default_collation_for_utf8mb4,
+        character_set_collations=status.character_set_collations or (),
+        charset_database=status.charset_database,
+        thread_specific=bool(event.header.flags & 0x4),
+        thread_id=event.thread_id,
+        error_code=event.error_code,
+        position=position,
+        effective=not flags3 & _NO_EFFECT,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When and where a statement is handled.
+
+    Attributes:
+        progress: where it stands.
+        micros: its time, in µs since the epoch.
+        now: the connector's clock, in ns since the epoch.
+        offset: gives the offset behind it.
+        transaction: gives the ``transaction`` field of the next record of a table, null outside of a transaction.
+        about_database: whether it is about a database as a whole; then ``source.table`` is null.
+        session: the settings of its session, if its history records need them.
+    """
+
+    progress: Progress
+    micros: int
+    now: int
+    offset: Callable[[], SourceOffset]
+    transaction: Callable[[str], dict[str, object] | None]
+    about_database: bool = False
+    session: Mapping[str, Any] | None = None
+
+
+class Statements:
+    """Applies statements to the structure, and makes history entries, schema change messages and truncate records."""
+
+    def __init__(self, settings: PipelineSettings, tables: Tables, topics: TopicGuard) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._tables = tables
+        self._risks = RiskWarnings(settings.rules)
+        self._recorded = _recorded(settings)
+        self._key_schema = key_schema(settings.connector)
+        self._value_schema = value_schema(settings.connector)
+
+    def handle(self, event: events.Query, moment: Moment) -> list[Output]:
+        """Apply one statement.
+
+        Raises:
+            UnparsedDdl: it was not understood (``schema.history.internal.skip.unparseable.ddl``).
+            ProtocolError: it changes rows as a statement, so that the rows cannot be known.
+            TopicClash: it empties a table whose topic belongs to another one.
+        """
+        place = f"{moment.progress.file}:{moment.progress.pos}"
+        try:
+            statement = query_event(event, place)
+            applied = self._tables.apply(statement)
+        except SchemaHistoryError as error:
+            if not self._settings.skip_unparseable_ddl:
+                raise UnparsedDdl(str(error)) from error
+            log.warning("left out, for schema.history.internal.skip.unparseable.ddl is set: %s", error)
+            return []
+        if applied.statement_class in _DML:
+            self._refuse_dml(event, place)
+            return []
+        for altered, now in applied.altered:
+            if now is not None:
+                self._topics.made(altered)
+        out: list[Output] = []
+        if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
+            return out
+        if self._settings.only_captured_tables_ddl and not self._concerns_captured(applied):
+            return out
+        session = session_needed(self._tables, statement, applied, self._recorded)
+        moment = replace(moment, session=session, about_database=applied.statement_class in _DATABASE)
+        for change in applied.changes:
+            if change.kind is ChangeKind.TRUNCATE:
+                self._truncated(change, moment, out)
+            else:
+                self._changed(change, moment, out)
+        return _together(out)
+
+    def _concerns_captured(self, applied: Applied) -> bool:
+        """Whether a statement names a captured table, or makes or drops a captured database."""
+        tables = self._settings.tables
+        if applied.statement_class in _DATABASE:
+            return any(tables.captures_database(change.database) for change in applied.changes)
+        named = (change.table_id for change in applied.changes)
+        return any(table is not None and tables.captures(table.database, table.table) for table in named)
+
+    def _refuse_dml(self, event: events.Query, place: str) -> None:
+        """Rows that were logged as a statement cannot be known: binlog_format of the session was not ROW."""
+        databases = event.status.updated_databases or (event.database,)
+        if not any(self._settings.tables.captures_database(name) for name in databases):
+            return
+        message = (
+            f"a session with binlog_format STATEMENT or MIXED changed rows by {event.text[:200]!r} in database "
+            f"{event.database!r}: what it changed is not in the binlog. Let all sessions use binlog_format=ROW; "
+            "event.processing.failure.handling.mode=warn goes on without these changes"
+        )
+        if self._settings.processing_failure == "fail":
+            raise ProtocolError(message)
+        if self._settings.processing_failure == "warn":
+            log.warning("%s (at %s)", message, place)
+
+    def _changed(self, change: SchemaChange, moment: Moment, out: list[Output]) -> None:
+        settings = self._settings
+        table = change.table_id if change.table is not None or change.kind is ChangeKind.DROP else None
+        captured = table is None or settings.tables.captures(table.database, table.table)
+        if change.database and not settings.tables.captures_database(change.database):
+            if settings.only_captured_databases_ddl or settings.only_captured_tables_ddl:
+                return
+        elif not captured and settings.only_captured_tables_ddl:
+            return
+        if captured and change.table is not None:
+            self._risks.changed(change.table)
+        text = history_record(
+            change,
+            settings.topic_prefix,
+            moment.offset().to_map(),
+            moment.now // 1_000_000,
+            comments=settings.rules.values.include_schema_comments,
+            session=moment.session,
+        )
+        out.append(HistoryEntry(text))
+        if settings.schema_changes:
+            out.append(self._message(change, moment))
+
+    def _message(self, change: SchemaChange, moment: Moment) -> Batch:
+        settings = self._settings
+        source = self._source(change, moment)
+        value = change_value(
+            change, source, moment.now // 1_000_000, comments=settings.rules.values.include_schema_comments
+        )
+        message = (
+            json_message(self._key_schema, {"databaseName": change.database}, settings.keys),
+            json_message(self._value_schema, value, settings.values),
+            settings.headers,
+        )
+        topic = settings.naming.schema_change
+        size = len(message[0]) + len(message[1])
+        schemas = self._key_schema, self._value_schema
+        return Batch(topic, 0, [message], moment.offset(), size, moment.micros // 1000, schemas)
+
+    def _source(self, change: SchemaChange, moment: Moment) -> dict[str, object]:
+        progress = moment.progress
+        names = java_hash_map_order({str(table): table.table for table in change.tables})
+        return source_value(
+            self._settings.connector,
+            self._settings.topic_prefix,
+            change.database,
+            None if moment.about_database else ",".join(names.values()),
+            micros=moment.micros,
+            snapshot=None,
+            server_id=progress.server_id,
+            gtid=progress.gtid,
+            file=progress.file,
+            pos=progress.pos,
+            row=progress.row,
+            thread=progress.thread,
+            query=progress.query,
+        )
+
+    def _truncated(self, change: SchemaChange, moment: Moment, out: list[Output]) -> None:
+        """A ``t`` record, if TRUNCATE is not skipped."""
+        settings = self._settings
+        table_id = change.table_id
+        if "t" in settings.skipped_operations or table_id is None or change.table is None:
+            return
+        if not settings.tables.captures(table_id.database, table_id.table):
+            return
+        topic = self._topics.topic(table_id)
+        records = table_records(change.table, topic, settings.rules, "stream", lambda table, column: None)
+        value = {
+            "source": self._source(change, moment),
+            "transaction": moment.transaction(str(table_id)),
+            "op": "t",
+            "ts_ms": moment.now // 1_000_000,
+            "ts_us": moment.now // 1000,
+            "ts_ns": moment.now,
+        }
+        data = json_message(records.envelope, value, settings.values)
+        message = None, data, settings.headers
+        schemas = None, records.envelope
+        out.append(Batch(topic, -1, [message], moment.offset(), len(data), moment.micros // 1000, schemas))
+
+
+def _recorded(settings: PipelineSettings) -> Callable[[TableId], bool] | None:
+    """Which tables are in the history; ``None`` for all."""
+    tables = settings.tables
+    if settings.only_captured_tables_ddl:
+        return lambda table: tables.captures(table.database, table.table)
+    if settings.only_captured_databases_ddl:
+        return lambda table: tables.captures_database(table.database)
+    return None
+
+
+def _together(outputs: list[Output]) -> list[Output]:
+    """All history entries, then the messages of each topic as one batch: a restart sees all of a statement, or none."""
+    batches: dict[str, Batch] = {}
+    for output in outputs:
+        if isinstance(output, Batch):
+            known = batches.get(output.topic)
+            if known is not None:
+                messages, size = [*known.messages, *output.messages], known.size + output.size
+                batches[output.topic] = output._replace(messages=messages, size=size)
+            else:
+                batches[output.topic] = output
+    entries = [output for output in outputs if isinstance(output, HistoryEntry)]
+    return [*entries, *batches.values()]

@@ -1,0 +1,241 @@
+"""What a TABLE_MAP says otherwise than the structure that is known. Pure.
+
+Types with their sizes and whether NULL is allowed are in every TABLE_MAP; signs and character sets with
+``binlog_row_metadata=MINIMAL`` too; names, labels and the primary key only with ``FULL``. All that is there is
+compared.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rowtide.connector.protocol import charset
+from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.schema_history.model import Column, Extra, Table
+from rowtide.schema_history.server.charsets import charset_name, max_bytes
+
+Layout = tuple[int, int]
+"""A binlog type and its metadata, as in ``MappedColumn``."""
+
+_INTEGERS = {
+    "tinyint": ColumnType.TINY,
+    "smallint": ColumnType.SHORT,
+    "mediumint": ColumnType.INT24,
+    "int": ColumnType.LONG,
+    "bigint": ColumnType.LONGLONG,
+}
+_SIGNED = frozenset({*_INTEGERS, "decimal", "float", "double"})
+_FIXED: dict[str, frozenset[Layout]] = {
+    **{name: frozenset({(int(code), 0)}) for name, code in _INTEGERS.items()},
+    "float": frozenset({(ColumnType.FLOAT, 4)}),
+    "double": frozenset({(ColumnType.DOUBLE, 8)}),
+    "year": frozenset({(ColumnType.YEAR, 0)}),
+    "date": frozenset({(ColumnType.DATE, 0), (ColumnType.NEWDATE, 0)}),
+    "json": frozenset({(ColumnType.JSON, 4)}),
+    "uuid": frozenset({(ColumnType.STRING, 16)}),
+    "inet6": frozenset({(ColumnType.STRING, 16)}),
+    "inet4": frozenset({(ColumnType.STRING, 4)}),
+}
+_TEMPORAL = {
+    "time": (ColumnType.TIME2, ColumnType.TIME),
+    "datetime": (ColumnType.DATETIME2, ColumnType.DATETIME),
+    "timestamp": (ColumnType.TIMESTAMP2, ColumnType.TIMESTAMP),
+}
+"""The type of today, and that of tables from before MySQL 5.6.4 (or ``mysql56_temporal_format=OFF``)."""
+_LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
+_BLOB = re.compile(r"(tiny|medium|long|)(?:blob|text)")
+_SHAPES = frozenset(
+    {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
+     "geometrycollection"}
+)  # fmt: skip
+_NUMBERS = re.compile(r"\((\d+)(?:,(\d+))?\)")
+_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_LENGTHS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", *_BYTES} - {"binary"})
+"""Types whose values are the same whatever their greatest length is. (Those of BINARY are filled up to it.)"""
+_EXACT_FORMS = frozenset({*_INTEGERS, "date", "time", "datetime", "timestamp", "year"})
+"""Types whose layout is sure from Debezium's description alone, which keeps ``TEXT(70000)`` and the like as written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """One thing that a TABLE_MAP says otherwise.
+
+    Attributes:
+        text: what, for people.
+        harmless: whether all values are read right, and fit the record's schema, all the same.
+    """
+
+    text: str
+    harmless: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def contradictions(structure: TableStructure, table: Table) -> list[Contradiction]:
+    """What the TABLE_MAP says otherwise than the structure; nothing if they agree."""
+    mapped, known = structure.columns, table.row_columns
+    have = ", ".join(column.name for column in known)
+    if structure.full:
+        names = [column.name or "" for column in mapped]
+        if [name.lower() for name in names] != [column.name.lower() for column in known]:
+            return [Contradiction(f"its columns are {', '.join(names)}, not {have}")]
+    elif len(mapped) != len(known):
+        return [Contradiction(f"it has {len(mapped)} columns, not {len(known)} ({have})")]
+    found = []
+    for place, (event, column) in enumerate(zip(mapped, known, strict=True)):
+        differences = _differences(event, column, table, hidden=place >= len(table.columns))
+        found += [Contradiction(f"column {column.name} {text}", harmless) for text, harmless in differences]
+    return found + [Contradiction(text) for text in _key_differences(structure, table)]
+
+
+def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: bool) -> Iterator[tuple[str, bool]]:
+    layouts = expected_layouts(column) if table.complete or column.data_type in _EXACT_FORMS else None
+    if layouts is not None and (event.type, event.metadata) not in layouts:
+        harmless = _reads_right(event, column, layouts)
+        yield f"has the type {layout_text(event.type, event.metadata)}, not that of a {column.column_type}", harmless
+        if not harmless:
+            return
+    if event.unsigned is not None and column.data_type in _SIGNED and event.unsigned != column.unsigned:
+        yield "is unsigned" if event.unsigned else "is not unsigned", False
+    if table.complete and not hidden:
+        if event.nullable != column.nullable:
+            yield "may be NULL" if event.nullable else "is NOT NULL", not event.nullable
+        told, known = _told_charset(event), _known_charset(column)
+        if told is not None and known is not None and told != known:
+            yield f"is in character set {told}, not {known}", False
+    if event.values is not None:
+        yield from ((text, False) for text in _label_differences(event, event.values, column))
+
+
+def _reads_right(event: MappedColumn, column: Column, layouts: frozenset[Layout]) -> bool:
+    """Whether only the longest value is another: no sign of another character set, no values that are filled up.
+
+    Or a FLOAT for a DOUBLE: a history does not tell whether REAL was the one or the other in its session.
+    """
+    if column.data_type == "double" and event.type == ColumnType.FLOAT:
+        return True
+    texts = column.charset is None or event.collation is not None
+    return texts and column.data_type in _LENGTHS and any(code == event.type for code, _ in layouts)
+
+
+def _told_charset(event: MappedColumn) -> str | None:
+    return None if event.collation is None else charset.charset_of_collation(event.collation)
+
+
+def _known_charset(column: Column) -> str | None:
+    if column.charset is not None:
+        return charset_name(column.charset)
+    return "binary" if column.data_type in _BYTES else None
+
+
+def _label_differences(event: MappedColumn, values: tuple[bytes, ...], column: Column) -> Iterator[str]:
+    told = labels(event, values)
+    if told != column.labels:
+        yield f"has the labels {', '.join(map(repr, told))}, not {', '.join(map(repr, column.labels))}"
+
+
+def labels(event: MappedColumn, values: tuple[bytes, ...]) -> tuple[str, ...]:
+    """The labels of an ENUM or SET as text."""
+    if event.collation in {None, charset.BINARY}:
+        return tuple(label.decode("utf-8", "replace") for label in values)
+    decode = charset.decoder(event.collation)
+    return tuple(decode(label) for label in values)
+
+
+def _key_differences(structure: TableStructure, table: Table) -> Iterator[str]:
+    """A table without a primary key may be told to have its first unique key of NOT NULL columns as such.
+
+    MariaDB adds the end of a row's life to the keys of system-versioned tables.
+    """
+    if not structure.full or not table.complete:
+        return
+    columns = table.row_columns
+    ends = {column.name.lower() for column in columns if column.row is Extra.ROW_END}
+    names = [column.name.lower() for column in columns]
+    told = tuple(names[index] for index, _ in structure.primary_key or () if names[index] not in ends)
+    known = tuple(name.lower() for name in table.primary_key if name.lower() not in ends)
+    unique = [
+        tuple(part.column.lower() for part in index.parts if part.column.lower() not in ends)
+        for index in table.indexes
+        if index.unique
+    ]
+    if told != known and (known or told not in unique):
+        yield f"its primary key is ({', '.join(told)}), not ({', '.join(known)})"
+
+
+def expected_layouts(column: Column) -> frozenset[Layout] | None:
+    """The types and metadata that a column may have in a TABLE_MAP; ``None`` if that is not known here."""
+    name = column.data_type
+    if name in _FIXED:
+        return _FIXED[name]
+    if name in _TEMPORAL:
+        now, before = _TEMPORAL[name]
+        return frozenset({(now, column.fsp), (before, 0)})
+    if name in _SHAPES:
+        return frozenset({(ColumnType.GEOMETRY, 4)})
+    if blob := _BLOB.fullmatch(name):
+        code = ColumnType.MARIADB_BLOB_COMPRESSED if column.compressed else ColumnType.BLOB
+        return frozenset({(code, _LENGTH_BYTES[blob[1]])})
+    if name in {"enum", "set"}:
+        return frozenset({_labelled(name, len(column.labels))})
+    numbers = _NUMBERS.search(column.column_type)
+    return _sized(column, int(numbers[1]), int(numbers[2] or 0)) if numbers else None
+
+
+def _labelled(name: str, count: int) -> Layout:
+    if name == "enum":
+        return ColumnType.ENUM, 1 if count < 256 else 2
+    size = (count + 7) // 8
+    return ColumnType.SET, 8 if size > 4 else size
+
+
+def _sized(column: Column, size: int, scale: int) -> frozenset[Layout] | None:
+    """Types whose size stands in parentheses."""
+    name = column.data_type
+    if name == "decimal":
+        return frozenset({(ColumnType.NEWDECIMAL, size << 8 | scale)})
+    if name == "bit":
+        return frozenset({(ColumnType.BIT, size)})
+    if name == "vector":
+        return frozenset({(ColumnType.VECTOR, 4), (ColumnType.VARCHAR, 4 * size)})
+    octets = size * (max_bytes(charset_name(column.charset)) if column.charset else 1)
+    if name in {"char", "binary"}:
+        return frozenset({(ColumnType.STRING, octets)})
+    if name in {"varchar", "varbinary"}:
+        if column.compressed:
+            return frozenset({(ColumnType.MARIADB_VARCHAR_COMPRESSED, octets + 1)})
+        return frozenset({(ColumnType.VARCHAR, octets), (ColumnType.VAR_STRING, octets)})
+    return None
+
+
+def layout_text(code: int, metadata: int) -> str:
+    """A binlog type for people: ``LONG``, ``VARCHAR(80 bytes)``."""
+    name = ColumnType(code).name
+    if code == ColumnType.NEWDECIMAL:
+        return f"{name}({metadata >> 8},{metadata & 255})"
+    if not metadata or code in {ColumnType.FLOAT, ColumnType.DOUBLE}:
+        return name
+    return f"{name}({metadata})"
+
+
+def structure_text(structure: TableStructure) -> str:
+    """A TABLE_MAP's columns for people."""
+    columns = ", ".join(_column_text(column) for column in structure.columns)
+    return f"({columns})"
+
+
+def _column_text(column: MappedColumn) -> str:
+    words = [column.name] if column.name is not None else []
+    words.append(layout_text(column.type, column.metadata))
+    if column.unsigned:
+        words.append("UNSIGNED")
+    if not column.nullable:
+        words.append("NOT NULL")
+    return " ".join(words)
+
+
+def table_text(table: Table) -> str:
+    """A structure's columns for people, in the same manner."""
+    columns = (f"{c.name} {c.column_type}{'' if c.nullable else ' NOT NULL'}" for c in table.row_columns)
+    return f"({', '.join(columns)})"

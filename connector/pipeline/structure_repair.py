@@ -1,0 +1,220 @@
+"""A table's structure made anew, where it is not that of the table's rows.
+
+Structure can change where the binlog does not show it (``SET sql_log_bin=0``, a history that was edited). A TABLE_MAP
+tells types always; with ``binlog_row_metadata=FULL`` it tells names, signs, character sets, labels and the key as well,
+which is all that rows need. What it does not tell (defaults, comments, unique keys) stays with the columns that fit.
+The server's own SHOW CREATE TABLE tells everything.
+
+The history is told by DROP TABLE and CREATE TABLE, which Debezium can read as well.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass, replace
+
+from rowtide.connector.pipeline.structure_comparison import labels
+from rowtide.connector.protocol import charset
+from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Column, Table
+from rowtide.schema_history.server.charsets import collation_name, max_bytes
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.schema_history.structure.show_create import quoted_name, quoted_text, show_create
+
+_BINARY = 63
+_HASH = "DB_ROW_HASH_"
+_PLAIN = {
+    ColumnType.TINY: "tinyint",
+    ColumnType.SHORT: "smallint",
+    ColumnType.INT24: "mediumint",
+    ColumnType.LONG: "int",
+    ColumnType.LONGLONG: "bigint",
+    ColumnType.FLOAT: "float",
+    ColumnType.DOUBLE: "double",
+    ColumnType.YEAR: "year",
+    ColumnType.DATE: "date",
+    ColumnType.NEWDATE: "date",
+    ColumnType.JSON: "json",
+}
+_FRACTIONAL = {ColumnType.TIME2: "time", ColumnType.DATETIME2: "datetime", ColumnType.TIMESTAMP2: "timestamp"}
+_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
+_SHAPES = ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+           "geometrycollection")  # fmt: skip
+_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A structure made anew.
+
+    Attributes:
+        table: the structure.
+        changes: what the history has to record of it.
+    """
+
+    table: Table
+    changes: tuple[SchemaChange, ...]
+
+
+def restated(structure: TableStructure, known: Table | None, text: str, server: Server) -> Repair:
+    """The table as SHOW CREATE TABLE tells it.
+
+    Args:
+        structure: names the table.
+        known: what was believed to be the table.
+        text: of SHOW CREATE TABLE.
+        server: whose table it is.
+
+    Raises:
+        ValueError: the text is not that of a table.
+        SchemaHistoryError: it is not understood.
+    """
+    ddl = _in_its_database(text, structure)
+    return Repair(table := _made(ddl, structure, server), _changes(table, known, ddl))
+
+
+def _in_its_database(text: str, structure: TableStructure) -> str:
+    """SHOW CREATE TABLE with the name of the table's database."""
+    head = f"CREATE TABLE {quoted_name(structure.table)} "
+    if not text.startswith(head):
+        raise ValueError(f"it begins with {text[:60]!r}")
+    return f"CREATE TABLE {_name(structure)} {text[len(head) :]}"
+
+
+def _made(ddl: str, structure: TableStructure, server: Server) -> Table:
+    tables = Tables(server)
+    tables.apply(QueryEvent(ddl, structure.database, sql_mode=0))
+    made = tables.table(structure.database, structure.table)
+    assert made is not None
+    return made
+
+
+def _changes(table: Table, known: Table | None, ddl: str) -> tuple[SchemaChange, ...]:
+    table_id = table.id
+    create = SchemaChange(ChangeKind.CREATE, table_id.database, ddl, table_id, None, table, (table_id,))
+    if known is None:
+        return (create,)
+    name = f"{quoted_name(table_id.database)}.{quoted_name(table_id.table)}"
+    drop = f"DROP TABLE IF EXISTS {name}"
+    return SchemaChange(ChangeKind.DROP, table_id.database, drop, table_id, tables=(table_id,)), create
+
+
+def _name(structure: TableStructure) -> str:
+    return f"{quoted_name(structure.database)}.{quoted_name(structure.table)}"
+
+
+def repaired(structure: TableStructure, known: Table | None, server: Server) -> Repair:
+    """The table as the TABLE_MAP tells it.
+
+    Args:
+        structure: a full TABLE_MAP.
+        known: what was believed to be the table; columns of it that fit are kept.
+        server: whose table it is.
+
+    Raises:
+        ValueError: a column's type cannot be told from the TABLE_MAP.
+    """
+    invisible = {column.name.lower(): column for column in known.hidden} if known is not None else {}
+    _refuse_versioned(structure, known, server)
+    ddl = _statement(structure, server, invisible)
+    made = _made(ddl, structure, server)
+    old = {column.name.lower(): column for column in known.columns} if known is not None else {}
+    columns = tuple(_kept(column, old.get(column.name.lower())) for column in made.columns)
+    hidden = tuple(
+        invisible.get((column.name or "").lower())
+        or Column(column.name or "", "bigint(20) unsigned", "bigint", length=20, unsigned=True)
+        for column in structure.columns
+        if _is_hidden(column, invisible)
+    )
+    table = replace(made, columns=columns, hidden=hidden)
+    if known is not None:
+        kind = known.kind if any(column.row for column in table.row_columns) else table.kind
+        table = replace(table, charset=known.charset, collation=known.collation, comment=known.comment, kind=kind)
+    # The history gets all of it: the next start must not know less.
+    ddl = _in_its_database(show_create(table, server), structure)
+    table = replace(table, engine=_made(ddl, structure, server).engine)
+    return Repair(table, _changes(table, known, ddl))
+
+
+def _kept(made: Column, old: Column | None) -> Column:
+    fits = old is not None and (old.data_type, old.unsigned, old.charset, old.labels, old.fsp, old.scale) == (
+        made.data_type, made.unsigned, made.charset, made.labels, made.fsp, made.scale,
+    )  # fmt: skip
+    return old if old is not None and fits and old.nullable == made.nullable else made
+
+
+def _is_hidden(column: MappedColumn, known: Container[str]) -> bool:
+    name = column.name or ""
+    return name.startswith(_HASH) or name.lower() in known
+
+
+def _refuse_versioned(structure: TableStructure, known: Table | None, server: Server) -> None:
+    """A TABLE_MAP does not tell whether row_start and row_end are hidden columns of a system-versioned table."""
+    last = structure.columns[-2:]
+    if (
+        server.flavor is Flavor.MARIADB
+        and [(column.name or "").lower() for column in last] == ["row_start", "row_end"]
+        and all(column.type in (ColumnType.TIMESTAMP2, ColumnType.LONGLONG) and not column.nullable for column in last)
+        and (known is None or not any(column.row for column in known.row_columns))
+    ):
+        raise ValueError("its columns row_start and row_end may be hidden ones of a system-versioned table")
+
+
+def _statement(structure: TableStructure, server: Server, hidden: Container[str]) -> str:
+    """The CREATE TABLE that the TABLE_MAP amounts to."""
+    lines = [_definition(column, server) for column in structure.columns if not _is_hidden(column, hidden)]
+    if structure.primary_key:
+        columns = [(structure.columns[index], length) for index, length in structure.primary_key]
+        names = [(column.name or "", length) for column, length in columns if not _is_hidden(column, hidden)]
+        parts = (quoted_name(name) + (f"({length})" if length else "") for name, length in names)
+        lines.append(f"PRIMARY KEY ({', '.join(parts)})")
+    return f"CREATE TABLE {_name(structure)} ({', '.join(lines)})"
+
+
+def _definition(column: MappedColumn, server: Server) -> str:
+    words = [quoted_name(column.name or ""), _type(column)]
+    if column.unsigned and words[1].split("(")[0] in _NUMBERS:
+        words.append("unsigned")
+    collation = column.collation
+    if collation == _BINARY and column.values is not None:
+        words.append("CHARACTER SET binary")
+    elif collation is not None and collation != _BINARY and words[1].split("(")[0] not in _SHAPES:
+        name = collation_name(collation, server.flavor)
+        if name is None:
+            raise ValueError(f"column {column.name} has the collation {collation}, which is not known")
+        words.append(f"CHARACTER SET {charset.charset_of_collation(collation)} COLLATE {name}")
+    words.append("NULL" if column.nullable else "NOT NULL")
+    if column.visible is False:
+        words.append("INVISIBLE")
+    return " ".join(words)
+
+
+def _type(column: MappedColumn) -> str:
+    kind, size = ColumnType(column.type), column.metadata
+    binary = column.collation == _BINARY
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if kind in _FRACTIONAL:
+        return f"{_FRACTIONAL[kind]}({size})" if size else _FRACTIONAL[kind]
+    if kind is ColumnType.NEWDECIMAL:
+        return f"decimal({size >> 8},{size & 255})"
+    if kind is ColumnType.BIT:
+        return f"bit({size})"
+    if kind is ColumnType.VECTOR:
+        return f"vector({column.dimensions})"
+    if kind is ColumnType.GEOMETRY:
+        return _SHAPES[column.geometry_type or 0]
+    if kind in (ColumnType.ENUM, ColumnType.SET) and column.values is not None:
+        return f"{kind.name.lower()}({','.join(map(quoted_text, labels(column, column.values)))})"
+    if kind in (ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.MARIADB_VARCHAR_COMPRESSED):
+        return f"varbinary({size})" if binary else f"varchar({_characters(column)})"
+    if kind is ColumnType.STRING:
+        return f"binary({size})" if binary else f"char({_characters(column)})"
+    if kind in (ColumnType.BLOB, ColumnType.MARIADB_BLOB_COMPRESSED):
+        return f"{_SIZES[size]}{'blob' if binary else 'text'}"
+    raise ValueError(f"column {column.name} has the binlog type {column.type}, of which no column can be made")
+
+
+def _characters(column: MappedColumn) -> int:
+    name = charset.charset_of_collation(column.collation or _BINARY)
+    return column.metadata // max_bytes(name)

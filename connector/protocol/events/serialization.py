@@ -1,0 +1,65 @@
+"""MySQL's serialization library (``mysql/serialization``, 8.3 and later), as far as its messages stand in binlogs.
+
+A message is: version, size, the last field id that must be understood, then fields, each behind its id. All numbers
+have a variable length: as many low one-bits as there are further bytes, a zero bit, then the value.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
+from rowtide.connector.protocol.byte_reader import Reader
+
+_KNOWN_VERSION = 1
+
+
+def read_uint(reader: Reader) -> int:
+    """An unsigned number of 1 to 9 bytes."""
+    first = reader.uint(1)
+    further = (~first & (first + 1)).bit_length() - 1
+    if further == 8:
+        return reader.uint(8)
+    return first >> further + 1 | reader.uint(further) << 7 - further
+
+
+def read_int(reader: Reader) -> int:
+    """A signed number: its sign in the lowest bit, a negative one inverted."""
+    value = read_uint(reader)
+    return ~(value >> 1) if value & 1 else value >> 1
+
+
+_READERS: dict[str, Callable[[Reader], Any]] = {
+    "uint": read_uint,
+    "int": read_int,
+    "string": lambda reader: reader.take(read_uint(reader)),
+    "bytes16": lambda reader: bytes(read_uint(reader) for _ in range(16)),
+}
+
+
+def read_message(reader: Reader, kinds: Sequence[str]) -> dict[int, Any]:
+    """The fields of a message that are present, by their ids.
+
+    Args:
+        reader: stands at the message and must end with it.
+        kinds: for each field id the kind of its value: ``uint``, ``int``, ``string``, ``bytes16``.
+
+    Raises:
+        UnsupportedEvent: a newer version, or a field that must be understood and is not.
+        RemoteProtocolError: the size is not that of the message.
+    """
+    begin, available = reader.pos, reader.remaining()
+    version = read_uint(reader)
+    if version > _KNOWN_VERSION:
+        raise UnsupportedEvent(f"a serialized message of version {version}, known is {_KNOWN_VERSION}")
+    size, last_needed = read_uint(reader), read_uint(reader)
+    if size != available:
+        raise RemoteProtocolError(f"a serialized message tells {size} bytes and has {available}")
+    fields: dict[int, Any] = {}
+    while reader.pos < begin + size:
+        field = read_uint(reader)
+        if field >= len(kinds):
+            if field <= last_needed or len(kinds) <= last_needed:
+                raise UnsupportedEvent(f"a serialized message with field {field}, which must be understood and is not")
+            break  # ids ascend: all that follows may be ignored
+        fields[field] = _READERS[kinds[field]](reader)
+    return fields

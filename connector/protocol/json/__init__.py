@@ -1,0 +1,1 @@
+"""MySQL's binary JSON: documents and their differences (``PARTIAL_JSON``) to text."""

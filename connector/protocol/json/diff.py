@@ -1,0 +1,130 @@
+"""Applies the JSON differences of PARTIAL_UPDATE_ROWS events to a document, as the server's ``apply_json_diffs`` does.
+
+A difference is an operation, a path and, but for REMOVE, a value. Knows the tree only, not the layout of binary JSON.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, Union
+
+from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
+from rowtide.connector.protocol.byte_reader import Reader
+
+_REPLACE, _INSERT, _REMOVE = 0, 1, 2
+_LEG = re.compile(r'\s*(?:\.\s*(?:("(?:[^"\\]|\\.)*")|([^\s."\[\]*]+))|\[\s*(?:(\d+)|last(?:\s*-\s*(\d+))?)\s*\])')
+
+
+class Leaf(NamedTuple):
+    """A value that is neither array nor object, where it stands in its document's bytes."""
+
+    data: bytes
+    kind: int
+    offset: int
+
+
+Node: TypeAlias = Union[Leaf, list["Node"], dict[bytes, "Node"]]  # noqa: UP007 - quoted names know no |
+
+
+class _Cell(NamedTuple):
+    """An array index; counted from the last element if ``from_end``."""
+
+    number: int
+    from_end: bool
+
+    def position(self, size: int) -> int:
+        """Index from the front; negative if it lies before the first element."""
+        return size - 1 - self.number if self.from_end else self.number
+
+
+_Path = tuple[bytes | _Cell, ...]
+
+
+def parse_path(text: str) -> _Path:
+    """The legs of a JSON path without wildcards: member names and array cells.
+
+    Raises:
+        UnsupportedEvent: the path has a form that differences do not have.
+    """
+    legs: list[bytes | _Cell] = []
+    text = text.strip()
+    pos = 1
+    while text[:1] == "$" and (match := _LEG.match(text, pos)):
+        quoted, plain, index, from_end = match.groups()
+        if quoted or plain:
+            legs.append((json.loads(quoted) if quoted else plain).encode())
+        else:
+            legs.append(_Cell(int(index or from_end or 0), index is None))
+        pos = match.end()
+    if pos != len(text):
+        raise UnsupportedEvent(f"a JSON difference with the path {text!r}, which is not understood")
+    return tuple(legs)
+
+
+def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) -> Node:
+    """The document after all differences; ``root`` is changed.
+
+    Raises:
+        RemoteProtocolError: a difference does not fit the document.
+        UnsupportedEvent: an operation or path that is not known.
+    """
+    reader = Reader(diffs, 0, len(diffs))
+    while reader.remaining():
+        operation = reader.uint(1)
+        if operation > _REMOVE:
+            raise UnsupportedEvent(
+                f"a JSON difference with operation {operation}; known: 0 replace, 1 insert, 2 remove"
+            )
+        path = reader.packed_string().decode()
+        value = None if operation == _REMOVE else parse_value(reader.packed_string())
+        try:
+            root = _change(root, parse_path(path), operation, value)
+        except (KeyError, IndexError):
+            raise RemoteProtocolError(
+                f"a JSON difference (operation {operation}) at {path!r} does not fit the document of the before image"
+            ) from None
+    return root
+
+
+def _change(node: Node, path: _Path, operation: int, value: Node | None) -> Node:
+    """The node after the operation on what is at ``path`` below it."""
+    if operation == _REPLACE and not path:
+        assert value is not None
+        return value
+    leg, rest = path[0], path[1:]
+    if isinstance(leg, _Cell):
+        if isinstance(node, list):
+            position = leg.position(len(node))
+            if operation != _REPLACE and not rest:
+                _change_array(node, position, value)
+            else:
+                _within(position, node)
+                node[position] = _change(node[position], rest, operation, value)
+        elif leg.number == 0:  # any value counts as an array of itself
+            return _change(node, rest, operation, value)
+        else:
+            raise IndexError(leg.number)
+    elif not isinstance(node, dict):
+        raise KeyError(leg)
+    elif operation == _REPLACE or rest:
+        node[leg] = _change(node[leg], rest, operation, value)
+    elif value is None:
+        del node[leg]
+    elif leg in node:
+        raise KeyError(leg)
+    else:
+        node[leg] = value
+    return node
+
+
+def _change_array(node: list[Node], position: int, value: Node | None) -> None:
+    if value is None:
+        _within(position, node)
+        del node[position]
+    else:
+        node.insert(max(position, 0), value)
+
+
+def _within(position: int, node: list[Node]) -> None:
+    if not 0 <= position < len(node):
+        raise IndexError(position)

@@ -1,0 +1,211 @@
+"""The codecs in use: one for each captured table's structure and TABLE_MAP, made when the first row needs it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from rowtide.connector.errors import SchemaError
+from rowtide.connector.protocol import charset
+from rowtide.connector.protocol.events.table_structure import MappedColumn, TableStructure
+from rowtide.connector.protocol.json import binary
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.system_versioning import VersionedCodec, row_end
+from rowtide.connector.records.table_codec import TableCodec
+from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.rows.compiler import Column, Output
+from rowtide.connector.rows.layouts import JSON, KINDS, Meaning, wire
+from rowtide.envelope.table import RecordColumn, TableRecords, table_records
+from rowtide.envelope.types.column_type import Fallback
+from rowtide.envelope.types.defaults import default_value
+from rowtide.schema_history import model
+from rowtide.schema_history.model import Table
+
+log = logging.getLogger(__name__)
+
+_UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8"})
+_PLACEHOLDER_TYPES = frozenset(
+    {"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"}
+)
+
+
+class Codecs:
+    """Makes codecs, and keeps them as long as neither the structure nor the TABLE_MAP changes."""
+
+    def __init__(self, settings: PipelineSettings, topics: TopicGuard) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._made: dict[TableStructure, TableCodec] = {}
+
+    def codec(self, structure: TableStructure, table: Table) -> TableCodec:
+        """The codec for a table, whose structure must have the TABLE_MAP's number of columns.
+
+        Raises:
+            SchemaError: a column's type is not the structure's.
+            TopicClash: its topic belongs to another table.
+        """
+        codec = self._made.get(structure)
+        if codec is None or codec.records.table is not table:
+            codec = self._made[structure] = self._make(structure, table)
+        return codec
+
+    def _make(self, structure: TableStructure, table: Table) -> TableCodec:
+        settings = self._settings
+        database, name = table.id.database, table.id.table
+        topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
+        records = table_records(table, topic, settings.rules, "stream", warn_unknown, augment)
+        columns = self._columns(structure, table, records)
+        make: Callable[..., TableCodec] = TableCodec
+        if (end := row_end(table)) is not None:
+            make = partial(VersionedCodec, end=end)
+        return make(
+            records,
+            columns,
+            settings.keys,
+            settings.values,
+            tombstones=settings.tombstones,
+            skip_unchanged=settings.skip_unchanged,
+            minimal_images=settings.rules.values.minimal_row_images,
+        )
+
+    def _columns(self, structure: TableStructure, table: Table, records: TableRecords) -> list[Column]:
+        outputs = {column.index: column for column in records.columns}
+        columns = []
+        for index, (mapped, column) in enumerate(zip(structure.columns, table.row_columns, strict=True)):
+            record = outputs.get(index)
+            layout = wire(mapped.type, mapped.metadata)
+            if record is None:
+                columns.append(Column(layout, Meaning("bytes"), mapped.nullable, None))
+                continue
+            if mapped.type not in KINDS[record.type.kind]:
+                raise SchemaError(
+                    f"table {table.id}, column {column.name}: the row events have type {mapped.type}, which is none of "
+                    f"a {column.column_type} as the schema history knows it. The schema history does not fit the "
+                    "binlog: restart with snapshot.mode=recovery"
+                )
+            columns.append(self._column(mapped, column, record))
+        return columns
+
+    def _column(self, mapped: MappedColumn, column: model.Column, record: RecordColumn) -> Column:
+        settings = self._settings
+        form = settings.values.form
+        absent = absent_value(column, record, settings)
+        return Column(
+            wire(mapped.type, mapped.metadata),
+            meaning(column, record, mapped),
+            mapped.nullable,
+            column_output(record, settings),
+            absent_text=record.text(absent, form),
+            absent_value=absent,
+            inserted_text=inserted_text(column, record, settings),
+        )
+
+
+def meaning(column: model.Column, record: RecordColumn, mapped: MappedColumn) -> Meaning:
+    """What a column's bytes mean, from its structure; the sign in the TABLE_MAP comes first if it has it."""
+    kind = record.type.kind
+    decode: charset.Decoder | None = None
+    if kind == "text":
+        name = column.charset or (column.form.charset_name if column.form else None)
+        if name == "binary":  # CHAR(4) CHARACTER SET binary: to Debezium a text, of one character for each byte
+            decode = _latin1
+        elif name is not None and name not in _UTF8:
+            decode = charset.charset_decoder(name)
+    json_text = binary.json_text if mapped.type == JSON else _utf8
+    return Meaning(
+        kind,
+        unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,
+        decode=decode,
+        labels=column.labels,
+        pad=_padding(column),
+        json_text=partial(_json_or_nothing, json_text) if kind == "json" else None,
+    )
+
+
+def _padding(column: model.Column) -> int:
+    """To how many bytes values are filled up; Debezium does not know the length of a BINARY made without one."""
+    if column.data_type == "inet6":
+        return 16
+    if column.data_type != "binary":
+        return 0
+    return (column.length if column.form is None else column.form.length) or 0
+
+
+def _json_or_nothing(text: Callable[[bytes], str], data: bytes) -> str | None:
+    return text(data) if data else None
+
+
+def _latin1(data: bytes) -> str:
+    return data.decode("latin-1")
+
+
+def _utf8(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def column_output(record: RecordColumn, settings: PipelineSettings) -> Output:
+    """The column's place in the record, as the row compilers need it."""
+    form, in_key, failed = settings.values.form, settings.keys.form, conversion_failure(settings, record)
+    fallback = Fallback(record.null_text(form), failed)
+    output = Output(
+        record.field, record.type, fallback, record.null, record.schema, form, record.in_value, record.change
+    )
+    if in_key == form:
+        return output
+    key = replace(output, form=in_key, fallback=Fallback(record.null_text(in_key), failed), change=None)
+    return replace(output, key=key)
+
+
+def conversion_failure(settings: PipelineSettings, record: RecordColumn) -> Any:
+    """What happens to a value that has no form (``event.converting.failure.handling.mode``)."""
+    mode = settings.rules.values.event_converting_failure_handling_mode
+
+    def failed(value: object, error: Exception) -> None:
+        if mode == "fail":
+            raise SchemaError(
+                f"column {record.column.name} ({record.column.column_type}): {value!r} cannot be converted: {error}. "
+                "event.converting.failure.handling.mode=warn publishes null or a default instead"
+            ) from error
+        if mode == "warn":
+            log.warning("column %s: %r cannot be converted: %s", record.column.name, value, error)
+
+    return failed
+
+
+def absent_value(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> Any:
+    """What stands for a column that a row image left out: the placeholder for BLOB and TEXT, else null.
+
+    With ``binlog.row.image.minimal.allowed`` the placeholder stands in all texts and bytes.
+    """
+    schema = record.type.schema
+    plain = settings.rules.values.minimal_row_images and schema.type in {"string", "bytes"} and schema.name is None
+    if column.data_type not in _PLACEHOLDER_TYPES and not plain:
+        return None
+    placeholder = settings.rules.values.unavailable_value_placeholder
+    return placeholder if record.type.schema.type == "bytes" else placeholder.decode("utf-8", "replace")
+
+
+def inserted_text(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> str | None:
+    """What stands for a column that the image of a new row left out, if its default tells; else ``None``."""
+    if column.default_kind is model.DefaultKind.NULL or (
+        column.default_kind is model.DefaultKind.NONE and column.nullable
+    ):
+        value = None
+    elif column.default_kind is model.DefaultKind.LITERAL and column.form is not None:
+        value = default_value(column.form, record.type)
+        if value is None:
+            return None
+    else:
+        return None
+    return record.text(record.change(value) if record.change else value, settings.values.form)
+
+
+def warn_unknown(table: Table, column: model.Column) -> None:
+    """Say that a column is left out, because its type has no form."""
+    log.warning(
+        "table %s: column %s has the type %s, for which there is no form in records; it is left out",
+        table.id,
+        column.name,
+        column.column_type,
+    )

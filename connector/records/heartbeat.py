@@ -1,0 +1,59 @@
+"""Heartbeats (``heartbeat.interval.ms``): a message at fixed times with the offset, also when nothing happens."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.table_codec import json_message
+from rowtide.connector.records.transforms import Transformer
+from rowtide.envelope.schema import INT64, STRING, struct
+
+log = logging.getLogger(__name__)
+
+KEY_SCHEMA = struct("io.debezium.connector.common.ServerNameKey", {"serverName": STRING}, version=1)
+VALUE_SCHEMA = struct("io.debezium.connector.common.Heartbeat", {"ts_ms": INT64}, version=1)
+
+
+class Heartbeat:
+    """Gives a heartbeat when one is due.
+
+    Args:
+        settings: topic, prefix and converters.
+        interval_s: seconds between heartbeats; 0 for none.
+        action: runs ``heartbeat.action.query``, if there is one.
+        clock: ns since the epoch.
+        monotonic: seconds.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        interval_s: float,
+        action: Callable[[], None] | None = None,
+        clock: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._interval = interval_s
+        self._action = action
+        self._clock = clock
+        self._monotonic = monotonic
+        self._due = monotonic() + interval_s
+
+    def __call__(self, offset: SourceOffset) -> Batch | None:
+        """The heartbeat, or ``None`` if it is not time yet."""
+        if not self._interval or self._monotonic() < self._due:
+            return None
+        self._due = self._monotonic() + self._interval
+        if self._action is not None:
+            self._action()
+        settings, now = self._settings, self._clock() // 1_000_000
+        key = json_message(KEY_SCHEMA, {"serverName": settings.topic_prefix}, settings.keys)
+        value = json_message(VALUE_SCHEMA, {"ts_ms": now}, settings.values)
+        message = (key, value, ())
+        size, schemas = len(key) + len(value), (KEY_SCHEMA, VALUE_SCHEMA)
+        batch = Batch(settings.naming.heartbeat, 0, [message], offset, size, now, schemas)
+        return Transformer(settings.transforms, offset).batch(batch) if settings.transforms else batch

@@ -1,0 +1,118 @@
+"""Notifications of an initial snapshot (``notification.enabled.channels``): how far it is, to a topic or to the log."""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.table_codec import json_message
+from rowtide.envelope.schema import INT64, STRING, Schema, struct
+from rowtide.schema_history.model import TableId
+
+log = logging.getLogger(__name__)
+
+KEY_SCHEMA = struct("io.debezium.connector.common.NotificationKey", {"id": STRING}, version=1)
+VALUE_SCHEMA = struct(
+    "io.debezium.connector.common.Notification",
+    {
+        "id": STRING,
+        "type": STRING,
+        "aggregate_type": STRING,
+        "additional_data": Schema("map", optional=True, keys=STRING, items=STRING),
+        "timestamp": INT64,
+    },
+    version=1,
+)
+
+End = Literal["COMPLETED", "SKIPPED", "ABORTED"]
+Kind = Literal["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"] | End
+
+
+class Notifications:
+    """Makes the notifications of one snapshot; none if no channel is on.
+
+    Fields of ``additional_data`` and the tables in them stand in the order of Java's maps and sets.
+
+    Args:
+        settings: channels, topic and converters.
+        clock: ns since the epoch.
+        new_id: gives every notification an id of its own.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        clock: Callable[[], int],
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._new_id = new_id
+        self._tables: list[str] = []
+        self._began = 0
+
+    def begin(self) -> None:
+        """The snapshot begins now; where it stands is known only later."""
+        self._began = self._clock()
+
+    def started(self, offset: SourceOffset) -> Iterator[Batch]:
+        """The snapshot has begun, when :meth:`begin` was called."""
+        yield from self._notified("STARTED", {"connector_name": self._settings.topic_prefix}, offset, self._began)
+
+    def reading(self, tables: Sequence[TableId]) -> None:
+        """These tables will be read."""
+        self._tables = [str(table) for table in tables]
+
+    def in_progress(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
+        """A table is read now."""
+        data = {
+            "current_collection_in_progress": str(table),
+            "connector_name": self._settings.topic_prefix,
+            "data_collections": ",".join(java_hash_map_order(dict.fromkeys(self._tables))),
+        }
+        yield from self._notified("IN_PROGRESS", data, offset, self._clock())
+
+    def table_completed(self, table: TableId, rows: int, offset: SourceOffset) -> Iterator[Batch]:
+        """A table was read."""
+        data = {
+            "scanned_collection": str(table),
+            "connector_name": self._settings.topic_prefix,
+            "total_rows_scanned": str(rows),
+            "data_collections": ",".join(sorted(self._tables)),
+            "status": "SUCCEEDED",
+        }
+        yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
+
+    def table_failed(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
+        """A table cannot be read; the snapshot will be aborted."""
+        data = {
+            "scanned_collection": str(table),
+            "connector_name": self._settings.topic_prefix,
+            "status": "SQL_EXCEPTION",
+        }
+        yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
+
+    def ended(self, kind: End, offset: SourceOffset) -> Iterator[Batch]:
+        """The snapshot is complete, or none was due, or it failed or was broken off."""
+        yield from self._notified(kind, {"connector_name": self._settings.topic_prefix}, offset, self._clock())
+
+    def _notified(self, kind: Kind, data: dict[str, str], offset: SourceOffset, now: int) -> Iterator[Batch]:
+        settings, millis = self._settings, now // 1_000_000
+        value = {
+            "id": self._new_id(),
+            "type": kind,
+            "aggregate_type": "Initial Snapshot",
+            "additional_data": data,
+            "timestamp": millis,
+        }
+        if settings.log_notifications:
+            log.info("notification: %s", value)
+        if settings.notification_topic is not None:
+            key = json_message(KEY_SCHEMA, {"id": value["id"]}, settings.keys)
+            text = json_message(VALUE_SCHEMA, value, settings.values)
+            schemas = KEY_SCHEMA, VALUE_SCHEMA
+            message = key, text, ()
+            yield Batch(settings.notification_topic, -1, [message], offset, len(key) + len(text), millis, schemas)

@@ -1,0 +1,65 @@
+"""What the pipeline needs to know of the configuration, as plain values: no property names, no secrets, no servers."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rowtide.connector.records.batch import Headers
+from rowtide.connector.records.transforms import Transforms
+from rowtide.envelope.settings import FailureMode, JsonSettings
+from rowtide.envelope.table import RecordRules
+from rowtide.topics.filters import TableFilter
+from rowtide.topics.naming import TopicNaming
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineSettings:
+    """Settings of the way from events to records.
+
+    Attributes:
+        connector: ``mysql`` or ``mariadb``.
+        topic_prefix: ``topic.prefix``: the logical name of the server.
+        naming: names of topics.
+        tables: which tables are captured.
+        rules: how records are formed.
+        keys: the converter of keys.
+        values: the converter of values.
+        tombstones: ``tombstones.on.delete``.
+        skipped_operations: ``skipped.operations``: of ``c``, ``u``, ``d``, ``t``.
+        skip_unchanged: ``skip.messages.without.change``.
+        include_query: ``include.query``.
+        transaction_metadata: ``provide.transaction.metadata``.
+        schema_changes: ``include.schema.changes``.
+        only_captured_tables_ddl: ``schema.history.internal.store.only.captured.tables.ddl``.
+        only_captured_databases_ddl: ``schema.history.internal.store.only.captured.databases.ddl``.
+        skip_unparseable_ddl: ``schema.history.internal.skip.unparseable.ddl``.
+        inconsistent_schema: ``inconsistent.schema.handling.mode``.
+        processing_failure: ``event.processing.failure.handling.mode``.
+        headers: context headers of every record (``extended.headers.enabled``).
+        notification_topic: ``notification.sink.topic.name``, if the channel ``sink`` is on.
+        log_notifications: whether the channel ``log`` is on.
+        transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
+            :data:`~rowtide.connector.records.transforms.LOSSLESS`.
+    """
+
+    connector: Literal["mysql", "mariadb"]
+    topic_prefix: str
+    naming: TopicNaming
+    tables: TableFilter = field(default_factory=TableFilter)
+    rules: RecordRules = field(default_factory=RecordRules)
+    keys: JsonSettings = field(default_factory=JsonSettings)
+    values: JsonSettings = field(default_factory=JsonSettings)
+    tombstones: bool = True
+    skipped_operations: frozenset[str] = frozenset({"t"})
+    skip_unchanged: bool = False
+    include_query: bool = False
+    transaction_metadata: bool = False
+    schema_changes: bool = True
+    only_captured_tables_ddl: bool = False
+    only_captured_databases_ddl: bool = False
+    skip_unparseable_ddl: bool = False
+    inconsistent_schema: FailureMode = "fail"
+    processing_failure: FailureMode = "fail"
+    headers: Headers = ()
+    notification_topic: str | None = None
+    log_notifications: bool = False
+    transforms: Transforms | None = None

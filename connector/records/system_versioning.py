@@ -1,0 +1,86 @@
+"""Rows of MariaDB's system-versioned tables: of all the versions in the binlog the current ones make the records.
+
+A change keeps the row as it was as one more row, whose row_end is in the past, and a DELETE is an update that sets
+row_end. Consumers keep the table as a query sees it: rows of the past are left out, and the end of a row is its
+deletion. With ``skipped.operations=u`` these deletions are left out too. Rows of tables whose versions are numbers of
+transactions never come: MariaDB logs changes of theirs as statements.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rowtide.connector.protocol.events.classes import Rows, RowsKind
+from rowtide.connector.records.batch import Message
+from rowtide.connector.records.table_codec import EventContext, TableCodec
+from rowtide.connector.rows.compiler import Column, Output, ValueRows, value_rows
+from rowtide.connector.rows.layouts import Meaning
+from rowtide.envelope.json.text import DEFAULT_FORM
+from rowtide.envelope.schema import STRING
+from rowtide.envelope.types.column_type import ColumnType, Fallback
+from rowtide.schema_history.model import Extra, Table
+
+_LAST_SECOND = 2**31 - 1
+"""The first second of 2038 that a TIMESTAMP once could not hold; MariaDB 11.5 has one of 2106 instead."""
+
+
+def row_end(table: Table) -> int | None:
+    """Place of the column that says when a row ended, ``None`` for a table without versions."""
+    return next((place for place, column in enumerate(table.row_columns) if column.row is Extra.ROW_END), None)
+
+
+def is_current(end: int | None) -> bool:
+    """Whether a row has not ended.
+
+    Args:
+        end: the row's end in µs since the epoch; ``None`` if the image does not say.
+    """
+    if end is None:
+        return True
+    seconds, micros = divmod(end, 1_000_000)
+    return micros == 999_999 and seconds in (_LAST_SECOND, 2**32 - 1)
+
+
+class VersionedCodec(TableCodec):
+    """The codec of a system-versioned table."""
+
+    def __init__(self, *arguments: Any, end: int, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._end_columns = [
+            _end_column(column) if place == end else Column(column.wire, column.meaning, column.nullable, None)
+            for place, column in enumerate(self._columns)
+        ]
+        self._ends: dict[tuple[bytes, ...], ValueRows] = {}
+
+    def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
+        """The messages of what an event changes in the table of now."""
+        current = self._current(event)
+        messages: list[Message] = []
+        step = 2 if event.kind is RowsKind.UPDATE else 1
+        for place in range(skip, len(rows) // step):
+            first, last = place * step, place * step + step - 1
+            before = rows[first] if event.kind is not RowsKind.WRITE and current[first] else None
+            after = rows[last] if event.kind is not RowsKind.DELETE and current[last] else None
+            if before is not None and after is not None:
+                messages += self.updated([before], [after], place, context)
+            elif after is not None:
+                messages += self.created([after], place, context)
+            elif before is not None:
+                messages += self.deleted([before], place, context)
+        return self.plain(messages)
+
+    def _current(self, event: Rows) -> list[bool]:
+        present = (event.columns, event.columns_after) if event.kind is RowsKind.UPDATE else (event.columns,)
+        ends = self._ends.get(present)
+        if ends is None:
+            ends = self._ends[present] = value_rows(self._end_columns, *map(self.layout, present))
+        return [is_current(end) for (end,) in ends(event.buffer, event.start, event.end)]
+
+
+def _end_column(column: Column) -> Column:
+    text = ColumnType(STRING, "timestamp", lambda value: value, lambda v, _bind, _fallback: f"str({v})")
+    output = Output("end", text, Fallback("null", _refuse), None, STRING, DEFAULT_FORM)
+    return Column(column.wire, Meaning("timestamp"), column.nullable, output)
+
+
+def _refuse(value: object, error: Exception) -> None:
+    raise ValueError(f"row_end is {value!r}") from error

@@ -1,0 +1,166 @@
+"""Single message transforms on their way from the pipeline, a snapshot or a heartbeat to the event store.
+
+Without transforms nothing of this is used. With them, messages are first written in a form that loses nothing
+(:data:`LOSSLESS`), and come with their schemas; here they become Connect records, go through the chain, and get the
+form that the converters were configured for.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.records.batch import Batch, Headers, Message, Output
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.table_codec import wrapping
+from rowtide.envelope.json.headers import header_text
+from rowtide.envelope.json.reader import value_from_json
+from rowtide.envelope.json.text import JsonForm, value_text
+from rowtide.envelope.schema import STRING, Schema
+from rowtide.envelope.settings import JsonSettings
+from rowtide.envelope.transforms import ConnectRecord, Header, TransformChain, TransformError
+from rowtide.envelope.transforms.record import SchemaCache
+
+LOSSLESS = JsonSettings(schemas_enable=False, form=JsonForm("BASE64", replace_null_with_default=False))
+"""How messages are written that transforms will read."""
+
+
+class TransformFailed(ConnectorError):
+    """A transform cannot work on a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transforms:
+    """What becomes of records behind the connector.
+
+    Attributes:
+        chain: the transforms.
+        keys: the converter of keys.
+        values: the converter of values.
+    """
+
+    chain: TransformChain
+    keys: JsonSettings
+    values: JsonSettings
+
+
+class Transformer:
+    """Applies transforms to what is on its way to the event store.
+
+    Args:
+        transforms: what to apply.
+        start: the offset before the first batch. When the messages of a batch go to several topics, only the last of
+            the new batches may move the offset on; those before it repeat the one that came before.
+    """
+
+    def __init__(self, transforms: Transforms, start: SourceOffset) -> None:
+        self._chain = transforms.chain
+        self._keys = _Converter(transforms.keys)
+        self._values = _Converter(transforms.values)
+        self._before = start
+
+    def outputs(self, outputs: Iterable[Output]) -> Iterator[Output]:
+        """What takes the place of outputs, in their order.
+
+        Raises:
+            TransformFailed: a transform cannot work on a record.
+        """
+        for output in outputs:
+            if isinstance(output, Batch) and output.messages:
+                yield from self._batches(output)
+                self._before = output.offset
+            else:
+                yield output
+
+    def batch(self, batch: Batch) -> Batch:
+        """What takes the place of a batch of a single message."""
+        (one,) = self._batches(batch)
+        return one
+
+    def _batches(self, batch: Batch) -> list[Batch]:
+        """At least one batch, of which the last has the offset."""
+        pieces: list[Batch] = []
+        place: tuple[str, int | None, int | None] | None = None
+        messages: list[Message] = []
+        for message in batch.messages:
+            record = self._transformed(batch, message)
+            if record is None:
+                continue
+            if (record.topic, record.partition, record.timestamp) != place:
+                place = record.topic, record.partition, record.timestamp
+                messages = []
+                partition = -1 if record.partition is None else record.partition
+                pieces.append(
+                    Batch(record.topic, partition, messages, self._before, 0, batch.ts_ms, None, record.timestamp or 0)
+                )
+            messages.append(self._message(record))
+        pieces = [piece._replace(size=_size(piece.messages)) for piece in pieces]
+        if not pieces:
+            return [Batch("", -1, (), batch.offset, 0, batch.ts_ms)]
+        pieces[-1] = pieces[-1]._replace(offset=batch.offset)
+        return pieces
+
+    def _transformed(self, batch: Batch, message: Message) -> ConnectRecord | None:
+        try:
+            return self._chain.apply(_record(batch, message))
+        except TransformError as error:
+            raise TransformFailed(str(error)) from error
+
+    def _message(self, record: ConnectRecord) -> Message:
+        return (
+            self._keys.data(record.key_schema, record.key),
+            self._values.data(record.value_schema, record.value),
+            _headers(record),
+        )
+
+
+class _Converter:
+    """``JsonConverter``; what it writes around the values of a schema is kept."""
+
+    def __init__(self, settings: JsonSettings) -> None:
+        self._settings = settings
+        self._wrappings: SchemaCache[tuple[bytes, bytes]] = SchemaCache()
+
+    def data(self, schema: Schema | None, value: object) -> bytes | None:
+        """A key or value; null with a schema is not the same as none."""
+        if schema is None:
+            return None
+        opening, closing = self._wrappings.get(self._wrapping, schema)
+        return opening + value_text(schema, value, self._settings.form).encode() + closing
+
+    def _wrapping(self, schema: Schema) -> tuple[bytes, bytes]:
+        return wrapping(schema, self._settings)
+
+
+def _record(batch: Batch, message: Message) -> ConnectRecord:
+    assert batch.schemas is not None, f"a batch of topic {batch.topic} without its schemas"
+    key_schema, value_schema = batch.schemas
+    key, value, headers = message
+    return ConnectRecord(
+        batch.topic,
+        None if batch.partition < 0 else batch.partition,
+        None if key is None else key_schema,
+        _value(key_schema, key),
+        None if value is None else value_schema,
+        _value(value_schema, value),
+        tuple(Header(name, None if text is None else STRING, text and text.decode()) for name, text in headers),
+    )
+
+
+def _value(schema: Schema | None, data: bytes | None) -> object:
+    if schema is None or data is None:
+        return None
+    return value_from_json(schema, json.loads(data, parse_float=Decimal))
+
+
+def _headers(record: ConnectRecord) -> Headers:
+    headers = []
+    for name, schema, value in record.headers:
+        text = None if schema is None else header_text(schema, value)
+        headers.append((name, None if text is None else text.encode()))
+    return headers
+
+
+def _size(messages: Iterable[Message]) -> int:
+    return sum(len(key or b"") + len(value or b"") for key, value, _ in messages)

@@ -1,0 +1,152 @@
+"""Column values as the text protocol has them: for every kind, Python source that takes a server's text apart.
+
+A result set comes in UTF-8, binary columns as they are, temporal values in UTC. What is made of it are the canonical
+values of :mod:`rowtide.envelope.types.column_type`, the same that :mod:`rowtide.connector.rows.layouts` reads from the
+binlog: from there on a snapshot and the stream go one way. Nothing here reads anything: it gives source lines to the
+compiler of :mod:`rowtide.connector.rows.text_protocol_rows`.
+"""
+
+from decimal import Context, Decimal
+
+from rowtide.connector.rows.compiler import Output, text_expression
+from rowtide.connector.rows.layouts import at_time, floats
+from rowtide.envelope.types.column_type import Bind, Kind
+from rowtide.envelope.types.numbers import single
+from rowtide.envelope.types.temporal_values import DAY, DAYS, OffCalendar
+from rowtide.schema_history.model import Column
+
+_EXACT = Context(prec=100)
+"""Enough for all 65 digits of a DECIMAL: Python's own context has 28."""
+
+BINARY_KINDS: frozenset[Kind] = frozenset({"bytes", "bit", "geometry", "vector"})
+"""Kinds whose values are bytes."""
+
+ASCII_KINDS: frozenset[Kind] = frozenset(
+    {"int", "decimal", "float", "year", "date", "datetime", "timestamp", "time", "uuid", "inet"}
+)
+"""Kinds whose values are short texts of ASCII, which are cut out of the buffer's text without decoding each."""
+
+REPEATED_KINDS: frozenset[Kind] = frozenset(
+    {"decimal", "float", "date", "datetime", "timestamp", "time", "bit", "enum", "set"}
+)
+"""Kinds whose texts are worth remembering, see :mod:`rowtide.connector.rows.text_cache`."""
+
+
+def value_source(column: Column, output: Output, v: str, bind: Bind, key: str | None = None) -> list[str]:
+    """Source lines that turn ``v``, bytes or for `ASCII_KINDS` text, into the JSON text of the column's value.
+
+    ``key`` is a variable that gets the key's text.
+    """
+    kind = output.type.kind
+    expression = text_expression(output, v, bind)
+    in_key = [] if key is None else [f"{key} = {text_expression(output.in_key, v, bind)}"]
+    if kind == "int" and expression == v and not column.zerofill and in_key in ([], [f"{key} = {v}"]):
+        return in_key  # the server's text of an integer is JSON as it stands
+    lines = _canonical_source(column, kind, v, bind) + in_key
+    if expression != v:
+        lines.append(f"{v} = {expression}")
+    elif kind in {"int", "year"}:
+        lines.append(f"{v} = str({v})")
+    return lines
+
+
+def _canonical_source(column: Column, kind: Kind, v: str, bind: Bind) -> list[str]:
+    match kind:
+        case "int" | "year":
+            return [f"{v} = int({v})"]
+        case "decimal":
+            return _decimal_source(column.scale or 0, v, bind)
+        case "float":
+            # FLOAT(M,D) has the schema of a double, but the value that it stores is a float32.
+            return [f"{v} = {bind(single)}(float({v}))" if column.data_type == "float" else f"{v} = float({v})"]
+        case "date":
+            return [f"{v} = {bind(DATES)}[{v}]"]
+        case "datetime" | "timestamp":
+            return _datetime_source(column.fsp, v, bind)
+        case "time":
+            return [f"{v} = {bind(CLOCK)}[{v}] if len({v}) == 8 else {bind(time_micros)}({v})"]
+        case "bit":
+            return [f"{v} = int.from_bytes({v}, 'big')"]
+        case "vector":
+            return [f"{v} = {bind(floats)}({v})"]
+        case "text" | "enum" | "set" | "json":
+            return [f"{v} = {v}.decode('utf-8', 'replace')"]
+        case "bytes" | "geometry" | "uuid" | "inet":
+            return []
+
+
+def _decimal_source(scale: int, v: str, bind: Bind) -> list[str]:
+    """The unscaled number; a query of the user's own can give other digits behind the point than the column has."""
+    if not scale:
+        return [f"{v} = int({v}) if '.' not in {v} else {bind(unscaled)}({v}, 0)"]
+    as_declared = f"{v}[-{scale + 1}:-{scale}] == '.'"
+    return [f"{v} = int({v}.replace('.', '')) if {as_declared} else {bind(unscaled)}({v}, {scale})"]
+
+
+def _datetime_source(digits: int, v: str, bind: Bind) -> list[str]:
+    clock = f"{bind(CLOCK)}[{v}[11:19]]"
+    if digits:
+        cut = f"{v}[20:]"
+        exact = f"int({cut}) * {10 ** (6 - digits)} if len({v}) == {20 + digits}"
+        clock += f" + ({exact} else {bind(fraction_micros)}({cut}))"
+    return [
+        f"h = {clock}",
+        f"d = {bind(MIDNIGHTS)}[{v}[:10]]",
+        f"{v} = d + h if d.__class__ is int else {bind(at_time)}(d, h)",
+    ]
+
+
+def unscaled(text: str, scale: int) -> int:
+    """The unscaled number of a decimal's text, rounded to ``scale`` digits behind the point as MySQL rounds."""
+    number = Decimal(text).scaleb(scale, _EXACT)
+    return int(number.to_integral_value("ROUND_HALF_UP"))
+
+
+def fraction_micros(digits: str) -> int:
+    """Microseconds of the digits behind the point, of which there may be none."""
+    return int(digits.ljust(6, "0")[:6])
+
+
+def time_micros(text: str) -> int:
+    """A TIME, ``[-]HH:MM:SS[.ffffff]`` with up to three digits of hours, in microseconds."""
+    hours, minutes, seconds = text.lstrip("-").split(":")
+    whole, _, fraction = seconds.partition(".")
+    micros = ((int(hours) * 60 + int(minutes)) * 60 + int(whole)) * 1_000_000 + fraction_micros(fraction)
+    return -micros if text[0] == "-" else micros
+
+
+class _Dates(dict[str, "int | OffCalendar"]):
+    """Days since 1970-01-01 by ``YYYY-MM-DD``; each date is taken apart once."""
+
+    def __missing__(self, text: str) -> "int | OffCalendar":
+        year, month, day = text.split("-")
+        if len(self) > 100_000:
+            self.clear()
+        value = self[text] = DAYS[int(year) << 9 | int(month) << 5 | int(day)]
+        return value
+
+
+class _Midnights(dict[str, "int | OffCalendar"]):
+    """Microseconds at midnight by ``YYYY-MM-DD``."""
+
+    def __missing__(self, text: str) -> "int | OffCalendar":
+        found = DATES[text]
+        if len(self) > 100_000:
+            self.clear()
+        value = self[text] = found * DAY if isinstance(found, int) else found
+        return value
+
+
+class _Clock(dict[str, int]):
+    """Microseconds since midnight by ``HH:MM:SS``."""
+
+    def __missing__(self, text: str) -> int:
+        value = time_micros(text)
+        if len(self) <= 100_000:
+            self[text] = value
+        return value
+
+
+DATES = _Dates()
+MIDNIGHTS = _Midnights()
+CLOCK = _Clock()

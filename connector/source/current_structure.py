@@ -1,0 +1,107 @@
+"""Edge: a table's structure of now, given out only if it is surely that of rows further back in the binlog.
+
+The server's SHOW CREATE TABLE tells what holds now. It holds for rows at a place of the binlog as well if no statement
+from that place to the end of the binlog, as it was after the answer, could change the table; they are read over a
+connection of their own. That shows nothing of statements that the binlog lacks (``SET sql_log_bin=0``), but the server
+knows when a table was last made or altered: that must not be later than the rows.
+"""
+
+import contextlib
+import time
+
+import pymysql
+
+from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.pipeline.structures import RowsPlace, StructureUnsure
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.header import HEADER, ROWS_TYPES, EventType
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.binlog_end import bytes_behind
+from rowtide.connector.source.binlog_statements import StatementReader
+from rowtide.connector.source.binlog_stream import stream_beside
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.enum_labels import with_labels
+from rowtide.connector.source.session import Session
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.position.binlog_position import file_number
+from rowtide.schema_history.queries.affected_tables import may_change
+from rowtide.schema_history.server.query_event import Server
+
+_MOST_BYTES = 1 << 30
+"""How much of the binlog is read to prove that nothing has changed: some ten seconds' work."""
+_LONGEST_S = 120.0
+_LOCK_WAIT_S = 10
+_SKIPPED = ROWS_TYPES | {EventType.TABLE_MAP}
+
+
+class CurrentStructure:
+    """Asks one server.
+
+    Args:
+        config: how it is reached.
+        mariadb: whether it is a MariaDB.
+    """
+
+    def __init__(self, config: DatabaseConfig, *, mariadb: bool) -> None:
+        self._config = config
+        self._mariadb = mariadb
+
+    def statement(self, table: TableId, since: RowsPlace) -> str:
+        """The text of SHOW CREATE TABLE, if the table had that structure at the place too.
+
+        Raises:
+            StructureUnsure: it may have been changed since, or the server does not tell; the message says why.
+        """
+        try:
+            with Session(self._config, mariadb=self._mariadb) as session:
+                server = server_queries.server(session)
+                session.execute(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")  # an ALTER may be under way
+                text = with_labels(session, table, server_queries.create_statement(session, table), server)
+                _refuse_if_altered(session, table, since)
+                end = server_queries.current_position(session)
+                behind = bytes_behind(server_queries.binlog_files(session), since.file, since.pos)
+            if behind is None:
+                raise StructureUnsure(f"the server has no binlog file {since.file} any more")
+            if behind > _MOST_BYTES:
+                raise StructureUnsure(f"the rows are {behind >> 20} MiB behind the end of the binlog")
+            self._refuse_if_changed(table, since, end, server)
+        except (ConnectorError, DatabaseUnreachableError, pymysql.MySQLError, OSError) as error:
+            raise StructureUnsure(f"the server cannot be asked: {_reason(error)}") from error
+        return text
+
+    def _refuse_if_changed(self, table: TableId, since: RowsPlace, end: SourceOffset, server: Server) -> None:
+        """Read every statement between the rows and the binlog's end."""
+        stream = stream_beside(self._config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
+        reader = StatementReader(EventDecoder(since.file))
+        decoder = reader.decoder
+        limit = time.monotonic() + _LONGEST_S
+        with contextlib.closing(stream.events()) as pieces:
+            for packets in pieces:
+                for packet in packets:
+                    if HEADER.unpack_from(packet)[1] in _SKIPPED:
+                        continue
+                    for statement in reader.statements(decoder.decode(packet)):
+                        if may_change(statement.event, table, server):
+                            at = statement.event.position
+                            raise StructureUnsure(f"a statement behind these rows may have changed it (at {at})")
+                    if (file_number(decoder.file) or 0) > (file_number(end.file) or 0):
+                        return
+                    if decoder.file == end.file and decoder.position >= end.pos:
+                        return
+                if time.monotonic() > limit:
+                    raise StructureUnsure("the binlog behind these rows takes too long to read")
+
+
+def _refuse_if_altered(session: Session, table: TableId, since: RowsPlace) -> None:
+    names = f"TABLE_SCHEMA = {session.literal(table.database)} AND TABLE_NAME = {session.literal(table.table)}"
+    rows = session.query(f"SELECT UNIX_TIMESTAMP(CREATE_TIME) FROM information_schema.TABLES WHERE {names}")
+    if not rows or rows[0][0] is None:
+        raise StructureUnsure("the server does not tell when it was altered last")
+    if int(rows[0][0]) > since.timestamp:
+        raise StructureUnsure("it was altered later than these rows were written, without a trace in the binlog")
+
+
+def _reason(error: Exception) -> str:
+    return str(error.args[-1] if isinstance(error, pymysql.MySQLError) and error.args else error)

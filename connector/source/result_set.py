@@ -1,0 +1,82 @@
+"""Edge: the rows of a query as they arrive, without holding more than one piece of them.
+
+PyMySQL reads packet by packet, which costs more than decoding them: from the first row on the socket is read here, in
+large pieces.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pymysql.constants import COMMAND, CR
+from pymysql.err import OperationalError, raise_mysql_exception
+from pymysql.protocol import FieldDescriptorPacket
+
+from rowtide.connector.protocol.packets import PacketBuffer
+from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
+
+_PIECE = 1 << 16
+"""Bytes that are read at a time: their rows become one batch."""
+_LARGE = 2 * _PIECE
+"""Rows above this are read on their own. The buffer always has less of them: no row is looked at twice."""
+_ERROR = 0xFF
+
+
+def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], TextRows]) -> Iterator[Rows]:
+    """Run a query and give its rows in pieces.
+
+    The connection can be used for nothing else before the last piece was taken; if it never is, close it.
+
+    Args:
+        connection: PyMySQL's connection; what is needed of it is not public.
+        query: one statement that gives a result set.
+        reader: makes the reader for the names of its columns.
+
+    Raises:
+        pymysql.MySQLError: the server refuses the query or breaks it off.
+    """
+    text_rows = reader(_begin(connection, query))
+    source = connection._rfile  # noqa: SLF001 - there is no public way to the bytes
+    rest = b""
+    while True:
+        buffer = rest + _some(source.read1(_PIECE))
+        rows, stop = text_rows.rows(buffer)
+        rest = buffer[stop:]
+        if rows:
+            yield rows
+        if len(rest) <= 4:
+            continue
+        length = rest[0] | rest[1] << 8 | rest[2] << 16
+        if length > _LARGE:
+            yield [text_rows.row(_large(source, rest))]
+            rest = b""
+        elif len(rest) >= length + 4:  # whole, but no row: the end, or an error
+            if rest[4] == _ERROR:
+                raise_mysql_exception(rest[4 : length + 4])
+            return
+
+
+def _begin(connection: Any, query: str) -> list[str]:
+    """Send the query; give the names of the result set's columns."""
+    connection._execute_command(COMMAND.COM_QUERY, query)  # noqa: SLF001
+    packet = connection._read_packet()  # noqa: SLF001
+    if packet.is_ok_packet():
+        raise OperationalError(0, f"the statement gives no rows: {query}")
+    count = packet.read_length_encoded_integer()
+    fields = [connection._read_packet(FieldDescriptorPacket) for _ in range(count)]  # noqa: SLF001
+    connection._read_packet()  # noqa: SLF001 - the end of the descriptions
+    return [field.name for field in fields]
+
+
+def _large(source: Any, begun: bytes) -> bytes:
+    """The payload of a row that is larger than a piece, read with few large reads."""
+    packets = PacketBuffer()
+    payloads = packets.feed(begun)
+    while not payloads:
+        payloads = packets.feed(_some(source.read(packets.missing or 4)))
+    return payloads[0]
+
+
+def _some(data: bytes) -> bytes:
+    if not data:
+        raise OperationalError(CR.CR_SERVER_LOST, "Lost connection to MySQL server during query")
+    return data

@@ -1,0 +1,152 @@
+"""Edge: what a snapshot asks the server about itself, its databases and its tables."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.session import Session
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.server.query_event import Flavor, Server
+
+log = logging.getLogger(__name__)
+
+_KINDS = frozenset({"BASE TABLE", "SYSTEM VERSIONED", "SEQUENCE"})
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A table as the server lists it.
+
+    Attributes:
+        id: its name.
+        kind: ``BASE TABLE``, ``SYSTEM VERSIONED`` or ``SEQUENCE``; views are not listed.
+        rows: how many rows the server believes it has.
+    """
+
+    id: TableId
+    kind: str = "BASE TABLE"
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseCharset:
+    """What the tables of a database inherit."""
+
+    charset: str
+    collation: str
+
+
+def quoted(name: str) -> str:
+    """A name in back-quotes."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_table(table: TableId) -> str:
+    """A table's full name in back-quotes."""
+    return f"{quoted(table.database)}.{quoted(table.table)}"
+
+
+def server(session: Session) -> Server:
+    """What the structure needs to know of the server."""
+    version, lower_case, collation, explicit = session.query(
+        "SELECT @@version, @@lower_case_table_names, @@GLOBAL.collation_server, @@explicit_defaults_for_timestamp"
+    )[0]
+    flavor = Flavor.MARIADB if session.mariadb else Flavor.MYSQL
+    return Server(flavor, str(version), int(lower_case), str(collation), bool(explicit))
+
+
+def server_charset(session: Session) -> DatabaseCharset:
+    """What new databases inherit."""
+    charset, collation = session.query("SELECT @@GLOBAL.character_set_server, @@GLOBAL.collation_server")[0]
+    return DatabaseCharset(str(charset), str(collation))
+
+
+def databases(session: Session) -> dict[str, DatabaseCharset]:
+    """All databases that the user may see."""
+    rows = session.query(
+        "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
+    )
+    return {str(name): DatabaseCharset(str(charset), str(collation)) for name, charset, collation in rows}
+
+
+def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
+    """All tables of the databases, without views."""
+    found = []
+    for database in names:
+        try:
+            rows = session.query(f"SHOW FULL TABLES IN {quoted(database)}")
+        except pymysql.MySQLError as error:
+            log.warning("the tables of database %s cannot be listed, it is left out: %s", database, error.args[-1])
+            continue
+        found += [ListedTable(TableId(database, str(name)), str(kind)) for name, kind in rows if kind in _KINDS]
+    return found
+
+
+def row_estimate(session: Session, table: TableId) -> int | None:
+    """How many rows the server believes a table to have."""
+    pattern = table.table.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    rows = session.query(f"SHOW TABLE STATUS IN {quoted(table.database)} LIKE {session.literal(pattern)}")
+    return next((int(row[4]) for row in rows if row[0] == table.table and row[4] is not None), None)
+
+
+def create_statement(session: Session, table: TableId) -> str:
+    """The text of SHOW CREATE TABLE.
+
+    Raises:
+        SnapshotError: the user may not see it, or it is gone.
+    """
+    try:
+        return str(session.query(f"SHOW CREATE TABLE {quoted_table(table)}")[0][1])
+    except pymysql.MySQLError as error:
+        raise SnapshotError(
+            f"the structure of table {table} cannot be read: {error.args[-1]}. Grant the user SELECT on it, or leave "
+            "other databases out with schema.history.internal.store.only.captured.databases.ddl=true"
+        ) from error
+
+
+def binlog_files(session: Session) -> list[tuple[str, int]]:
+    """Names and sizes of the server's binlog files, in their order."""
+    return [(str(row[0]), int(row[1])) for row in session.query("SHOW BINARY LOGS")]
+
+
+def now_micros(session: Session) -> int:
+    """The server's CURRENT_TIMESTAMP, a whole second, in µs since the epoch."""
+    return int(session.query("SELECT UNIX_TIMESTAMP()")[0][0]) * 1_000_000
+
+
+def current_position(session: Session) -> SourceOffset:
+    """Where the binlog ends now.
+
+    Raises:
+        SnapshotError: the server has no binlog, or does not tell.
+    """
+    statement = "SHOW MASTER STATUS"
+    if not session.mariadb and server(session).version_number >= 80200:
+        statement = "SHOW BINARY LOG STATUS"
+    try:
+        rows = session.query(statement)
+    except pymysql.MySQLError as error:
+        raise SnapshotError(
+            f"Cannot read the binlog filename and position via '{statement}': {error.args[-1]}. Grant the user "
+            f"{'BINLOG MONITOR' if session.mariadb else 'REPLICATION CLIENT'}"
+        ) from error
+    if not rows:
+        raise SnapshotError(
+            f"Cannot read the binlog filename and position via '{statement}'. Make sure your server is correctly "
+            "configured: its binlog is off (log_bin)"
+        )
+    return SourceOffset(str(rows[0][0]), int(rows[0][1]), _gtids(session, rows[0]))
+
+
+def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:
+    if session.mariadb:
+        return str(session.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "") or None
+    # A set without gtid_mode=ON is one of the past: the server would not stream by it.
+    if len(status) < 5 or str(session.query("SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
+        return None
+    return str(status[4] or "").replace("\n", "") or None

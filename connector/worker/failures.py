@@ -1,0 +1,46 @@
+"""How a failure of the worker is told: once, on standard error; with a traceback only if nobody expected it."""
+
+import errno
+import sys
+import traceback
+
+from rowtide.connector.check.findings import CheckFailedError
+from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.tls import TlsError
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.topics.errors import TopicError
+
+EXPECTED = (
+    CheckFailedError,
+    ConfigurationError,
+    ConnectorError,
+    DatabaseUnreachableError,
+    SchemaHistoryError,
+    TlsError,
+    TopicError,
+)
+"""Errors whose message says what is wrong and what to do; where they were raised tells a user nothing."""
+
+
+def report(failure: BaseException, connector: str) -> None:
+    """Write a failure to standard error.
+
+    Args:
+        failure: what happened.
+        connector: its name.
+    """
+    sys.stderr.write(f"\nconnector {connector} has failed: {describe(failure)}\n")
+
+
+def describe(failure: BaseException) -> str:
+    """A failure for people: its message, for an unexpected one with the traceback."""
+    if isinstance(failure, OSError) and failure.errno == errno.EADDRINUSE:
+        return f"the web server cannot listen: {failure.strerror}. Choose another --web-port, or --no-web"
+    if isinstance(failure, EXPECTED):
+        return str(failure)
+    trace = "".join(traceback.format_exception(failure))
+    return (
+        f"{type(failure).__name__}: {failure}. This is an error in rowtide; please report it with what follows\n{trace}"
+    )

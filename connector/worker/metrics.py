@@ -1,0 +1,190 @@
+"""Metrics in Prometheus' text format (version 0.0.4). Pure: a status goes in, text comes out.
+
+Labels never hold what grows without end: a GTID set is told as the last number of each source, a position as numbers.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rowtide import __version__
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.worker.status import STATES, Status
+from rowtide.schema_history.position.binlog_position import file_number
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_NOT_IN_NAMES = re.compile(r"^\d|[^a-zA-Z0-9_]")
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+Sample = tuple[Mapping[str, str], float]
+"""Labels, and the value."""
+
+
+class Metric(NamedTuple):
+    """One metric with its samples.
+
+    Attributes:
+        name: without the prefix.
+        kind: ``counter`` or ``gauge``.
+        help: what it is, with its unit.
+        samples: at least none.
+    """
+
+    name: str
+    kind: str
+    help: str
+    samples: Iterable[Sample]
+
+
+def render(status: Status) -> str:
+    """All metrics of a connector."""
+    common = {_NOT_IN_NAMES.sub("_", name): text for name, text in status.tags.items()} | {"connector": status.name}
+    lines: list[str] = []
+    for metric in metrics(status):
+        samples = list(metric.samples)
+        if not samples:
+            continue
+        name = f"rowtide_{metric.name}"
+        lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
+        lines += [f"{name}{_labels({**common, **labels})} {_number(value)}" for labels, value in samples]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items()) + "}"
+
+
+def _number(value: float) -> str:
+    return repr(float(value)) if value != int(value) else str(int(value))
+
+
+def _one(value: float | None) -> list[Sample]:
+    return [] if value is None else [({}, value)]
+
+
+def metrics(status: Status) -> Iterator[Metric]:
+    """All metrics of a connector, those that have nothing to tell without samples."""
+    yield Metric(
+        "info",
+        "gauge",
+        "Always 1; what runs is in the labels.",
+        [({"version": __version__, "flavor": status.flavor, "topic_prefix": status.prefix}, 1)],
+    )
+    yield Metric(
+        "state",
+        "gauge",
+        "1 for the state that the connector is in.",
+        [({"state": state}, int(state == status.state)) for state in STATES],
+    )
+    yield Metric("healthy", "gauge", "Whether /health answers 200.", _one(int(status.healthy)))
+    yield Metric("start_time_seconds", "gauge", "When the worker started, since the epoch.", _one(status.started_at))
+    yield Metric("restarts_total", "counter", "Restarts from the stored position.", _one(status.restarts))
+    yield Metric(
+        "lag_seconds", "gauge", "Age of the oldest change that is not delivered; 0 if all are.", _one(status.lag_s)
+    )
+    yield Metric("lag_bytes", "gauge", "Bytes of the server's binlog that are not read yet.", _one(status.lag_bytes))
+    yield from _source(status)
+    yield from _delivery(status)
+    yield from _positions(status)
+    yield from _queue(status)
+    yield from _snapshot(status)
+
+
+def _source(status: Status) -> Iterator[Metric]:
+    reader = status.reader
+    if reader is None:
+        return
+    seconds = reader.event_ts_ms / 1000 or None
+    yield Metric("connected", "gauge", "Whether the server's binlog is being read.", _one(int(reader.connected)))
+    yield Metric("reconnects_total", "counter", "Connections to the binlog after the first.", _one(reader.reconnects))
+    yield Metric("events_read_total", "counter", "Binlog events that were read.", _one(reader.events))
+    yield Metric("read_bytes_total", "counter", "Bytes of the binlog that were read.", _one(reader.received_bytes))
+    yield Metric("transactions_total", "counter", "Transactions that were read.", _one(reader.transactions))
+    yield Metric("last_event_timestamp_seconds", "gauge", "When the last event read was made.", _one(seconds))
+
+
+def _delivery(status: Status) -> Iterator[Metric]:
+    delivery = status.delivery
+    if delivery is None:
+        return
+    topics = delivery.topics.items()
+    yield Metric(
+        "records_total", "counter", "Records given to Kafka.", [({"topic": name}, count) for name, (count, _) in topics]
+    )
+    yield Metric(
+        "record_bytes_total",
+        "counter",
+        "Bytes of keys and values given to Kafka.",
+        [({"topic": name}, size) for name, (_, size) in topics],
+    )
+    yield Metric(
+        "records_per_second", "gauge", "Records over the last ten seconds.", _one(delivery.messages_per_second)
+    )
+    yield Metric(
+        "record_bytes_per_second", "gauge", "Bytes over the last ten seconds.", _one(delivery.bytes_per_second)
+    )
+    yield Metric("commits_total", "counter", "Offsets stored (Kafka transactions).", _one(delivery.commits))
+    yield Metric("rollbacks_total", "counter", "Kafka transactions that were sent again.", _one(delivery.rollbacks))
+    yield Metric("commit_seconds_total", "counter", "Seconds spent on storing offsets.", _one(delivery.commit_s))
+    committed = delivery.committed_ts_ms / 1000 or None
+    yield Metric("stored_timestamp_seconds", "gauge", "When the last stored change was made.", _one(committed))
+
+
+def _positions(status: Status) -> Iterator[Metric]:
+    places: list[tuple[str, str, int]] = []
+    gtids: list[Sample] = []
+    if status.reader is not None:
+        places.append(("read", status.reader.file, status.reader.pos))
+        gtids += _gtids("read", status.flavor, status.reader.offset)
+    if status.stored is not None:
+        places.append(("stored", status.stored.file, status.stored.pos))
+        gtids += _gtids("stored", status.flavor, status.stored)
+    numbers = [(place, file_number(file)) for place, file, _ in places]
+    files = [({"place": place}, number) for place, number in numbers if number is not None]
+    yield Metric("binlog_file_number", "gauge", "Number of the binlog file of a position.", files)
+    at = [({"place": place}, pos) for place, _, pos in places]
+    yield Metric("binlog_position", "gauge", "Position in the binlog file.", at)
+    yield Metric("gtid_last_number", "gauge", "Last transaction number of each source of GTIDs.", gtids)
+
+
+def _gtids(place: str, flavor: str, offset: SourceOffset | None) -> Iterator[Sample]:
+    if offset is None or not offset.gtids:
+        return
+    if flavor == "mariadb":
+        for gtid in MariadbGtidPosition.parse(offset.gtids):
+            yield {"place": place, "source": str(gtid.domain)}, gtid.sequence
+        return
+    for uuid, tag, ranges in GtidSet.parse(offset.gtids).items():
+        yield {"place": place, "source": f"{uuid}:{tag}" if tag else uuid}, ranges[-1][1] - 1
+
+
+def _queue(status: Status) -> Iterator[Metric]:
+    queue = status.queue
+    if queue is None:
+        return
+    yield Metric("queue_records", "gauge", "Records that wait to be delivered.", _one(queue.events))
+    yield Metric("queue_max_records", "gauge", "max.queue.size.", _one(queue.max_events))
+    yield Metric("queue_bytes", "gauge", "Bytes that are held until they are delivered.", _one(queue.bytes))
+    yield Metric("queue_max_bytes", "gauge", "max.queue.size.in.bytes.", _one(queue.max_bytes))
+    help_full = "Seconds that reading waited for room in the queue."
+    yield Metric("queue_full_seconds_total", "counter", help_full, _one(queue.put_blocked_s))
+    help_empty = "Seconds that delivery waited for records."
+    yield Metric("queue_empty_seconds_total", "counter", help_empty, _one(queue.get_blocked_s))
+
+
+def _snapshot(status: Status) -> Iterator[Metric]:
+    tables = status.snapshot
+    if not tables:
+        return
+    yield Metric("snapshot_running", "gauge", "Whether a snapshot is taken.", _one(int(status.state == "SNAPSHOT")))
+    yield Metric("snapshot_tables", "gauge", "Tables of the snapshot.", _one(len(tables)))
+    finished = sum(rows.finished for rows in tables.values())
+    yield Metric("snapshot_tables_finished", "gauge", "Tables that are read.", _one(finished))
+    rows: list[Sample] = [({"table": name}, rows.done) for name, rows in tables.items()]
+    yield Metric("snapshot_rows", "gauge", "Rows that were read.", rows)
+    estimated: list[Sample] = [
+        ({"table": name}, rows.estimated) for name, rows in tables.items() if rows.estimated is not None
+    ]
+    yield Metric("snapshot_estimated_rows", "gauge", "Rows that the server estimates.", estimated)

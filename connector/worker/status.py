@@ -1,0 +1,170 @@
+"""How a connector is doing, as one value, for ``/health``, metrics and the log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide import __version__
+from rowtide.connector.delivery.counters import DeliveryCounters
+from rowtide.connector.delivery.event_store import StoreUse
+from rowtide.connector.engine.reader import ReaderStatus
+from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.status import TableRows
+
+STATES = (
+    "STARTING",
+    "SNAPSHOT",
+    "RECOVERING",
+    "RUNNING",
+    "RECONNECTING",
+    "RESTARTING",
+    "STOPPING",
+    "STOPPED",
+    "FAILED",
+)
+_WELL = frozenset({"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
+_STUCK_S = 30.0
+"""A step of delivery takes milliseconds; after so long Kafka does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A connector at one moment.
+
+    Attributes:
+        name: the connector's.
+        prefix: ``topic.prefix``.
+        flavor: ``mysql`` or ``mariadb``.
+        tags: ``custom.metric.tags``.
+        state: one of ``STATES``.
+        started_at: seconds since the epoch.
+        now: seconds since the epoch.
+        error: what went wrong last; ``None`` if nothing did, or it is repaired.
+        restarts: how often it began again from the stored position.
+        reader: ``None`` before the stream.
+        delivery: ``None`` before anything could be delivered.
+        queue: ``None`` as long.
+        snapshot: rows by table (``db.table``), in the order in which they are read.
+        lag_bytes: from the last event that was read to the end of the server's binlog; ``None`` if not known.
+    """
+
+    name: str
+    prefix: str
+    flavor: str
+    tags: Mapping[str, str]
+    state: str
+    started_at: float
+    now: float
+    error: str | None
+    restarts: int
+    reader: ReaderStatus | None
+    delivery: DeliveryCounters | None
+    queue: StoreUse | None
+    snapshot: Mapping[str, TableRows]
+    lag_bytes: int | None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the connector does its work."""
+        return self.state in _WELL and not self.stuck
+
+    @property
+    def stuck(self) -> bool:
+        """Whether delivery waits for Kafka, and has for long."""
+        return self.delivery is not None and self.delivery.step_s > _STUCK_S
+
+    @property
+    def lag_s(self) -> float | None:
+        """Age of the oldest change that is not delivered yet, in seconds; 0 if all are, ``None`` if not known."""
+        ages = []
+        if self.queue is not None and self.queue.oldest_ts_ms:
+            ages.append(self.now - self.queue.oldest_ts_ms / 1000)
+        if self.reader is not None and not (self.reader.idle and self.reader.connected):
+            if not self.reader.event_ts_ms:
+                return None
+            ages.append(self.now - self.reader.event_ts_ms / 1000)
+        if self.reader is None and not ages:
+            return None
+        return max(0.0, *ages) if ages else 0.0
+
+    @property
+    def stored(self) -> SourceOffset | None:
+        """The last offset that was stored since the start."""
+        return self.delivery.offset if self.delivery is not None else None
+
+
+def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> Status:
+    """The status of a task.
+
+    Args:
+        task: any task, started or not.
+        now: seconds since the epoch.
+        lag_bytes: as far as it is known.
+    """
+    config, attempt = task.config, task.attempt
+    reader = attempt.reader.status if attempt.reader is not None else None
+    state, error = task.state, task.error
+    if state == "RUNNING" and reader is not None and reader.error is not None:
+        state, error = "RECONNECTING", reader.error
+    elif state == "RUNNING":
+        error = None
+    delivery = attempt.delivery
+    return Status(
+        name=config.name,
+        prefix=config.topics.prefix,
+        flavor=config.flavor.value,
+        tags=config.metric_tags,
+        state=state,
+        started_at=task.started_at,
+        now=now,
+        error=error,
+        restarts=task.restarts,
+        reader=reader,
+        delivery=delivery.counters() if delivery is not None else None,
+        queue=attempt.parts.store.use() if attempt.parts is not None else None,
+        snapshot={str(table): rows for table, rows in task.snapshot.table_rows.items()},
+        lag_bytes=lag_bytes,
+    )
+
+
+def health(status: Status) -> dict[str, Any]:
+    """The answer of ``/health``."""
+    reader, stored, queue = status.reader, status.stored, status.queue
+    error = status.error
+    if status.stuck and status.delivery is not None:
+        error = f"Kafka has not answered for {status.delivery.step_s:.0f} s"
+    return {
+        "status": "UP" if status.healthy else "DOWN",
+        "state": status.state,
+        "connector": status.name,
+        "version": __version__,
+        "uptime_seconds": round(status.now - status.started_at, 1),
+        "error": error,
+        "restarts": status.restarts,
+        "position": {
+            "read": None if reader is None else {"file": reader.file, "pos": reader.pos, "gtid": reader.gtid},
+            "stored": None if stored is None else stored.to_map(),
+        },
+        "lag": {
+            "seconds": None if status.lag_s is None else round(status.lag_s, 3),
+            "bytes": status.lag_bytes,
+        },
+        "queue": None
+        if queue is None
+        else {
+            "records": queue.events,
+            "max_records": queue.max_events,
+            "bytes": queue.bytes,
+            "max_bytes": queue.max_bytes,
+        },
+        "snapshot": None if not status.snapshot else _snapshot(status.snapshot),
+    }
+
+
+def _snapshot(tables: Mapping[str, TableRows]) -> dict[str, int]:
+    return {
+        "tables": len(tables),
+        "tables_finished": sum(rows.finished for rows in tables.values()),
+        "rows": sum(rows.done for rows in tables.values()),
+    }

@@ -1,0 +1,87 @@
+"""Record headers as Kafka Connect's ``SimpleHeaderConverter`` writes them: text that looks like JSON but is not quite.
+
+Strings on their own are bare; inside a struct, array or map only quotes and back-slashes are escaped. Connect's own
+dates and times are bare ISO 8601 everywhere. Source: ``org.apache.kafka.connect.data.Values``, Connect 4.3.
+"""
+
+from binascii import b2a_base64
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rowtide.envelope.json.java_numbers import decimal_number_text, double_text, float_text
+from rowtide.envelope.json.text import scale_of
+from rowtide.envelope.schema import Schema
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = 86_400_000
+_CONNECT_DATE = "org.apache.kafka.connect.data.Date"
+_CONNECT_TIMES = ("org.apache.kafka.connect.data.Time", "org.apache.kafka.connect.data.Timestamp")
+
+
+def header_text(schema: Schema, value: Any) -> str | None:
+    """The value of a header, or ``None`` for a null header.
+
+    Java writes a lone surrogate as a question mark when it encodes the text; so does this.
+    """
+    if value is None:
+        return None
+    text = _text(schema, value, embedded=False)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _text(schema: Schema, value: Any, *, embedded: bool) -> str:
+    if value is None:
+        return "null"
+    match schema.type:
+        case "struct":
+            return _struct_text(schema, value)
+        case "array" if schema.items:
+            items = schema.items
+            return "[" + ",".join(_text(items, item, embedded=True) for item in value) + "]"
+        case "map" if schema.keys and schema.items:
+            keys, items = schema.keys, schema.items
+            pairs = (f"{_text(keys, k, embedded=True)}:{_text(items, v, embedded=True)}" for k, v in value.items())
+            return "{" + ",".join(pairs) + "}"
+        case "string":
+            return _quoted(value) if embedded else str(value)
+        case "bytes" if schema.is_decimal:
+            return decimal_number_text(value, scale_of(schema))
+        case "bytes":
+            text = b2a_base64(value, newline=False).decode()
+            return f'"{text}"' if embedded else text
+        case "boolean":
+            return "true" if value else "false"
+        case "float":
+            return float_text(value).strip('"')
+        case "double":
+            return double_text(value).strip('"')
+        case _:
+            return _integer_text(schema, value)
+
+
+def _struct_text(schema: Schema, value: Any) -> str:
+    members = []
+    for field in schema.fields:
+        member = value.get(field.name)
+        if member is None:
+            member = field.schema.default
+        members.append(f"{_quoted(field.name)}:{_text(field.schema, member, embedded=True)}")
+    return "{" + ",".join(members) + "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _integer_text(schema: Schema, value: int) -> str:
+    if schema.name == _CONNECT_DATE:
+        value *= _DAY
+    elif schema.name not in _CONNECT_TIMES:
+        return str(value)
+    # Connect knows only a java.util.Date here and guesses from its size, so that 1970-01-01 becomes a time of day.
+    moment = _EPOCH + timedelta(milliseconds=value)
+    time = f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    if value < _DAY:
+        return time
+    return moment.date().isoformat() + ("" if value % _DAY == 0 else "T" + time)

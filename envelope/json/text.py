@@ -1,0 +1,220 @@
+"""JSON as Kafka Connect's ``JsonConverter`` writes it, byte for byte.
+
+Connect 4.3 writes with Jackson 2.21: no blanks, text outside ASCII unescaped, except that a character above U+FFFF is
+written as two escaped surrogates; control characters with upper-case hexadecimal digits; floating-point numbers as
+Java 17 prints them, not-a-number as text. Keys of a schema come in the order of ``JsonConverter.asJsonSchema``.
+"""
+
+import re
+from binascii import b2a_base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from json.encoder import encode_basestring  # the compiled one where there is one
+from typing import Any, Literal
+
+from rowtide.envelope.json.java_numbers import decimal_number_text, double_text, float_text
+from rowtide.envelope.schema import Schema
+
+DecimalFormat = Literal["BASE64", "NUMERIC"]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """Settings of ``JsonConverter`` that change how a value is written.
+
+    Attributes:
+        decimal_format: ``decimal.format``: a ``Decimal`` as its bytes or as a number.
+        replace_null_with_default: whether null of a schema with a default is written as the default.
+    """
+
+    decimal_format: DecimalFormat = "BASE64"
+    replace_null_with_default: bool = True
+
+
+DEFAULT_FORM = JsonForm()
+
+
+def string_text(text: str) -> str:
+    """A string as a JSON literal with its quotes, as Jackson writes it.
+
+    Lone surrogates are escaped, so that the result can always be encoded.
+    """
+    literal = encode_basestring(text)
+    return literal if text.isascii() and "\\" not in literal else tidied(literal)
+
+
+def tidied(json: str) -> str:
+    """JSON as Jackson writes it, from one whose strings are escaped as Python's ``json`` or orjson does it.
+
+    Of JSON that is Jackson's already nothing is changed.
+    """
+    if "\\u" in json:
+        json = _ESCAPE.sub(_upper, json)
+    return json if json.isascii() else _SURROGATES.sub(_escaped, json)
+
+
+# The pattern skips escaped back-slashes, behind which a "u" means nothing.
+_ESCAPE = re.compile(r"\\u[0-9a-f]{4}|\\.")
+_SURROGATES = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
+
+
+def _upper(match: re.Match[str]) -> str:
+    escape = match.group()
+    return escape if len(escape) == 2 else "\\u" + escape[2:].upper()
+
+
+def _escaped(match: re.Match[str]) -> str:
+    point = ord(match.group())
+    if point <= 0xFFFF:
+        return f"\\u{point:04X}"
+    point -= 0x10000
+    return f"\\u{0xD800 + (point >> 10):04X}\\u{0xDC00 + (point & 0x3FF):04X}"
+
+
+def base64_text(value: bytes) -> str:
+    """Bytes as a JSON literal: Base64 with padding."""
+    return f'"{b2a_base64(value, newline=False).decode()}"'
+
+
+def decimal_bytes(unscaled: int) -> bytes:
+    """The unscaled value of a ``Decimal`` as Connect stores it: two's complement, big-endian, as short as can be."""
+    magnitude = unscaled if unscaled >= 0 else ~unscaled
+    return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
+def value_text(schema: Schema, value: Any, form: JsonForm = DEFAULT_FORM) -> str:
+    """A value as JSON, without its schema.
+
+    Args:
+        schema: the value's schema.
+        value: as :mod:`rowtide.envelope.schema` describes it; of a struct, fields that are missing count as null.
+        form: the converter's settings.
+
+    Raises:
+        ValueError: the value is null, and the schema neither allows that nor has a default.
+    """
+    if value is None:
+        if schema.default is not None and form.replace_null_with_default:
+            return value_text(schema, schema.default, form)
+        if not schema.optional:
+            raise ValueError(
+                f"null for a value of type {schema.name or schema.type}, which is neither optional nor has a default"
+            )
+        return "null"
+    return _WRITERS[schema.type](schema, value, form)
+
+
+_field_text = lru_cache(maxsize=10_000)(string_text)
+
+
+def _struct_text(schema: Schema, value: Any, form: JsonForm) -> str:
+    members = []
+    for field in schema.fields:
+        try:
+            member = value_text(field.schema, value.get(field.name), form)
+        except ValueError as error:
+            raise ValueError(f"field {field.name!r} of {schema.name or 'a struct'}: {error}") from error
+        members.append(f"{_field_text(field.name)}:{member}")
+    return "{" + ",".join(members) + "}"
+
+
+def _array_text(schema: Schema, value: Any, form: JsonForm) -> str:
+    items = _part(schema.items)
+    return "[" + ",".join([value_text(items, item, form) for item in value]) + "]"
+
+
+def _map_text(schema: Schema, value: Any, form: JsonForm) -> str:
+    """An object if keys are strings, an array of pairs otherwise."""
+    keys, items = _part(schema.keys), _part(schema.items)
+    if keys.type == "string":
+        return (
+            "{" + ",".join([f"{string_text(key)}:{value_text(items, item, form)}" for key, item in value.items()]) + "}"
+        )
+    pairs = [f"[{value_text(keys, key, form)},{value_text(items, item, form)}]" for key, item in value.items()]
+    return "[" + ",".join(pairs) + "]"
+
+
+def _bytes_text(schema: Schema, value: Any, form: JsonForm) -> str:
+    if not schema.is_decimal:
+        return base64_text(value)
+    if form.decimal_format == "NUMERIC":
+        return decimal_number_text(value, scale_of(schema))
+    return base64_text(decimal_bytes(value))
+
+
+def scale_of(schema: Schema) -> int:
+    """Digits behind the point of a ``Decimal`` schema.
+
+    Raises:
+        ValueError: the schema does not say.
+    """
+    for name, text in schema.parameters:
+        if name == "scale":
+            return int(text)
+    raise ValueError(f"the schema {schema.name} has no parameter 'scale'")
+
+
+def _integer_text(_schema: Schema, value: Any, _form: JsonForm) -> str:
+    return int.__repr__(value)
+
+
+_WRITERS: dict[str, Callable[[Schema, Any, JsonForm], str]] = {
+    "int8": _integer_text,
+    "int16": _integer_text,
+    "int32": _integer_text,
+    "int64": _integer_text,
+    "float": lambda _schema, value, _form: float_text(value),
+    "double": lambda _schema, value, _form: double_text(value),
+    "boolean": lambda _schema, value, _form: "true" if value else "false",
+    "string": lambda _schema, value, _form: string_text(value),
+    "bytes": _bytes_text,
+    "array": _array_text,
+    "map": _map_text,
+    "struct": _struct_text,
+}
+
+
+def _part(schema: Schema | None) -> Schema:
+    if schema is None:
+        raise ValueError("a schema of an array or map has no element schema")
+    return schema
+
+
+def schema_text(schema: Schema, field_name: str | None = None, form: JsonForm = DEFAULT_FORM) -> str:
+    """A schema as JSON, keys in ``JsonConverter``'s order.
+
+    Args:
+        schema: the schema.
+        field_name: the field that has this schema, written as its last key.
+        form: the converter's settings, for the default.
+    """
+    keys = [f'"type":"{schema.type}"']
+    if schema.type == "struct":
+        fields = ",".join(schema_text(field.schema, field.name, form) for field in schema.fields)
+        keys.append(f'"fields":[{fields}]')
+    elif schema.type == "array":
+        keys.append(f'"items":{schema_text(_part(schema.items), form=form)}')
+    elif schema.type == "map":
+        keys.append(f'"keys":{schema_text(_part(schema.keys), form=form)}')
+        keys.append(f'"values":{schema_text(_part(schema.items), form=form)}')
+    keys.append(f'"optional":{"true" if schema.optional else "false"}')
+    if schema.name is not None:
+        keys.append(f'"name":{string_text(schema.name)}')
+    if schema.version is not None:
+        keys.append(f'"version":{schema.version}')
+    if schema.doc is not None:
+        keys.append(f'"doc":{string_text(schema.doc)}')
+    if schema.parameters:
+        parameters = ",".join(f"{string_text(name)}:{string_text(text)}" for name, text in schema.parameters)
+        keys.append(f'"parameters":{{{parameters}}}')
+    if schema.default is not None:
+        keys.append(f'"default":{value_text(schema, schema.default, form)}')
+    if field_name is not None:
+        keys.append(f'"field":{string_text(field_name)}')
+    return "{" + ",".join(keys) + "}"
+
+
+def enveloped_text(schema: Schema, value: Any, form: JsonForm = DEFAULT_FORM) -> str:
+    """A value together with its schema, as ``schemas.enable=true`` writes it."""
+    return f'{{"schema":{schema_text(schema, form=form)},"payload":{value_text(schema, value, form)}}}'

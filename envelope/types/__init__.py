@@ -1,0 +1,1 @@
+"""From a column's type to its Connect schema and the form of its values, defaults and masks included."""

@@ -1,0 +1,148 @@
+"""Default values of columns in record schemas, read from a column's default as the schema history keeps it.
+
+Debezium keeps the default's text without its quotes, and 1970-01-01 00:00:00 for CURRENT_TIMESTAMP; what cannot be
+read gives no default, which every consumer takes for "not known".
+"""
+
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+from rowtide.envelope.types.column_type import ColumnFacet, ColumnType, Kind
+from rowtide.envelope.types.temporal_values import DAY, DAYS, OffCalendar
+from rowtide.schema_history.model import ColumnForm
+
+_INTRODUCER = re.compile(r"_[a-z0-9]+\s*'(.*)'", re.DOTALL | re.IGNORECASE)
+_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+_DATETIME = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?")
+_TIME = re.compile(r"(-)?(\d+):(\d{1,2})(?::(\d{1,2}))?(?:\.(\d+))?")
+_BITS = re.compile(r"[01]*")
+_EXACT = Context(prec=100)
+"""Enough for all 65 digits of a DECIMAL: Python's own context has 28."""
+
+
+def default_value(column: ColumnForm, column_type: ColumnType) -> Any:
+    """The Connect value of a column's default, ``None`` if it has none or none that can be written.
+
+    Args:
+        column: the column as Debezium sees it: its text of the default counts, for consumers know that.
+        column_type: the form of its values.
+    """
+    text = column.default_expression
+    if text is None:
+        return None
+    if column_type.kind not in {"text", "enum", "set", "json", "bytes"}:
+        text = text.strip()
+    introduced = _INTRODUCER.fullmatch(text)
+    if introduced:
+        text = introduced[1]
+    try:
+        value = _READERS[column_type.kind](text, column)
+    except (ValueError, InvalidOperation):
+        return None
+    if value is None:
+        return None
+    if isinstance(value, OffCalendar):
+        return None if column.optional else column_type.epoch
+    if column_type.kind == "enum":
+        return value  # the labels of the stream are escaped, the default is not
+    if column_type.kind == "timestamp" and value == 0:  # CURRENT_TIMESTAMP, which the history keeps as 1970
+        return None if column.optional else column_type.epoch
+    if column_type.schema.type == "int64" and column_type.kind == "int":
+        value = min(value, 2**63 - 1)  # a default beyond Java's long is held at its maximum; values wrap around
+    try:
+        return column_type.convert(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _integer(text: str, column: ColumnFacet) -> int:
+    if text.lower() in {"true", "false"}:
+        return int(text.lower() == "true")
+    return int(Decimal(text).to_integral_value(ROUND_HALF_UP))
+
+
+def _decimal(text: str, column: ColumnFacet) -> int:
+    if text.lower() in {"true", "false"}:
+        text = "1" if text.lower() == "true" else "0"
+    scale = column.scale or 0
+    return int(Decimal(text).scaleb(scale, _EXACT).quantize(Decimal(1), ROUND_HALF_UP, _EXACT)) if text else 0
+
+
+def _bits(text: str, column: ColumnFacet) -> int:
+    if (column.length or 1) == 1:
+        return int(text) if text.isdigit() else int(text.lower() == "true")
+    return int(text, 2) if _BITS.fullmatch(text) and text else 0
+
+
+def _year(text: str, column: ColumnFacet) -> int:
+    year = int(text)
+    if 0 <= year <= 69:
+        return year + 2000
+    return year + 1900 if 70 <= year <= 99 else year
+
+
+def _date(text: str, column: ColumnFacet) -> int | OffCalendar:
+    match = _DATE.match(text)
+    if match is None:
+        raise ValueError(text)
+    return DAYS[int(match[1]) << 9 | int(match[2]) << 5 | int(match[3])]
+
+
+def _datetime(text: str, column: ColumnFacet) -> int | OffCalendar:
+    match = _DATETIME.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    days = DAYS[int(match[1]) << 9 | int(match[2]) << 5 | int(match[3])]
+    if isinstance(days, OffCalendar):
+        return days
+    hours, minutes, seconds = (int(match[group] or 0) for group in (4, 5, 6))
+    return days * DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + _fraction(match[7])
+
+
+def _fraction(digits: str | None) -> int:
+    return int((digits or "").ljust(6, "0")[:6])
+
+
+def _time(text: str, column: ColumnFacet) -> int:
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    seconds = (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4] or 0)
+    micros = seconds * 1_000_000 + _fraction(match[5])
+    return -micros if match[1] else micros
+
+
+def _text(text: str, column: ColumnFacet) -> str:
+    return text
+
+
+def _bytes(text: str, column: ColumnFacet) -> bytes:
+    return text.encode()
+
+
+def _none(text: str, column: ColumnFacet) -> None:
+    return None
+
+
+_READERS: dict[Kind, Callable[[str, ColumnFacet], Any]] = {
+    "int": _integer,
+    "decimal": _decimal,
+    "float": lambda text, column: float(text),
+    "bit": _bits,
+    "year": _year,
+    "date": _date,
+    "datetime": _datetime,
+    "timestamp": _datetime,
+    "time": _time,
+    "text": _text,
+    "bytes": _bytes,
+    "enum": _text,
+    "set": _text,
+    "json": _text,
+    "geometry": _none,
+    "vector": _none,
+    "uuid": _text,
+    "inet": _text,
+}

@@ -1,0 +1,81 @@
+"""From a column to its Connect schema and to the form of its values: the tables of all data types."""
+
+from rowtide.envelope.settings import Stage, ValueSettings
+from rowtide.envelope.types.column_type import ColumnFacet, ColumnType, TypeOf, always
+from rowtide.envelope.types.numbers import (
+    DOUBLE,
+    SINGLE,
+    TRUTH,
+    bigint_type,
+    bit_type,
+    float_type,
+    int_type,
+    numeric_type,
+    smallint_type,
+)
+from rowtide.envelope.types.spatial import GEOMETRIES, GEOMETRY, POINT, VECTOR
+from rowtide.envelope.types.temporal import YEAR, date_type, datetime_type, time_type, timestamp_type
+from rowtide.envelope.types.text import INET, JSON, TEXT, UUID, binary_type, enum_type, set_type
+
+_SPECIAL: dict[str, TypeOf] = {
+    "JSON": always(JSON),
+    "POINT": always(POINT),
+    "YEAR": always(YEAR),
+    "ENUM": enum_type,
+    "SET": set_type,
+    "FLOAT": float_type,
+    "VECTOR": always(VECTOR),
+    "UUID": always(UUID),
+    "INET4": always(INET),
+    "INET6": always(INET),
+}
+
+# By java.sql.Types, the number that the schema history keeps.
+_JDBC: dict[int, TypeOf] = {
+    -7: bit_type,  # BIT
+    16: always(TRUTH),  # BOOLEAN
+    -6: smallint_type,  # TINYINT
+    5: smallint_type,  # SMALLINT
+    4: int_type,  # INTEGER
+    -5: bigint_type,  # BIGINT
+    6: float_type,  # FLOAT
+    7: always(SINGLE),  # REAL
+    8: always(DOUBLE),  # DOUBLE
+    2: numeric_type,  # NUMERIC
+    3: numeric_type,  # DECIMAL
+    1: always(TEXT),  # CHAR
+    12: always(TEXT),  # VARCHAR
+    -1: always(TEXT),  # LONGVARCHAR
+    -15: always(TEXT),  # NCHAR
+    -9: always(TEXT),  # NVARCHAR
+    -16: always(TEXT),  # LONGNVARCHAR
+    2005: always(TEXT),  # CLOB
+    2011: always(TEXT),  # NCLOB
+    -2: binary_type,  # BINARY
+    -3: binary_type,  # VARBINARY
+    -4: binary_type,  # LONGVARBINARY
+    2004: binary_type,  # BLOB
+    91: date_type,  # DATE
+    92: time_type,  # TIME
+    93: datetime_type,  # TIMESTAMP
+    2014: timestamp_type,  # TIMESTAMP_WITH_TIMEZONE
+}
+
+
+def column_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType | None:
+    """The form of a column's values, or ``None`` if the type is not known (Debezium leaves such a column out).
+
+    Args:
+        column: the column as Debezium sees it (``typeName``, ``jdbcType``, ``length``, ``scale``).
+        settings: the handling modes.
+        stage: the few types whose text differs between snapshot and stream need to know.
+    """
+    words = column.type_name.upper().split()
+    base = words[0]
+    special = _SPECIAL.get(base)
+    if special is not None:
+        return special(column, settings, stage)
+    if base in GEOMETRIES:
+        return GEOMETRY
+    by_jdbc = _JDBC.get(column.jdbc_type)
+    return by_jdbc(column, settings, stage) if by_jdbc else None

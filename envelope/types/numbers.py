@@ -1,0 +1,136 @@
+"""The forms of numbers and bits."""
+
+import struct
+from binascii import b2a_base64
+from dataclasses import replace
+
+from rowtide.envelope.json.java_numbers import decimal_text, double_text, float_text
+from rowtide.envelope.schema import BOOLEAN, DECIMAL, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, Schema
+from rowtide.envelope.settings import Stage, ValueSettings
+from rowtide.envelope.types.column_type import ColumnFacet, ColumnType, call, plain, same, through
+
+
+def _integer(schema: Schema) -> ColumnType:
+    return ColumnType(schema, "int", same, plain)
+
+
+_INT16, _INT32, _INT64 = _integer(INT16), _integer(INT32), _integer(INT64)
+
+
+def wrap_long(value: int) -> int:
+    """A BIGINT UNSIGNED as Java's long: from 2^63 on it is negative (``bigint.unsigned.handling.mode=long``)."""
+    return value - 2**64 if value >= 2**63 else value
+
+
+_UNSIGNED_LONG = ColumnType(INT64, "int", wrap_long, lambda v, bind, _: f"({v} if {v} < 1 << 63 else {v} - (1 << 64))")
+
+
+def decimal_schema(precision: int | None, scale: int) -> Schema:
+    """Connect's ``Decimal`` with Debezium's precision parameter."""
+    parameters = [("scale", str(scale))]
+    if precision is not None:
+        parameters.append(("connect.decimal.precision", str(precision)))
+    return Schema("bytes", name=DECIMAL, version=1, parameters=tuple(parameters))
+
+
+def unscaled_text(unscaled: int) -> str:
+    """The JSON text of an unscaled number: base64 of its big-endian two's complement, as Java's BigInteger gives it."""
+    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    return f'"{b2a_base64(unscaled.to_bytes(length, "big", signed=True), newline=False).decode()}"'
+
+
+def numeric_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """DECIMAL, as ``decimal.handling.mode`` says."""
+    scale = column.scale or 0
+    return decimal_type(column.length, scale, settings.decimal_handling_mode)
+
+
+def decimal_type(precision: int | None, scale: int, mode: str) -> ColumnType:
+    """The form of a DECIMAL(precision, scale) in a ``decimal.handling.mode``."""
+    if mode == "double":
+        divisor: int = 10**scale
+
+        def as_double(unscaled: int) -> float:
+            return unscaled / divisor
+
+        return ColumnType(
+            FLOAT64, "decimal", as_double, lambda v, bind, _: f"{bind(double_text)}({v} / {bind(divisor)})"
+        )
+    if mode == "string":
+
+        def as_text(unscaled: int) -> str:
+            return decimal_text(unscaled, scale)
+
+        return ColumnType(
+            STRING, "decimal", as_text, lambda v, bind, _: f"'\"' + {bind(decimal_text)}({v}, {scale}) + '\"'"
+        )
+    return ColumnType(decimal_schema(precision, scale), "decimal", same, call(unscaled_text))
+
+
+def bigint_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """BIGINT, unsigned as ``bigint.unsigned.handling.mode`` says."""
+    if not _unsigned(column):
+        return _INT64
+    if settings.bigint_unsigned_handling_mode == "precise":
+        return replace(decimal_type(20, 0, "precise"), kind="int")
+    return _UNSIGNED_LONG
+
+
+def _unsigned(column: ColumnFacet) -> bool:
+    words = column.type_name.upper().split()
+    return "UNSIGNED" in words or "ZEROFILL" in words or words[0] == "SERIAL"
+
+
+def smallint_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """TINYINT and SMALLINT."""
+    wide = _unsigned(column) and column.type_name.upper().split()[0] not in {"TINYINT", "INT1"}
+    return _INT32 if wide else _INT16
+
+
+def int_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """MEDIUMINT and INT."""
+    base = column.type_name.upper().split()[0]
+    return _INT64 if _unsigned(column) and base in {"INT", "INTEGER", "INT4"} else _INT32
+
+
+_FLOAT32 = struct.Struct("<f")
+
+
+def single(value: float) -> float:
+    """Round to float32, as Java's cast does: what lies outside its range is infinite."""
+    try:
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+    return rounded
+
+
+SINGLE = ColumnType(FLOAT32, "float", single, lambda v, bind, _: f"{bind(float_text)}({bind(single)}({v}))")
+DOUBLE = ColumnType(FLOAT64, "float", same, call(double_text))
+
+
+def float_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """FLOAT: of double precision with a scale or with more than 24 bits."""
+    double = column.scale is not None or (column.length is not None and column.length > 24)
+    return DOUBLE if double else SINGLE
+
+
+def _truth(value: int) -> bool:
+    return value != 0
+
+
+TRUTH = ColumnType(BOOLEAN, "int", _truth, lambda v, bind, _: f"('true' if {v} else 'false')")
+
+
+def bit_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """BIT(1) is a truth, a longer BIT is bytes, the lowest first."""
+    bits = column.length or 1
+    if bits == 1:
+        return replace(TRUTH, kind="bit")
+    size = (bits + 7) // 8
+    schema = Schema("bytes", name="io.debezium.data.Bits", version=1, parameters=(("length", str(bits)),))
+
+    def little_endian(value: int) -> bytes:
+        return value.to_bytes(size, "little")
+
+    return ColumnType(schema, "bit", little_endian, through(schema, little_endian))

@@ -1,0 +1,63 @@
+"""The forms of geometries and vectors."""
+
+import struct
+from typing import Any
+
+from rowtide.envelope.schema import BYTES, FLOAT32, FLOAT64, OPTIONAL_INT32, Field, Schema
+from rowtide.envelope.types.column_type import ColumnType, same, through
+
+GEOMETRIES = frozenset(
+    {
+        "GEOMETRY",
+        "LINESTRING",
+        "POLYGON",
+        "MULTIPOINT",
+        "MULTILINESTRING",
+        "MULTIPOLYGON",
+        "GEOMETRYCOLLECTION",
+        "GEOMCOLLECTION",
+    }
+)
+
+_GEOMETRY_SCHEMA = Schema(
+    "struct",
+    optional=True,  # even of a NOT NULL column: Debezium's builder begins so, and nothing takes it back
+    name="io.debezium.data.geometry.Geometry",
+    version=1,
+    doc="Geometry",
+    fields=(Field("wkb", BYTES), Field("srid", OPTIONAL_INT32)),
+)
+_POINT_SCHEMA = Schema(
+    "struct",
+    name="io.debezium.data.geometry.Point",
+    version=1,
+    doc="Geometry (POINT)",
+    fields=(
+        Field("x", FLOAT64),
+        Field("y", FLOAT64),
+        Field("wkb", BYTES.with_optional(True)),
+        Field("srid", OPTIONAL_INT32),
+    ),
+)
+_XY = struct.Struct("<dd")
+_SRID_BYTES = 4
+_POINT_BYTES = 25
+
+
+def _geometry_value(stored: bytes) -> dict[str, Any]:
+    if len(stored) < _SRID_BYTES:  # INSERT IGNORE leaves such
+        raise ValueError(f"{stored!r} is no geometry: it has no SRID")
+    return {"wkb": stored[4:], "srid": int.from_bytes(stored[:4], "little") or None}
+
+
+def _point_value(stored: bytes) -> dict[str, Any]:
+    if len(stored) != _POINT_BYTES:
+        raise ValueError(f"{stored!r} is no point of two coordinates")
+    x, y = _XY.unpack_from(stored, 9)
+    return {"x": x, "y": y, **_geometry_value(stored)}
+
+
+GEOMETRY = ColumnType(_GEOMETRY_SCHEMA, "geometry", _geometry_value, through(_GEOMETRY_SCHEMA, _geometry_value))
+POINT = ColumnType(_POINT_SCHEMA, "geometry", _point_value, through(_POINT_SCHEMA, _point_value))
+_VECTOR_SCHEMA = Schema("array", name="io.debezium.data.FloatVector", version=1, items=FLOAT32)
+VECTOR = ColumnType(_VECTOR_SCHEMA, "vector", same, through(_VECTOR_SCHEMA, same))

@@ -1,0 +1,86 @@
+"""The forms of text, bytes, labels, JSON, and addresses."""
+
+import base64
+import re
+from binascii import b2a_base64
+
+from rowtide.envelope.json.text import string_text
+from rowtide.envelope.schema import BYTES, STRING, Schema
+from rowtide.envelope.settings import Stage, ValueSettings
+from rowtide.envelope.types.column_type import Bind, ColumnFacet, ColumnType, Fallback, Kind, call, same, through
+
+TEXT = ColumnType(STRING, "text", same, call(string_text))
+
+
+def _base64_json(value: bytes) -> str:
+    return f'"{b2a_base64(value, newline=False).decode()}"'
+
+
+def base64_url_safe(value: bytes) -> str:
+    """Base64 with ``-`` and ``_``, padded (``binary.handling.mode=base64-url-safe``)."""
+    return base64.urlsafe_b64encode(value).decode()
+
+
+_BINARY = {
+    "bytes": ColumnType(BYTES, "bytes", same, call(_base64_json)),
+    "base64": ColumnType(STRING, "bytes", lambda value: b2a_base64(value, newline=False).decode(), call(_base64_json)),
+    "base64-url-safe": ColumnType(STRING, "bytes", base64_url_safe, through(STRING, base64_url_safe)),
+    "hex": ColumnType(STRING, "bytes", bytes.hex, lambda v, bind, _: f"'\"' + {v}.hex() + '\"'"),
+}
+
+
+def binary_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """Bytes, as ``binary.handling.mode`` says."""
+    return _BINARY[settings.binary_handling_mode]
+
+
+def labels(column: ColumnFacet) -> tuple[str, ...]:
+    """The labels of an ENUM or SET as the parser keeps them, without their quotes."""
+    return tuple(_unquoted(label) for label in column.enum_values)
+
+
+_LABEL_ESCAPE = re.compile(r"\\.|''", re.DOTALL)
+
+
+def _unquoted(label: str) -> str:
+    if len(label) >= 2 and label[0] == label[-1] == "'":
+        label = label[1:-1]
+    return _LABEL_ESCAPE.sub(lambda match: match[0][1], label)
+
+
+def escaped_label(label: str) -> str:
+    """A label as it stands in the ``allowed`` parameter, whose separator is the comma."""
+    return label.replace("\\", "\\\\").replace(",", "\\,")
+
+
+def enum_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """ENUM: its label."""
+    allowed = ",".join(escaped_label(label) for label in labels(column))
+    schema = Schema("string", name="io.debezium.data.Enum", version=1, parameters=(("allowed", allowed),))
+    if stage == "stream":
+        # Debezium keeps the escaped labels and gives one of those for the index in the row event.
+        return ColumnType(
+            schema, "enum", escaped_label, lambda v, bind, _: f"{bind(string_text)}({bind(escaped_label)}({v}))"
+        )
+    return ColumnType(schema, "enum", same, call(string_text))
+
+
+def set_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """SET: its labels, with commas between them."""
+    allowed = ",".join(escaped_label(label) for label in labels(column))
+    schema = Schema("string", name="io.debezium.data.EnumSet", version=1, parameters=(("allowed", allowed),))
+    return ColumnType(schema, "set", same, call(string_text))
+
+
+def _semantic_text(name: str, kind: Kind) -> ColumnType:
+    return ColumnType(Schema("string", name=name, version=1), kind, same, call(string_text))
+
+
+def _json_or_nothing(variable: str, bind: Bind, fallback: Fallback) -> str:
+    # No text stands for no bytes at all, which a row has that was there before its column was added with NOT NULL.
+    return f"({bind(string_text)}({variable}) if {variable} is not None else {bind(fallback.text)})"
+
+
+JSON = ColumnType(Schema("string", name="io.debezium.data.Json", version=1), "json", same, _json_or_nothing, epoch="{}")
+UUID = _semantic_text("io.debezium.data.Uuid", "uuid")
+INET = ColumnType(STRING, "inet", same, call(string_text))

@@ -1,0 +1,212 @@
+"""``rowtide tables``."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+from rich.console import Console
+
+from rowtide.connector.config import ConfigurationError, read_properties
+from rowtide.spark_consumers.errors import SettingsError, TablesError
+from rowtide.spark_consumers.settings import Keyless, Settings
+
+_CLIENT = ("security.", "sasl.", "ssl.")
+_NAMES = ("bootstrap.servers", "topic.prefix")
+
+
+@click.command("tables", short_help="Bring Spark tables up to date from the topics.")
+@click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Kafka's addresses.")
+@click.option("--topic-prefix", metavar="PREFIX", help="The connector's topic.prefix: reads all of its tables' topics.")
+@click.option("--topics", metavar="REGEX", help="Topics to read, instead of all of the prefix (whole names).")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The connector's configuration (.properties, .json, .yaml): it has Kafka's addresses and the prefix.",
+)
+@click.option(
+    "--output", required=True, metavar="PATH", help="Directory of the tables: a path, or hdfs://, s3a://, ..."
+)
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice(["delta", "parquet"]),
+    default="delta",
+    show_default=True,
+    help="How tables are stored. Parquet has no transactions: each run writes a changed table anew.",
+)
+@click.option("--state", metavar="PATH", help="Directory of the remembered offsets.  [default: OUTPUT/_rowtide]")
+@click.option(
+    "--keyless",
+    type=click.Choice([str(choice) for choice in Keyless]),
+    default=str(Keyless.APPLY),
+    show_default=True,
+    help="Tables without key: apply changes to rows that equal the old image, or append every change as a row.",
+)
+@click.option(
+    "--max-records", type=click.IntRange(min=1), help="Read at most so many records of a partition at a time."
+)
+@click.option("--parallel", type=click.IntRange(min=1), default=2, show_default=True, help="Tables at a time.")
+@click.option(
+    "--schemas",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='Connect schemas of topics whose messages have none: JSON {"TOPIC": {"key": SCHEMA, "value": SCHEMA}}.',
+)
+@click.option("--numeric-decimals", is_flag=True, help="The converter has decimal.format=NUMERIC.")
+@click.option(
+    "--kafka-property",
+    "kafka_properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of Kafka's Java client, such as security.protocol=SSL. Repeatable.",
+)
+@click.option("--restart", multiple=True, metavar="DB.TABLE", help="Delete this table and build it again. Repeatable.")
+@click.option("--master", metavar="URL", help="Spark's master.  [default: as spark-submit says, else local[*]]")
+@click.option("--packages", metavar="COORDINATES", help="Maven coordinates instead of the usual Kafka and Delta ones.")
+@click.option("--jars", metavar="PATHS", help="Jars of Kafka and Delta, separated by commas: nothing is downloaded.")
+@click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark. Repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a table instead of a report.")
+def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
+    """Bring tables up to date from the topics of a connector, and exit.
+
+    Every topic of the connector becomes a table: OUTPUT/DATABASE/TABLE. The first run builds the tables; each further
+    run takes only what came since the last one. Rows are inserted, updated and deleted by their key, columns that were
+    added in MySQL appear. Run it whenever the tables should be fresh, by hand or from a scheduler.
+
+    \b
+    Examples:
+      rowtide tables --config shop.properties --output /data/tables
+      rowtide tables --bootstrap-servers localhost:9092 --topic-prefix shop --output s3a://lake/shop
+
+    How far each topic was read is remembered in OUTPUT/_rowtide. An interrupted run is simply run again: nothing
+    is lost and nothing comes twice. Two runs with the same OUTPUT must not overlap.
+
+    The exit status is 1 if a table could not be brought up to date; the others are, nevertheless.
+    """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
+    console = Console(stderr=as_json)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        failed = _run(console, as_json, restart, options)
+    except TablesError as error:
+        raise click.ClickException(str(error)) from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+    sys.exit(1 if failed else 0)
+
+
+def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dict[str, Any]) -> bool:
+    properties, settings = run_settings(options)
+    # PySpark is an extra, and takes its time: a wrong option is told before.
+    try:
+        from rowtide.cli.tables_report import line, print_report  # noqa: PLC0415
+        from rowtide.spark_consumers.job import restart_tables, update_tables  # noqa: PLC0415
+        from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415
+        from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"{error.name} is missing: pip install 'rowtide[spark]'") from error
+    signal.signal(signal.SIGINT, _interrupted)
+    spark = build_session(
+        delta=settings.format == "delta",
+        master=options["master"],
+        jars=options["jars"],
+        packages=options["packages"],
+        # Each table has a line of its own when it is done.
+        settings={"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])},
+    )
+    signal.signal(signal.SIGINT, _interrupted)  # PySpark's own would ask Spark in the middle of another question
+    spark.sparkContext.setLogLevel("ERROR")
+    source = KafkaSource(spark, properties)
+    restart_tables(spark, source, settings, restart, options["topics"])
+    outcomes = []
+    for outcome in update_tables(spark, source, settings, options["topics"]):
+        outcomes.append(outcome)
+        if as_json:
+            click.echo(json.dumps(outcome.as_dict(), ensure_ascii=False))
+        else:
+            console.print(line(outcome), highlight=False)
+    if not as_json:
+        print_report(console, sorted(outcomes, key=lambda outcome: str(outcome.name)))
+    return any(outcome.error for outcome in outcomes)
+
+
+def _interrupted(_number: int, _frame: object) -> NoReturn:
+    """Ctrl-C: end at once, Spark with us; the next run does what was under way once more."""
+    os.write(2, b"\nInterrupted. Nothing is lost, and nothing comes twice: run it again.\n")
+    os._exit(130)
+
+
+def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
+    """Properties of the Kafka client, and the run's settings.
+
+    Raises:
+        SettingsError: an option or the configuration cannot be used, or does not tell enough.
+    """
+    given = _pairs("--kafka-property", options["kafka_properties"])
+    if options["bootstrap_servers"]:
+        given["bootstrap.servers"] = options["bootstrap_servers"]
+    if options["topic_prefix"]:
+        given["topic.prefix"] = options["topic_prefix"]
+    properties = {**(_configured(options["config"], given) if options["config"] else {}), **given}
+    prefix = properties.pop("topic.prefix", None)
+    if "bootstrap.servers" not in properties:
+        raise SettingsError("where is Kafka? Give --bootstrap-servers, or --config with bootstrap.servers in it")
+    if prefix is None and options["topics"] is None:
+        raise SettingsError("which topics? Give --topic-prefix or --topics, or --config with topic.prefix in it")
+    return properties, Settings(
+        output=options["output"],
+        state=options["state"] or options["output"].rstrip("/") + "/_rowtide",
+        prefix=prefix,
+        format=options["table_format"],
+        keyless=Keyless(options["keyless"]),
+        max_records=options["max_records"],
+        numeric_decimals=options["numeric_decimals"],
+        schemas=_schemas(options["schemas"]),
+        parallel=options["parallel"],
+    )
+
+
+def _configured(path: Path, given: Collection[str]) -> dict[str, str]:
+    """What a connector's configuration says of Kafka's clients and the topics' prefix.
+
+    Args:
+        path: the configuration.
+        given: names of properties that are given otherwise, and need not be there.
+
+    Raises:
+        SettingsError: the file cannot be used, or a value is a reference that cannot be resolved here.
+    """
+    try:
+        properties, problems = read_properties(path)
+    except ConfigurationError as error:
+        raise SettingsError(str(error)) from error
+    found = {name: value for name, value in properties.items() if name.startswith(_CLIENT) or name in _NAMES}
+    for name, message in problems:
+        if name in found and name not in given:
+            raise SettingsError(f"{path}: {name}: {message}. It can be given with --kafka-property {name}=...")
+    return found
+
+
+def _schemas(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SettingsError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise SettingsError(f"{path} holds no JSON object of topics")
+    return content
+
+
+def _pairs(option: str, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals:
+            raise SettingsError(f"{option} {value}: expected NAME=VALUE")
+        pairs[name] = text
+    return pairs

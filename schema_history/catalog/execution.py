@@ -1,0 +1,387 @@
+"""One statement applied to a catalog: which tables and databases are new, changed or gone, and what is reported of it.
+
+Changes are collected beside the catalog and put into it at the end, so a statement that fails changes nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from rowtide.schema_history.catalog.catalog import Catalog
+from rowtide.schema_history.catalog.changes import Applied, ChangeKind, SchemaChange
+from rowtide.schema_history.ddl.statements import AddKey as AddKeyAction
+from rowtide.schema_history.ddl.statements import (
+    AlterDatabase,
+    AlterSequence,
+    AlterTable,
+    CreateDatabase,
+    CreateIndex,
+    CreateSequence,
+    CreateTable,
+    CreateTableLike,
+    DropDatabase,
+    DropIndex,
+    DropKey,
+    DropTable,
+    ExchangePartition,
+    NoStructure,
+    RenameTable,
+    RenameTo,
+    SetVariables,
+    Statement,
+    TableName,
+    TruncateTable,
+    Use,
+)
+from rowtide.schema_history.debezium_form.apply import alter_form, altered_by_index, create_form, like_form
+from rowtide.schema_history.debezium_form.normalizer import normalized
+from rowtide.schema_history.errors import InconsistentDdl
+from rowtide.schema_history.model import Constraint, Database, Table, TableId
+from rowtide.schema_history.server import charsets
+from rowtide.schema_history.server.query_event import QueryEvent
+from rowtide.schema_history.structure.alter import alter
+from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.keys import reprinted
+from rowtide.schema_history.structure.sequences import alter_sequence, build_sequence
+from rowtide.schema_history.structure.tables import build_table, charset_and_collation
+
+
+class Execution:
+    """A statement in progress."""
+
+    def __init__(self, catalog: Catalog, event: QueryEvent, ctx: Context, statement: Statement, sql: str) -> None:
+        self.catalog = catalog
+        self.event = event
+        self.ctx = ctx
+        self.statement = statement
+        self.sql = sql
+        self.staged: dict[TableId, Table | None] = {}
+        self.changes: list[tuple[ChangeKind, str, str, TableId | None, TableId | None]] = []
+
+    def run(self) -> Applied:
+        """Apply the statement.
+
+        Raises:
+            InconsistentDdl: it does not fit what is known; nothing is changed.
+        """
+        body = self.statement.body
+        what = body.what if isinstance(body, NoStructure) else _CLASSES[type(body)][0]
+        about_databases = isinstance(body, CreateDatabase | AlterDatabase | DropDatabase)
+        databases = tuple(self.catalog.databases()) if about_databases else None
+        try:
+            if not isinstance(body, NoStructure):
+                _CLASSES[type(body)][1](self, body)
+        except LookupError as problem:
+            raise self._inconsistent(str(problem.args[0] if problem.args else problem)) from problem
+        before = tuple((table_id, self.catalog.table(table_id.database, table_id.table)) for table_id in self.staged)
+        for table_id, table in self.staged.items():
+            if table is None:
+                self.catalog.remove(table_id)
+            else:
+                self.catalog.put(table)
+        return Applied(what, self._reported(what), tuple(self.staged.items()), before, databases)
+
+    # ------------------------------------------------------------ names
+
+    def _inconsistent(self, reason: str, table_id: TableId | None = None) -> InconsistentDdl:
+        return InconsistentDdl(self.sql, reason, self.event.position, table_id)
+
+    def _id(self, name: TableName) -> TableId:
+        database = name.database if name.database is not None else self.ctx.database
+        if self.ctx.server.lower_case_table_names == 1:
+            return TableId(database.lower(), name.table.lower())
+        return TableId(database, name.table)
+
+    def _table(self, table_id: TableId) -> Table | None:
+        if table_id in self.staged:
+            return self.staged[table_id]
+        return self.catalog.table(table_id.database, table_id.table)
+
+    def _temporary(self, table_id: TableId) -> Table | None:
+        return self.catalog.temporary.get((self.event.thread_id, table_id)) if self.event.thread_specific else None
+
+    def _set_temporary(self, table_id: TableId, table: Table | None) -> None:
+        key = (self.event.thread_id, table_id)
+        if table is None:
+            self.catalog.temporary.pop(key, None)
+        else:
+            self.catalog.temporary[key] = table
+
+    def _report(
+        self, kind: ChangeKind, text: str, table_id: TableId | None, previous: TableId | None = None, database: str = ""
+    ) -> None:
+        self.changes.append((kind, table_id.database if table_id else database, text, table_id, previous))
+
+    def _reported(self, what: str) -> tuple[SchemaChange, ...]:
+        if not self.changes:
+            if isinstance(self.statement.body, NoStructure) and what == "empty":
+                return ()
+            return (SchemaChange(ChangeKind.DATABASE, self.ctx.database, self.sql.strip()),)
+        named: dict[str, list[TableId]] = {}
+        for _, database, _, table_id, _ in self.changes:
+            if table_id is not None and table_id not in named.setdefault(database, []):
+                named[database].append(table_id)
+        result = []
+        for kind, database, text, table_id, previous in self.changes:
+            table = self._table(table_id) if table_id is not None and kind is not ChangeKind.DROP else None
+            tables = tuple(named.get(database, ()))
+            ddl = normalized(text, self.ctx)
+            result.append(SchemaChange(kind, database, ddl, table_id, previous, table, tables))
+        return tuple(result)
+
+    # ------------------------------------------------------------ tables
+
+    def create_table(self, body: CreateTable) -> None:
+        """CREATE TABLE."""
+        table_id = self._id(body.name)
+        if self._failed_making(table_id, or_replace=body.or_replace):
+            return
+        if body.query and not body.temporary:
+            known = self._table(table_id)
+            if known is not None and body.if_not_exists:
+                return
+            raise self._inconsistent(
+                f"the columns of {table_id} come from a query (binlog_format is not ROW) and cannot be known", table_id
+            )
+        known = None if body.temporary else self._table(table_id)
+        if known is not None and body.if_not_exists and not body.or_replace:
+            return
+        if body.temporary:
+            self._set_temporary(table_id, None if body.query else self._built(body, table_id))
+            return
+        self.staged[table_id] = self._built(body, table_id)
+        self._report(ChangeKind.CREATE, self.statement.text, table_id)
+
+    def _failed_making(self, table_id: TableId, *, or_replace: bool) -> bool:
+        """Whether the server could not make the table; CREATE OR REPLACE has dropped the old one before it failed."""
+        if self.event.error_code and or_replace and self._table(table_id) is not None:
+            self.staged[table_id] = None
+        return bool(self.event.error_code)
+
+    def _built(self, body: CreateTable, table_id: TableId) -> Table:
+        database = self.catalog.database(table_id.database)
+        table = build_table(body, table_id, database, self.ctx)
+        charset = self.catalog.form_charset(table_id.database) or charsets.charset_of(self.ctx.server_collation)
+        return create_form(table, body, charset, self.ctx)
+
+    def create_like(self, body: CreateTableLike) -> None:
+        """CREATE TABLE ... LIKE."""
+        table_id, like = self._id(body.name), self._id(body.like)
+        if self._failed_making(table_id, or_replace=body.or_replace):
+            return
+        if not body.temporary and body.if_not_exists and self._table(table_id) is not None:
+            return
+        source = self._temporary(like) or self._table(like)
+        if source is None:
+            raise self._inconsistent(f"table {like}, whose structure is copied, is not known", like)
+        constraints = tuple(
+            Constraint(_renamed_check(c.name, like.table, table_id.table), c.kind, c.columns)
+            for c in source.constraints
+            if c.kind != "foreign"
+        )
+        indexes = tuple(reprinted(index, source.columns) for index in source.indexes)
+        table = like_form(replace(source, id=table_id, constraints=constraints, indexes=indexes))
+        if body.temporary:
+            self._set_temporary(table_id, table)
+            return
+        self.staged[table_id] = table
+        self._report(ChangeKind.CREATE, self.statement.text, table_id)
+
+    def alter_table(self, body: AlterTable) -> None:
+        """ALTER TABLE."""
+        table_id = self._id(body.name)
+        temporary = self._temporary(table_id)
+        table = temporary or self._table(table_id)
+        if table is None:
+            return
+        new_id = table_id = table.id
+        for action in body.actions:
+            if isinstance(action, RenameTo):
+                new_id = self._id(action.name)
+        self._exchange(body, table)
+        # CONVERT TO CHARACTER SET DEFAULT takes that of the table's database, in MySQL that of the session's.
+        database = self.catalog.database(table_id.database if self.ctx.mariadb else self.ctx.database)
+        altered = alter(table, body.actions, self.ctx, database)
+        altered = replace(alter_form(table, altered, body, self.ctx), id=new_id)
+        if temporary is not None:
+            self._set_temporary(table_id, None)
+            self._set_temporary(new_id, altered)
+            return
+        if new_id != table_id:
+            self.staged[table_id] = None
+        self.staged[new_id] = altered
+        self._report(ChangeKind.ALTER, self.statement.text, new_id)
+
+    def _exchange(self, body: AlterTable, table: Table) -> None:
+        for action in body.actions:
+            if isinstance(action, ExchangePartition):
+                other = self._id(action.table)
+                if action.makes:
+                    self.staged[other] = replace(table, id=other)
+                elif action.consumes:
+                    self.staged[other] = None
+
+    def create_index(self, body: CreateIndex) -> None:
+        """CREATE INDEX."""
+        actions: list[Any] = [AddKeyAction(body.index)]
+        if body.or_replace and body.index.name:
+            actions.insert(0, DropKey("index", body.index.name, if_exists=True))
+        self._alter_keys(body.table, actions, body)
+
+    def drop_index(self, body: DropIndex) -> None:
+        """DROP INDEX."""
+        kind = "primary" if body.name.upper() == "PRIMARY" else "index"
+        self._alter_keys(body.table, [DropKey(kind, body.name)], None)
+
+    def _alter_keys(self, name: TableName, actions: list[Any], index: CreateIndex | None) -> None:
+        table_id = self._id(name)
+        temporary = self._temporary(table_id)
+        table = temporary or self._table(table_id)
+        if table is None:
+            return
+        altered = alter(table, actions, self.ctx)
+        reported = False
+        if index is not None:
+            altered, reported = altered_by_index(altered, index)
+        if temporary is not None:
+            self._set_temporary(table_id, altered)
+            return
+        self.staged[table_id] = altered
+        if reported:
+            text = self.statement.text
+            if not self.ctx.mariadb:
+                text = text.split(None, 1)[1]  # Debezium leaves out the word CREATE here
+            self._report(ChangeKind.ALTER, text, table_id)
+
+    def drop_table(self, body: DropTable) -> None:
+        """DROP TABLE."""
+        for name in body.names:
+            table_id = self._id(name)
+            if self._temporary(table_id) is not None:
+                self._set_temporary(table_id, None)
+                continue
+            if body.temporary:
+                continue
+            known = self._table(table_id)
+            if known is not None:
+                self.staged[known.id] = None
+            if "SEQUENCE" in body.prefix.upper().split():
+                continue
+            behaviour = f" {body.behaviour}" if body.behaviour else ""
+            self._report(ChangeKind.DROP, f"{body.prefix}{_backticks(table_id)}{behaviour}", table_id)
+
+    def rename_table(self, body: RenameTable) -> None:
+        """RENAME TABLE."""
+        for (old, new), text in zip(body.pairs, body.texts, strict=True):
+            old_id, new_id = self._id(old), self._id(new)
+            temporary = self._temporary(old_id)
+            if temporary is not None:
+                self._set_temporary(old_id, None)
+                self._set_temporary(new_id, temporary.renamed(new_id))
+                continue
+            table = self._table(old_id)
+            if table is not None:
+                self.staged[table.id] = None
+                self.staged[new_id] = table.renamed(new_id)
+            self._report(ChangeKind.ALTER, text, new_id, old_id)
+
+    def truncate_table(self, body: TruncateTable) -> None:
+        """TRUNCATE TABLE."""
+        table_id = self._id(body.name)
+        if self._temporary(table_id) is None:
+            self._report(ChangeKind.TRUNCATE, self.statement.text, table_id)
+
+    # ------------------------------------------------------------ sequences
+
+    def create_sequence(self, body: CreateSequence) -> None:
+        """CREATE SEQUENCE."""
+        table_id = self._id(body.name)
+        if body.temporary or (body.if_not_exists and self._table(table_id) is not None):
+            return
+        table = build_sequence(table_id, body, self.catalog.database(table_id.database), self.ctx)
+        self.staged[table_id] = table  # not reported: Debezium knows no sequences
+
+    def alter_sequence(self, body: AlterSequence) -> None:
+        """ALTER SEQUENCE."""
+        table = self._table(self._id(body.name))
+        if table is not None and body.type is not None:
+            self.staged[table.id] = alter_sequence(table, body.type, self.ctx)
+
+    # ------------------------------------------------------------ databases
+
+    def _database_name(self, name: str) -> str:
+        return name.lower() if self.ctx.server.lower_case_table_names == 1 else name
+
+    def create_database(self, body: CreateDatabase) -> None:
+        """CREATE DATABASE."""
+        name = self._database_name(body.name)
+        known = self.catalog.database(name)
+        if known is None or not body.if_not_exists:
+            if body.or_replace:
+                self._forget(name)
+            default = (charsets.charset_of(self.ctx.server_collation), self.ctx.server_collation)
+            options = body.options
+            charset, collation = charset_and_collation(options, self.ctx, *default)
+            form = self.catalog.form_of_options(options, None, self.ctx)
+            self.catalog.put_database(Database(name, charset, collation, form))
+        else:  # Debezium takes the options of a database that is there already
+            form = self.catalog.form_of_options(body.options, known, self.ctx)
+            self.catalog.put_database(replace(known, form_charset=form))
+        self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.name)
+
+    def alter_database(self, body: AlterDatabase) -> None:
+        """ALTER DATABASE."""
+        name = self._database_name(body.name or self.ctx.database)
+        known = self.catalog.database(name)
+        default = (charsets.charset_of(self.ctx.server_collation), self.ctx.server_collation)
+        base = default if known is None or body.options.charset == "" else (known.charset, known.collation)
+        charset, collation = charset_and_collation(body.options, self.ctx, *base)
+        form = self.catalog.form_of_options(body.options, known, self.ctx)
+        self.catalog.put_database(Database(name, charset, collation, form))
+
+    def _forget(self, name: str) -> None:
+        for table_id in self.catalog.names_of(name):
+            self.staged[table_id] = None
+        self.catalog.remove_database(name)
+
+    def drop_database(self, body: DropDatabase) -> None:
+        """DROP DATABASE."""
+        self._forget(self._database_name(body.name))
+        self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.name)
+
+    def set_variables(self, body: SetVariables) -> None:
+        """SET, as it stands in histories."""
+        self.catalog.set_variables(body.variables)
+        self._report(ChangeKind.DATABASE, self.statement.text, None, database=self.ctx.database)
+
+    def use(self, body: Use) -> None:
+        """USE, as it stands in histories."""
+        self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.database)
+
+
+def _backticks(table_id: TableId) -> str:
+    names = (table_id.database, table_id.table) if table_id.database else (table_id.table,)
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def _renamed_check(name: str, old: str, new: str) -> str:
+    return new + name[len(old) :] if name.startswith(f"{old}_chk_") else name
+
+
+_CLASSES: dict[type, tuple[str, Callable[[Execution, Any], None]]] = {
+    CreateTable: ("create table", Execution.create_table),
+    CreateTableLike: ("create table", Execution.create_like),
+    AlterTable: ("alter table", Execution.alter_table),
+    CreateIndex: ("create index", Execution.create_index),
+    DropIndex: ("drop index", Execution.drop_index),
+    DropTable: ("drop table", Execution.drop_table),
+    RenameTable: ("rename table", Execution.rename_table),
+    TruncateTable: ("truncate table", Execution.truncate_table),
+    CreateSequence: ("create sequence", Execution.create_sequence),
+    AlterSequence: ("alter sequence", Execution.alter_sequence),
+    CreateDatabase: ("create database", Execution.create_database),
+    AlterDatabase: ("alter database", Execution.alter_database),
+    DropDatabase: ("drop database", Execution.drop_database),
+    SetVariables: ("set", Execution.set_variables),
+    Use: ("use", Execution.use),
+}

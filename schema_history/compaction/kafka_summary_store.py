@@ -1,0 +1,100 @@
+"""The compact form of a history that is a topic: a topic beside it, with one partition. An edge: it talks to Kafka.
+
+A summary is larger than a message may be, and is cut into parts: their keys tell which summary they are of, and how
+many there are. What is older than the newest two is deleted, if the user may delete records.
+"""
+
+import json
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from rowtide.schema_history.compaction.summary_store import KEPT
+from rowtide.schema_history.store.history_store import HistoryStoreError
+from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
+from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWriter
+
+log = logging.getLogger(__name__)
+
+_PART = 512 * 1024
+_PARTITION = 0
+_ERRORS_ONLY = 2
+
+
+class KafkaSummaries:
+    """A topic of summaries. It must exist before the first ``save``.
+
+    Args:
+        topic: its name.
+        producer: librdkafka settings for writing, the connection's included.
+        consumer: librdkafka settings for reading, the connection's included.
+        admin: librdkafka settings for looking up the topic, the connection's included.
+        timeout: seconds that writing may take, and reading without progress.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        producer: Mapping[str, Any],
+        consumer: Mapping[str, Any],
+        admin: Mapping[str, Any],
+        timeout: float = 60.0,
+    ) -> None:
+        self._topic = topic
+        self._admin = {"log_level": _ERRORS_ONLY, **admin}
+        self._reader = TopicReader(consumer, admin, timeout)
+        self._writer = TopicWriter(producer, timeout)
+        self._timeout = timeout
+
+    def load(self) -> Iterator[bytes]:
+        """The newest first."""
+        for _, parts in reversed(self._whole()):
+            yield b"".join(parts)
+
+    def _whole(self) -> list[tuple[int, list[bytes]]]:
+        """The summaries of which every part is there, in order: the offset of the first part, and all parts."""
+        found: dict[str, tuple[int, int, list[bytes]]] = {}
+        try:
+            extents = self._reader.extents(self._topic) or {}
+            for record in self._reader.read(self._topic, extents):
+                try:
+                    key = json.loads(record.key or b"")
+                    name, part, parts = key["summary"], int(key["part"]), int(key["parts"])
+                except (ValueError, KeyError, TypeError):
+                    continue
+                known = found.setdefault(name, (record.offset, parts, []))
+                if part == len(known[2]):
+                    known[2].append(record.value or b"")
+        except TopicReadError as failure:
+            raise HistoryStoreError(f"the compact schema history cannot be read: {failure}") from failure
+        return [(first, parts) for first, count, parts in found.values() if len(parts) == count]
+
+    def save(self, packed: bytes) -> None:
+        """Write the parts, and delete what is older than the summary before."""
+        before = self._whole()
+        name = uuid.uuid4().hex
+        parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]
+        try:
+            for number, part in enumerate(parts):
+                key = json.dumps({"summary": name, "part": number, "parts": len(parts)})
+                self._writer.send(self._topic, part, key.encode(), _PARTITION)
+            self._writer.wait()
+        except TopicWriteError as failure:
+            raise HistoryStoreError(f"cannot write the compact schema history {self._topic!r}: {failure}") from failure
+        finally:
+            self._writer.close()
+        if len(before) >= KEPT:
+            self._delete(before[1 - KEPT][0])
+
+    def _delete(self, end: int) -> None:
+        """Delete what stands before an offset; without the right to do so it stays."""
+        admin = AdminClient(self._admin)
+        try:
+            for future in admin.delete_records([TopicPartition(self._topic, _PARTITION, end)]).values():
+                future.result(self._timeout)
+        except (KafkaException, TimeoutError) as failure:
+            log.info("old summaries stay in topic %s: %s", self._topic, failure)

@@ -1,0 +1,233 @@
+"""Statements on forms: what CREATE TABLE, ALTER TABLE and CREATE INDEX do in Debezium's model."""
+
+from dataclasses import replace
+
+from rowtide.schema_history.ddl.statements import (
+    Action,
+    AddColumn,
+    AddKey,
+    AlterDefault,
+    AlterTable,
+    ChangeColumn,
+    ColumnDef,
+    ConvertTo,
+    CreateIndex,
+    CreateTable,
+    DropColumn,
+    DropKey,
+    IndexDef,
+    KeyPartDef,
+    Literal,
+    RenameColumn,
+    SetOptions,
+    TableOptions,
+)
+from rowtide.schema_history.debezium_form.columns import column_form, strip_quotes, with_default, with_table_charset
+from rowtide.schema_history.debezium_form.editor import FormEditor
+from rowtide.schema_history.debezium_form.normalizer import as_single_quoted
+from rowtide.schema_history.model import ColumnForm, Table, TableForm
+from rowtide.schema_history.structure.context import Context
+
+
+def create_form(table: Table, statement: CreateTable, database_charset: str | None, ctx: Context) -> Table:
+    """The table with the form of its CREATE TABLE."""
+    editor = FormEditor()
+    for element in statement.elements:
+        if isinstance(element, ColumnDef):
+            _declare(editor, element, ctx)
+        elif isinstance(element, IndexDef):
+            _add_index(editor, element)
+    options = statement.options
+    if options.charset is not None:
+        editor.charset = options.charset or database_charset
+    editor.charset = editor.charset or database_charset
+    editor.comment = _comment(options, ctx)
+    return editor.onto(table)
+
+
+def _comment(options: TableOptions, ctx: Context) -> str | None:
+    if options.raw_comment is None:
+        return None
+    return strip_quotes(as_single_quoted(options.raw_comment, ctx))
+
+
+def _declare(editor: FormEditor, element: ColumnDef, ctx: Context) -> None:
+    form = column_form(element, ctx)
+    if element.has("PRIMARY"):
+        editor.add(form)
+        editor.primary_key = [form.name]
+    editor.add(form)
+    _promote(editor, element, form.name)
+
+
+def _promote(editor: FormEditor, definition: ColumnDef, name: str) -> None:
+    """Take a column that is unique by its own definition for the key, even one that can be NULL, if there is none."""
+    serial = definition.type.words[0] == "SERIAL" or definition.has("SERIAL DEFAULT VALUE")
+    if (serial or definition.has("UNIQUE")) and not editor.primary_key:
+        editor.primary_key = [name]
+
+
+def _add_index(editor: FormEditor, index: IndexDef) -> None:
+    if index.kind == "primary":
+        editor.set_primary_key([p.column for p in index.parts if p.expression is None])
+    elif index.kind == "unique":
+        editor.set_unique_key([_part(p) for p in index.parts])
+
+
+def _part(part: KeyPartDef) -> str | None:
+    return part.column if part.expression is None else None
+
+
+def like_form(table: Table) -> Table:
+    """The copy of a table: its comment is not taken over."""
+    return replace(table, form=replace(table.form, comment=None))
+
+
+def altered_by_index(table: Table, statement: CreateIndex) -> tuple[Table, bool]:
+    """The table after CREATE INDEX, and whether Debezium reports it.
+
+    It reports a unique index of plain columns on a table without a key, even if a column that can be NULL then keeps
+    the index from becoming the key of the records.
+    """
+    editor = _editor(table)
+    names = [_part(part) for part in statement.index.parts]
+    if statement.index.kind != "unique" or editor.primary_key:
+        return table, False
+    if any(name is None or editor.get(name) is None for name in names):
+        return table, False
+    editor.set_unique_key(names)
+    return editor.onto(table), True
+
+
+def _editor(table: Table) -> FormEditor:
+    return FormEditor(table.form, [c.form for c in table.columns if c.form is not None])
+
+
+def alter_form(before: Table, after: Table, statement: AlterTable, ctx: Context) -> Table:
+    """The altered table with the form that Debezium makes of the actions, one after the other.
+
+    Where that loses columns, as in ``CHANGE a b INT, CHANGE b a TEXT``, they count as the server takes them: old names
+    are those from before the statement.
+    """
+    editor = _editor(before)
+    for action in statement.actions:
+        _alter(editor, action, ctx, before)
+    if editor.columns.keys() != {column.name.lower() for column in after.columns}:
+        editor = _as_the_server(before, statement, ctx)
+    return editor.onto(after)
+
+
+_OLD = "\0"
+"""In front of a column's name as it was before the statement; no name has it."""
+
+
+def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> FormEditor:
+    editor = _editor(before)
+    names = [form.name for form in editor.columns.values()]
+    for name in names:
+        editor.rename(name, _OLD + name)
+    keys = [action for action in statement.actions if isinstance(action, AddKey)]
+    kept = {name.lower() for name in names}
+    kept -= {action.name.lower() for action in statement.actions if isinstance(action, DropColumn)}
+    for action in statement.actions:
+        if isinstance(action, AddKey):
+            continue  # keys are made of the columns as they are at the end
+        if isinstance(action, ChangeColumn) and action.old.lower() not in kept:
+            action = replace(action, old=action.column.name, modify=True)  # noqa: PLW2901 - MariaDB changes a new one
+        elif isinstance(action, ChangeColumn | RenameColumn):
+            kept.discard(action.old.lower())
+            action = replace(action, old=_OLD + action.old)  # noqa: PLW2901
+        elif isinstance(action, DropColumn | AlterDefault) and editor.get(_OLD + action.name) is not None:
+            action = replace(action, name=_OLD + action.name)  # noqa: PLW2901
+        _alter(editor, action, ctx, before)
+    for name in names:
+        editor.rename(_OLD + name, name)
+    for action in keys:
+        _alter(editor, action, ctx, before)
+    return editor
+
+
+def _alter(editor: FormEditor, action: Action, ctx: Context, before: Table) -> None:
+    if isinstance(action, AddColumn):
+        if action.if_not_exists and before.column(action.column.name) is not None:
+            return
+        editor.add(with_table_charset(_added(editor, action, ctx), editor.charset))
+        if ctx.mariadb:
+            _promote(editor, action.column, action.column.name)
+    elif isinstance(action, ChangeColumn):
+        _change(editor, action, ctx)
+    elif isinstance(action, DropColumn):
+        editor.remove(action.name)
+    elif isinstance(action, RenameColumn):
+        editor.rename(action.old, action.new)
+    elif isinstance(action, AlterDefault):
+        _alter_default(editor, action, ctx)
+    elif isinstance(action, AddKey):
+        if isinstance(action.element, IndexDef):
+            _add_index(editor, action.element)
+    elif isinstance(action, DropKey):
+        if action.kind == "primary":
+            editor.primary_key = []
+    elif isinstance(action, ConvertTo):
+        _convert(editor, action)
+    elif isinstance(action, SetOptions) and action.options.raw_comment is not None:
+        editor.comment = _comment(action.options, ctx)
+
+
+def _added(editor: FormEditor, action: AddColumn, ctx: Context) -> ColumnForm:
+    definition = action.column
+    form = column_form(definition, ctx, explicit_only=action.several and not ctx.mariadb)
+    if definition.has("PRIMARY") and not (action.several and not ctx.mariadb):
+        editor.add(form)
+        editor.primary_key = [form.name]
+    return form
+
+
+def _change(editor: FormEditor, action: ChangeColumn, ctx: Context) -> None:
+    known = editor.get(action.old)
+    if known is None:
+        return
+    definition = action.column
+    form = column_form(definition, ctx, base=None if action.modify else known)
+    name = definition.name
+    placed = replace(form, name=action.old if action.modify else known.name)
+    editor.add(with_table_charset(placed, editor.charset))
+    if definition.has("PRIMARY"):
+        editor.primary_key = [placed.name]
+    if not action.modify and placed.name != name:
+        editor.rename(placed.name, name)
+    if ctx.mariadb:
+        _promote(editor, definition, name)
+
+
+def _alter_default(editor: FormEditor, action: AlterDefault, ctx: Context) -> None:
+    known = editor.get(action.name)
+    if known is None:
+        return
+    default = action.default
+    if default is None:
+        editor.add(replace(known, has_default=False, default_expression=None))
+    elif isinstance(default, Literal) and not ctx.mariadb:
+        if default.kind == "null":
+            editor.add(replace(known, has_default=True, default_expression=None))
+            return
+        plain = replace(default, charset=None) if default.charset and default.kind == "string" else default
+        if plain is not default:
+            raw = default.sign + as_single_quoted(default.raw, ctx)
+            editor.add(replace(known, has_default=True, default_expression=raw))
+        else:
+            editor.add(with_default(known, plain, ctx))
+    else:
+        editor.add(with_default(known, default, ctx))
+
+
+def _convert(editor: FormEditor, action: ConvertTo) -> None:
+    if action.charset is None:
+        return
+    editor.charset = action.charset
+    for form in list(editor.columns.values()):
+        if form.charset_name is not None:
+            editor.add(replace(form, charset_name=action.charset))
+
+
+__all__ = ["TableForm", "alter_form", "altered_by_index", "create_form", "like_form"]

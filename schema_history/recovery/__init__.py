@@ -1,0 +1,1 @@
+"""From history records back to tables: the structure at a position."""

@@ -1,0 +1,1 @@
+"""What decides the meaning of a statement beside its text: the server, its character sets, the Query event."""

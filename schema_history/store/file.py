@@ -1,0 +1,153 @@
+"""The schema history as a file, one JSON record a line: Debezium's FileSchemaHistory.
+
+An edge: it reads and writes a file. The property is ``schema.history.internal.file.filename``.
+
+A last line without its line end that is no JSON was cut off by a crash. No row that needs it was sent, and its
+statement is read from the binlog again: it is passed over, and taken away before the next line is written.
+
+Several connectors may share a file: a lock is held while one writes, so their lines do not mix.
+"""
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from rowtide.schema_history.store.history_store import (
+    PARSE_FAILURES,
+    HistoryStoreError,
+    SchemaHistoryStore,
+    StoredText,
+    json_object,
+    one_line,
+)
+
+log = logging.getLogger(__name__)
+
+
+class FileSchemaHistory(SchemaHistoryStore):
+    """A history file; a record's place is that of its first byte.
+
+    Args:
+        path: the file; it and its folder are made with the first record.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._buffering = False
+        self._locked = False
+
+    def append(self, text: str) -> None:
+        """Add a line and force it to the disk (unless ``buffered``)."""
+        try:
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("a+b")
+            if self._buffering:
+                if not self._locked:
+                    self._begin(self._file)
+                self._file.write(one_line(text).encode() + b"\n")
+            else:
+                self._begin(self._file)
+                try:
+                    self._file.write(one_line(text).encode() + b"\n")
+                finally:
+                    self._end(self._file)
+        except OSError as failure:
+            raise HistoryStoreError(f"cannot write schema history file {self._path}: {failure}") from failure
+
+    def _begin(self, file: BinaryIO) -> None:
+        """Keep others from writing, and take away what a crash has left behind."""
+        fcntl.flock(file, fcntl.LOCK_EX)
+        self._locked = True
+        tail = _tail(file)
+        if tail and not _is_record(tail):
+            log.warning("the last line of schema history file %s was cut off by a crash: it is taken away", self._path)
+            file.truncate(file.seek(0, os.SEEK_END) - len(tail))
+        elif tail:
+            file.write(b"\n")
+
+    def _end(self, file: BinaryIO) -> None:
+        try:
+            file.flush()
+            os.fsync(file.fileno())
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+            self._locked = False
+
+    @contextmanager
+    def buffered(self) -> Iterator[None]:
+        """Force lines to the disk at the end of the block only."""
+        self._buffering = True
+        try:
+            yield
+        finally:
+            self._buffering = False
+            if self._file is not None and self._locked:
+                self._end(self._file)
+
+    def texts(self, start: int = 0) -> Iterator[StoredText]:
+        """Every line; empty ones are passed over as Debezium does."""
+        try:
+            with self._path.open("rb") as lines:
+                at = lines.seek(start)
+                for line in lines:
+                    end = at + len(line)
+                    if not line.endswith(b"\n") and not _is_record(line):
+                        log.warning("%s was cut off by a crash: it is passed over", self.place(at))
+                        return
+                    if not line.isspace():
+                        yield StoredText(at, end, line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
+                    at = end
+        except FileNotFoundError:
+            return
+        except OSError as failure:
+            raise HistoryStoreError(f"cannot read schema history file {self._path}: {failure}") from failure
+
+    def place(self, at: int) -> str:
+        """The line, counted in the file."""
+        try:
+            with self._path.open("rb") as file:
+                number = file.read(at).count(b"\n") + 1
+        except OSError:
+            return f"{self._path} byte {at}"
+        return f"{self._path} line {number}"
+
+    def exists(self) -> bool:
+        """Whether the file exists and holds anything."""
+        try:
+            return self._path.stat().st_size > 0
+        except FileNotFoundError:
+            return False
+        except OSError as failure:
+            raise HistoryStoreError(f"cannot read schema history file {self._path}: {failure}") from failure
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _tail(file: BinaryIO) -> bytes:
+    """What stands behind the last line end."""
+    size, step = file.seek(0, os.SEEK_END), 4096
+    while True:
+        begin = max(0, size - step)
+        file.seek(begin)
+        found = file.read(size - begin)
+        if b"\n" in found or not begin:
+            return found.rpartition(b"\n")[2]
+        step *= 16
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        json_object(line.decode())
+    except PARSE_FAILURES:
+        return False
+    return True

@@ -1,0 +1,279 @@
+"""Records of the schema history in Debezium's format: written as Jackson prints them, and read back.
+
+A record tells a statement, the position behind which it holds, and the tables as they are after it. Both connectors
+read each other's.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.errors import DamagedHistory
+from rowtide.schema_history.model import ColumnForm, Table, TableForm, TableId
+
+_ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTable:
+    """One table of a record. Its columns are read when they are asked for: most records are overtaken by later ones.
+
+    Attributes:
+        kind: what happened to it.
+        id: its name.
+        previous_id: its name before, if it was renamed.
+        fields: the table as Debezium's JSON has it; ``None`` if it is dropped.
+        comment: of the table.
+    """
+
+    kind: ChangeKind
+    id: TableId
+    previous_id: TableId | None
+    fields: Mapping[str, Any] | None
+    comment: str | None = None
+
+    @property
+    def form(self) -> TableForm | None:
+        """The table as Debezium describes it; ``None`` if it is dropped.
+
+        Raises:
+            DamagedHistory: the JSON is not a table's.
+        """
+        if self.fields is None:
+            return None
+        try:
+            return TableForm(
+                self.fields.get("defaultCharsetName"),
+                tuple(self.fields.get("primaryKeyColumnNames") or ()),
+                self.comment,
+                tuple((item["name"], item["value"]) for item in self.fields.get("attributes") or ()),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._damaged(error) from error
+
+    @property
+    def columns(self) -> tuple[ColumnForm, ...]:
+        """Its columns.
+
+        Raises:
+            DamagedHistory: the JSON is not a table's.
+        """
+        try:
+            return tuple(_column_form(column) for column in self.fields["columns"]) if self.fields is not None else ()
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> DamagedHistory:
+        return DamagedHistory(
+            f"the schema history's record of table {self.id} is damaged ({error!r}); rebuild the history with "
+            "snapshot.mode=recovery"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRecord:
+    """A record as it was read.
+
+    Attributes:
+        server: ``topic.prefix`` of who wrote it.
+        position: the position's fields.
+        ts_ms: when it was written.
+        database: the statement's database, ``""`` if none.
+        ddl: the statement, ``None`` if only tables are told.
+        tables: the tables after it.
+        session: the settings of the statement's session, if they matter (see ``session``).
+    """
+
+    server: str
+    position: Mapping[str, Any]
+    ts_ms: int
+    database: str
+    ddl: str | None
+    tables: tuple[RecordedTable, ...]
+    session: Mapping[str, Any] | None = None
+
+
+def history_record(
+    change: SchemaChange,
+    server: str,
+    position: Mapping[str, Any],
+    ts_ms: int,
+    *,
+    comments: bool = False,
+    session: Mapping[str, Any] | None = None,
+) -> str:
+    """The text of a record.
+
+    Args:
+        change: what a statement did.
+        server: ``topic.prefix``.
+        position: fields of the offset behind it.
+        ts_ms: the connector's clock.
+        comments: keep comments (``include.schema.comments``).
+        session: the statement's session, if it matters.
+    """
+    fields: dict[str, Any] = {
+        "source": {"server": server},
+        "position": {name: value for name, value in position.items() if value is not None},
+        "ts_ms": ts_ms,
+        "databaseName": change.database,
+        "ddl": change.ddl,
+        "tableChanges": _table_changes(change, comments=comments),
+    }
+    if session is not None:
+        fields["session"] = session
+    return pretty(fields)
+
+
+def _table_changes(change: SchemaChange, *, comments: bool) -> list[dict[str, Any]]:
+    if change.table_id is None or change.kind in {ChangeKind.DATABASE, ChangeKind.TRUNCATE}:
+        return []
+    entry: dict[str, Any] = {"type": change.kind.value, "id": id_text(change.table_id)}
+    if change.kind is ChangeKind.DROP:
+        return [entry]
+    if change.table is None:
+        return []
+    if change.previous_id is not None:
+        entry["previousId"] = id_text(change.previous_id)
+    entry["table"] = table_fields(change.table, comments=comments)
+    entry["comment"] = change.table.form.comment if comments else None
+    return [entry]
+
+
+def id_text(table_id: TableId) -> str:
+    """A table's name as Debezium writes it."""
+    database, table = (name.replace('"', '""') for name in (table_id.database, table_id.table))
+    return f'"{database}"."{table}"'
+
+
+def table_fields(table: Table, *, comments: bool = False) -> dict[str, Any]:
+    """A table as Debezium's JSON has it."""
+    forms = [column.form for column in table.columns if column.form is not None]
+    return {
+        "defaultCharsetName": table.form.default_charset_name,
+        "primaryKeyColumnNames": list(table.form.primary_key),
+        "columns": [_column_fields(form, place, comments=comments) for place, form in enumerate(forms, 1)],
+        "attributes": [{"name": name, "value": value} for name, value in table.form.attributes],
+    }
+
+
+def _column_fields(form: ColumnForm, position: int, *, comments: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": form.name, "jdbcType": form.jdbc_type}
+    if form.native_type is not None:
+        fields["nativeType"] = form.native_type
+    fields |= {"typeName": form.type_name, "typeExpression": form.type_expression, "charsetName": form.charset_name}
+    if form.length is not None:
+        fields["length"] = form.length
+    if form.scale is not None:
+        fields["scale"] = form.scale
+    fields |= {
+        "position": position,
+        "optional": form.optional,
+        "autoIncremented": form.auto_incremented,
+        "generated": form.generated,
+        "comment": form.comment if comments else None,
+        "hasDefaultValue": form.has_default,
+    }
+    if form.default_expression is not None:
+        fields["defaultValueExpression"] = form.default_expression
+    fields["enumValues"] = list(form.enum_values)
+    return fields
+
+
+def pretty(value: Any, indent: str = "") -> str:
+    """JSON as Jackson's DefaultPrettyPrinter has it: objects over lines, arrays on one."""
+    if isinstance(value, Mapping):
+        if not value:
+            return "{ }"
+        inner = indent + "  "
+        members = [f"{inner}{_text(name)} : {pretty(member, inner)}" for name, member in value.items()]
+        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[ " + ", ".join(pretty(item, indent) for item in value) + " ]" if value else "[ ]"
+    return _text(value)
+
+
+_ESCAPE = re.compile(r"\\u[0-9a-f]{4}|\\.")
+
+
+def _text(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return _ESCAPE.sub(lambda match: match[0][:2] + match[0][2:].upper(), text) if "\\u" in text else text
+
+
+def parse_record(text: str, loads: Callable[[str], Any] = json.loads) -> HistoryRecord:
+    """Read a record.
+
+    Args:
+        text: one JSON object.
+        loads: reads JSON; raises ``ValueError``.
+
+    Raises:
+        DamagedHistory: it is not one; the message says why.
+    """
+    try:
+        fields = loads(text)
+        return HistoryRecord(
+            fields.get("source", {}).get("server", ""),
+            fields["position"],
+            int(fields.get("ts_ms") or 0),
+            fields.get("databaseName") or "",
+            fields.get("ddl"),
+            tuple(_recorded_table(entry) for entry in fields.get("tableChanges") or ()),
+            _session(fields),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedHistory(f"not a record of a schema history ({error!r}): {text[:200]!r}") from error
+
+
+def _session(fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    session = fields.get("session")
+    if session is not None and not isinstance(session, dict):
+        raise TypeError("'session' is no object")
+    return session
+
+
+def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
+    fields = entry.get("table")
+    if fields is not None and not isinstance(fields["columns"], list):
+        raise TypeError("'columns' of a table is no list")
+    previous = entry.get("previousId")
+    return RecordedTable(
+        ChangeKind(entry["type"]),
+        _table_id(entry["id"]),
+        _table_id(previous) if previous else None,
+        fields,
+        entry.get("comment"),
+    )
+
+
+@cache
+def _table_id(text: str) -> TableId:
+    match = _ID.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not the name of a table")
+    return TableId(match[1].replace('""', '"'), match[2].replace('""', '"'))
+
+
+def _column_form(fields: Mapping[str, Any]) -> ColumnForm:
+    return ColumnForm(
+        name=fields["name"],
+        jdbc_type=fields["jdbcType"],
+        type_name=fields["typeName"],
+        type_expression=fields.get("typeExpression") or fields["typeName"],
+        native_type=fields.get("nativeType"),
+        charset_name=fields.get("charsetName"),
+        length=fields.get("length"),
+        scale=fields.get("scale"),
+        optional=fields.get("optional", True),
+        auto_incremented=fields.get("autoIncremented", False),
+        generated=fields.get("generated", False),
+        has_default=fields.get("hasDefaultValue", False),
+        default_expression=fields.get("defaultValueExpression"),
+        enum_values=tuple(fields.get("enumValues") or ()),
+        comment=fields.get("comment"),
+    )

@@ -1,0 +1,1 @@
+"""Columns: from Connect schemas to Spark's types."""

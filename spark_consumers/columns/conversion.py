@@ -1,0 +1,314 @@
+"""From a column's Connect schema to how Spark reads it from JSON and turns it into MySQL's type.
+
+A :class:`Column` says three things in Spark's own words: the type that ``from_json`` reads (the *wire* type), the type
+of the table's column, and an SQL expression from one to the other. Nothing here needs Spark. The types are those of
+Debezium's MySQL and MariaDB connectors, and of Kafka Connect's logical types, as ``JsonConverter`` writes them.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide.spark_consumers.columns.spark_types import MAX_DECIMAL_DIGITS, decimal_type, literal, quote
+
+JsonSchema = Mapping[str, Any]
+"""A Connect schema as it stands in a message."""
+
+VALUE = "{value}"
+SNAPSHOT = "{snapshot}"
+
+_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a column travels and what it becomes.
+
+    Attributes:
+        name: the column's name.
+        type: Spark's type in the table.
+        wire: the type that ``from_json`` reads.
+        template: SQL with ``{value}`` for the value read and ``{snapshot}`` for "comes from a snapshot".
+        optional: whether null is allowed.
+        default: SQL of the value that rows get which were there before the column; ``NULL`` if there is none.
+        inexact: snapshot and stream may spell the same value differently (FLOAT, JSON).
+    """
+
+    name: str
+    type: str
+    wire: str
+    template: str = VALUE
+    optional: bool = True
+    default: str = "NULL"
+    inexact: bool = False
+
+    def expression(self, value: str, snapshot: str = "false") -> str:
+        """SQL of the column's value from the SQL of the value read."""
+        return self.template.replace(VALUE, value).replace(SNAPSHOT, snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Type, wire type and expression without the column's own properties; ``zero`` is MySQL's implicit default."""
+
+    type: str
+    wire: str
+    template: str = VALUE
+    zero: str = "NULL"
+    inexact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """How the converter was set up, as far as the messages do not say it.
+
+    Attributes:
+        numeric_decimals: ``decimal.format=NUMERIC`` of JsonConverter: decimals as JSON numbers, not as base64.
+    """
+
+    numeric_decimals: bool = False
+
+
+def column_of(field: JsonSchema, form: JsonForm) -> Column:
+    """The column of a field of a struct schema."""
+    kind = kind_of(field, form)
+    optional = bool(field.get("optional", False))
+    return Column(
+        name=field["field"],
+        type=kind.type,
+        wire=kind.wire,
+        template=kind.template,
+        optional=optional,
+        default=_default(kind, field.get("default", _MISSING), optional),
+        inexact=kind.inexact,
+    )
+
+
+def kind_of(schema: JsonSchema, form: JsonForm) -> Kind:
+    """Type and conversion of a Connect schema; a semantic type that is not known is read as its literal type."""
+    name = schema.get("name")
+    semantic = _SEMANTIC.get(name) if isinstance(name, str) else None
+    return semantic(schema, form) if semantic else _literal_kind(schema, form)
+
+
+def _default(kind: Kind, default: Any, optional: bool) -> str:
+    if default is not _MISSING and default is not None:
+        text = literal(json.dumps({"v": default}, ensure_ascii=False))
+        read = f"from_json({text}, {literal(f'v {kind.wire}')}).v"
+        return kind.template.replace(VALUE, read).replace(SNAPSHOT, "true")
+    # ALTER TABLE ... ADD c INT NOT NULL gives the rows that are there MySQL's implicit default.
+    return "NULL" if optional else kind.zero
+
+
+_PRIMITIVES = {
+    "int8": Kind("tinyint", "TINYINT", zero="0Y"),
+    "int16": Kind("smallint", "SMALLINT", zero="0S"),
+    "int32": Kind("int", "INT", zero="0"),
+    "int64": Kind("bigint", "BIGINT", zero="0L"),
+    "float": Kind("float", "FLOAT", zero="0F", inexact=True),
+    "double": Kind("double", "DOUBLE", zero="0D"),
+    "boolean": Kind("boolean", "BOOLEAN", zero="false"),
+    "string": Kind("string", "STRING", zero="''"),
+    "bytes": Kind("binary", "BINARY", zero="X''"),
+}
+
+
+def _literal_kind(schema: JsonSchema, form: JsonForm) -> Kind:
+    connect_type = schema["type"]
+    if connect_type in _PRIMITIVES:
+        primitive = _PRIMITIVES[connect_type]
+        return _unsigned_bigint(primitive, schema) if connect_type == "int64" else primitive
+    nested = _nested_type(schema)
+    return Kind(nested, nested)
+
+
+def _nested_type(schema: JsonSchema) -> str:
+    """Arrays, maps and structs keep the literal types of what is in them."""
+    connect_type = schema["type"]
+    if connect_type in _PRIMITIVES:
+        return _PRIMITIVES[connect_type].type
+    if connect_type == "array":
+        return f"array<{_nested_type(schema['items'])}>"
+    if connect_type == "map":
+        return f"map<{_nested_type(schema['keys'])},{_nested_type(schema['values'])}>"
+    names = ((field["field"], field) for field in schema["fields"])
+    return f"struct<{','.join(f'{_plain(name)}:{_nested_type(field)}' for name, field in names)}>"
+
+
+def _plain(name: str) -> str:
+    return name if name.isidentifier() else quote(name)
+
+
+def _unsigned_bigint(kind: Kind, schema: JsonSchema) -> Kind:
+    """``bigint.unsigned.handling.mode=long`` wraps at 2^63; the source type, if propagated, allows to undo it."""
+    source = str(schema.get("parameters", {}).get("__debezium.source.column.type", ""))
+    if not source.upper().startswith("BIGINT UNSIGNED"):
+        return kind
+    wrapped = f"IF({VALUE} < 0, 18446744073709551616BD, 0BD)"
+    return Kind("decimal(20,0)", kind.wire, f"CAST(CAST({VALUE} AS decimal(20,0)) + {wrapped} AS decimal(20,0))", "0BD")
+
+
+# --- Numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _decimal(schema: JsonSchema, form: JsonForm) -> Kind:
+    parameters = schema.get("parameters", {})
+    scale = int(parameters["scale"])
+    precision = max(int(parameters.get("connect.decimal.precision", MAX_DECIMAL_DIGITS)), scale, 1)
+    target = decimal_type(precision, scale)
+    zero = f"CAST(0 AS {target})" if target != "string" else literal("0." + "0" * scale if scale else "0")
+    if form.numeric_decimals:
+        return Kind(target, target.upper(), zero=zero)
+    if precision > MAX_DECIMAL_DIGITS:
+        return Kind(target, "BINARY", _long_decimal_text(scale), zero)
+    return Kind(target, "BINARY", f"CAST(concat({_unscaled(precision)}, 'E-{scale}') AS {target})", zero)
+
+
+def _unscaled(precision: int) -> str:
+    """Text of a big-endian two's complement number of at most 38 digits."""
+    if precision <= 18:
+        return f"conv({_sign_extended(16)}, 16, -10)"
+    digits = _sign_extended(32)
+    high = f"CAST(conv(left({digits}, 16), 16, -10) AS decimal(20,0))"
+    low = f"CAST(conv(right({digits}, 16), 16, 10) AS decimal(20,0))"
+    # A negative number's high half is rounded towards zero, or the product might not fit where the sum does.
+    size = "18446744073709551616BD"
+    negative = f"({high} + 1) * {size} + ({low} - {size})"
+    return f"CAST(IF(hex({VALUE}) >= '8', {negative}, {high} * {size} + {low}) AS string)"
+
+
+def _sign_extended(hex_digits: int) -> str:
+    """The number's hexadecimal digits, filled on the left to a fixed length."""
+    fill = f"IF(hex({VALUE}) >= '8', '{'F' * hex_digits}', '{'0' * hex_digits}')"
+    return f"right(concat({fill}, hex({VALUE})), {hex_digits})"
+
+
+_LIMB = 1_000_000_000
+_LONG_HEX_DIGITS = 56  # 28 bytes: 65 digits need 27
+_LONG_LIMBS = 8  # of nine decimal digits: 72
+
+
+def _long_decimal_text(scale: int) -> str:
+    """Text of a number of more than 38 digits: schoolbook conversion to base 10^9, 32 bits at a time.
+
+    Spark has no integer of that size; the digits are kept as an array, lowest first.
+    """
+    negative = f"(hex({VALUE}) >= '8')"
+    # The magnitude of a negative number is its complement plus one: the carry starts with one.
+    plain = _sign_extended(_LONG_HEX_DIGITS)
+    digits = f"IF({negative}, translate({plain}, '0123456789ABCDEF', 'FEDCBA9876543210'), {plain})"
+    chunks = (
+        f"transform(sequence(1, {_LONG_HEX_DIGITS}, 8), i -> CAST(conv(substring({digits}, i, 8), 16, 10) AS bigint))"
+    )
+    start = f"array_repeat(0L, {_LONG_LIMBS})"
+    limbs = f"aggregate({chunks}, {start}, (limbs, chunk) -> {_multiply_add('limbs', '4294967296L', 'chunk')})"
+    limbs = _multiply_add(limbs, "1L", f"IF({negative}, 1L, 0L)")
+    text = f"concat_ws('', transform(reverse({limbs}), x -> lpad(CAST(x AS string), 9, '0')))"
+    text = f"concat(right(concat('{'0' * _LONG_LIMBS * 9}', {text}), {_LONG_LIMBS * 9}))"
+    return f"IF({VALUE} IS NULL, NULL, concat(IF({negative}, '-', ''), {_with_point(text, scale)}))"
+
+
+def _multiply_add(limbs: str, factor: str, addend: str) -> str:
+    step = (
+        f"named_struct('out', concat(s.out, array((x * {factor} + s.carry) % {_LIMB}L)), "
+        f"'carry', (x * {factor} + s.carry) div {_LIMB}L)"
+    )
+    zero = f"named_struct('out', CAST(array() AS array<bigint>), 'carry', {addend})"
+    return f"aggregate({limbs}, {zero}, (s, x) -> {step}, s -> s.out)"
+
+
+def _with_point(digits: str, scale: int) -> str:
+    length = _LONG_LIMBS * 9
+    whole = f"ltrim('0', left({digits}, {length - scale}))"
+    whole = f"IF({whole} = '', '0', {whole})"
+    return f"concat({whole}, '.', right({digits}, {scale}))" if scale else whole
+
+
+def _bits(schema: JsonSchema, _form: JsonForm) -> Kind:
+    """Debezium sends BIT(n) little-endian; the table has it as MySQL does, most significant byte first."""
+    size = (int(schema.get("parameters", {}).get("length", 64)) + 7) // 8
+    full = f"rpad(hex({VALUE}), {2 * size}, '0')"
+    swapped = ", ".join(f"substring({full}, {2 * i + 1}, 2)" for i in reversed(range(size)))
+    return Kind("binary", "BINARY", f"unhex(concat({swapped}))", f"X'{'00' * size}'")
+
+
+# --- Dates and times -------------------------------------------------------------------------------------------------
+
+
+def _fixed(kind: Kind) -> Callable[[JsonSchema, JsonForm], Kind]:
+    return lambda _schema, _form: kind
+
+
+def _local_timestamp(unit: str, wire: str = "BIGINT") -> Kind:
+    # An interval times a number is exact integer arithmetic, and no session time zone takes part.
+    return Kind("timestamp_ntz", wire, f"({_EPOCH} + {VALUE} * INTERVAL '{unit}' SECOND)", _EPOCH)
+
+
+_DATE = Kind("date", "INT", f"date_from_unix_date({VALUE})", "DATE'1970-01-01'")
+_ZONED = Kind("timestamp", "STRING", f"CAST({VALUE} AS timestamp)", "TIMESTAMP'1970-01-01 00:00:00Z'")
+_ISO_DATE = Kind("date", "STRING", f"CAST(left({VALUE}, length({VALUE}) - 1) AS date)", "DATE'1970-01-01'")
+_ISO_LOCAL = Kind("timestamp_ntz", "STRING", f"CAST({VALUE} AS timestamp_ntz)", _EPOCH)
+_ISO_TIME = Kind("bigint", "STRING", f"unix_micros(CAST(concat('1970-01-01T', {VALUE}) AS timestamp))", "0L")
+
+
+# --- Text, geometry, vectors -----------------------------------------------------------------------------------------
+
+
+def _labels(schema: JsonSchema, _form: JsonForm) -> Kind:
+    """ENUM and SET: Debezium escapes commas and back-slashes of the labels in the stream, not in a snapshot."""
+    allowed = str(schema.get("parameters", {}).get("allowed", ""))
+    zero = literal(_first_label(allowed)) if schema.get("name") == "io.debezium.data.Enum" else "''"
+    if "\\" not in allowed:
+        return Kind("string", "STRING", zero=zero)
+    unescaped = f"IF({SNAPSHOT}, {VALUE}, regexp_replace({VALUE}, '\\\\\\\\(.)', '$1'))"
+    return Kind("string", "STRING", unescaped, zero)
+
+
+def _first_label(allowed: str) -> str:
+    label = ""
+    characters = iter(allowed)
+    for character in characters:
+        if character == ",":
+            break
+        label += next(characters, "") if character == "\\" else character
+    return label
+
+
+def _structure(*fields: str) -> Kind:
+    ddl = f"struct<{','.join(fields)}>"
+    return Kind(ddl, ddl)
+
+
+_JSON = Kind("string", "STRING", zero="'null'", inexact=True)
+_VECTOR = Kind("array<float>", "ARRAY<FLOAT>")
+_MICRO_TIME = Kind("bigint", "BIGINT", zero="0L")
+
+_SEMANTIC: Mapping[str, Callable[[JsonSchema, JsonForm], Kind]] = {
+    "org.apache.kafka.connect.data.Decimal": _decimal,
+    "org.apache.kafka.connect.data.Date": _fixed(_DATE),
+    "org.apache.kafka.connect.data.Time": _fixed(Kind("bigint", "INT", f"({VALUE} * 1000L)", "0L")),
+    "org.apache.kafka.connect.data.Timestamp": _fixed(_local_timestamp("0.001")),
+    "io.debezium.data.Bits": _bits,
+    "io.debezium.data.Enum": _labels,
+    "io.debezium.data.EnumSet": _labels,
+    "io.debezium.data.Json": _fixed(_JSON),
+    "io.debezium.data.FloatVector": _fixed(_VECTOR),
+    "io.debezium.data.geometry.Geometry": _fixed(_structure("wkb:binary", "srid:int")),
+    "io.debezium.data.geometry.Point": _fixed(_structure("x:double", "y:double", "wkb:binary", "srid:int")),
+    "io.debezium.time.Date": _fixed(_DATE),
+    "io.debezium.time.Year": _fixed(_PRIMITIVES["int32"]),
+    "io.debezium.time.Time": _fixed(Kind("bigint", "INT", f"({VALUE} * 1000L)", "0L")),
+    "io.debezium.time.MicroTime": _fixed(_MICRO_TIME),
+    "io.debezium.time.NanoTime": _fixed(Kind("bigint", "BIGINT", f"({VALUE} div 1000)", "0L")),
+    "io.debezium.time.Timestamp": _fixed(_local_timestamp("0.001")),
+    "io.debezium.time.MicroTimestamp": _fixed(_local_timestamp("0.000001")),
+    "io.debezium.time.NanoTimestamp": _fixed(
+        Kind("timestamp_ntz", "BIGINT", f"({_EPOCH} + ({VALUE} div 1000) * INTERVAL '0.000001' SECOND)", _EPOCH)
+    ),
+    "io.debezium.time.ZonedTimestamp": _fixed(_ZONED),
+    "io.debezium.time.IsoDate": _fixed(_ISO_DATE),
+    "io.debezium.time.IsoTimestamp": _fixed(_ISO_LOCAL),
+    "io.debezium.time.IsoTime": _fixed(_ISO_TIME),
+}

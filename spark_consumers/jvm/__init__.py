@@ -1,0 +1,1 @@
+"""The Java side of Spark: the session, Hadoop's files, and what PySpark keeps to itself."""

@@ -1,0 +1,144 @@
+"""Parts of a batch: which schemas it brings, in which order, and where the table's key changes.
+
+Within a partition the order is that of the offsets. Between partitions it is that of the positions in the source, which
+cost one more look at the records and are asked for only where they matter.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rowtide.spark_consumers.messages.records import Group, KeyId
+from rowtide.spark_consumers.state import Truncation
+
+_FILE = "CAST(regexp_extract(get_json_object(value, '$.source.file'), '([0-9]+)$', 1) AS bigint)"
+_POS = "CAST(get_json_object(value, '$.source.pos') AS bigint)"
+POSITION = f"named_struct('file', {_FILE}, 'pos', {_POS})"
+"""SQL of a record's position in the source."""
+
+Window = tuple[int, int, int]
+"""Partition, first and last offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Records that share the names of their key's columns; no names for records without key.
+
+    Attributes:
+        key_names: of the key.
+        windows: where they are; ``None`` for the whole batch.
+    """
+
+    key_names: tuple[str, ...]
+    windows: tuple[Window, ...] | None = None
+
+    def within(self, records: DataFrame) -> DataFrame:
+        """The segment's records."""
+        if self.windows is None:
+            return records
+        return records.where(
+            " OR ".join(f"(partition = {p} AND offset BETWEEN {first} AND {last})" for p, first, last in self.windows)
+        )
+
+
+def ordered_versions(groups: Sequence[Group], records: DataFrame) -> list[int | None]:
+    """Numbers of the value schemas, oldest first."""
+    found = [group for group in groups if not group.tombstone and group.op != "t"]
+    versions = list(dict.fromkeys(group.value_version for group in found))
+    if len(versions) < 2:
+        return versions
+    if len({group.partition for group in found}) == 1:
+        return sorted(versions, key=lambda v: min(group.first for group in found if group.value_version == v))
+    rows = (
+        records.where("value IS NOT NULL")
+        .groupBy("value_version")
+        .agg(F.expr(f"min(struct({POSITION} AS at, offset))").alias("at"))
+        .collect()
+    )
+    first = {row["value_version"]: row["at"] for row in rows}
+    return sorted(versions, key=lambda v: first[v])
+
+
+def segments(groups: Sequence[Group], records: DataFrame, names: Callable[[Group], tuple[str, ...]]) -> list[Segment]:
+    """The batch cut where the key changes (``ALTER TABLE ... DROP PRIMARY KEY, ADD PRIMARY KEY``), in order."""
+    lists = {names(group) for group in groups if group.op != "t"}
+    if len(lists) < 2:
+        return [Segment(found) for found in lists]
+    by_kind = {group.key_id: names(group) for group in groups if group.op != "t"}
+    runs = _runs(records)
+    cut: list[Segment] = []
+    for kind, window in runs:
+        key_names = by_kind[kind]
+        if cut and cut[-1].key_names == key_names:
+            cut[-1] = replace(cut[-1], windows=(*(cut[-1].windows or ()), window))
+        else:
+            cut.append(Segment(key_names, (window,)))
+    return cut
+
+
+def _runs(records: DataFrame) -> list[tuple[KeyId, Window]]:
+    """Stretches of a partition with the same key schema, by their position in the source."""
+    kind = "named_struct('version', key_version, 'fields', IF(key_version IS NULL, json_object_keys(key), NULL))"
+    marked = records.where("op IS NULL OR op <> 't'").selectExpr(
+        "partition", "offset", f"{kind} AS kind", f"{POSITION} AS at"
+    )
+    rows = (
+        marked.selectExpr("*", "lag(kind) OVER (PARTITION BY partition ORDER BY offset) AS earlier")
+        .selectExpr("*", "sum(IF(kind <=> earlier, 0, 1)) OVER (PARTITION BY partition ORDER BY offset) AS run")
+        .groupBy("partition", "run", "kind")
+        .agg(F.min("offset").alias("first"), F.max("offset").alias("last"), F.min("at").alias("at"))
+        .orderBy("at", "partition", "first")
+        .collect()
+    )
+    if len({row["partition"] for row in rows}) == 1:
+        rows = sorted(rows, key=lambda row: row["first"])
+    return [
+        (
+            (row["kind"]["version"], None if row["kind"]["fields"] is None else tuple(row["kind"]["fields"])),
+            (row["partition"], row["first"], row["last"]),
+        )
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncations:
+    """The TRUNCATEs of a batch.
+
+    Attributes:
+        offsets: of the last one in each partition that has one.
+        newest: the last one of all, by its position in the source.
+    """
+
+    offsets: Mapping[int, int]
+    newest: Truncation
+
+    def survivors(self, records: DataFrame, *, alone: bool) -> DataFrame:
+        """Records that come after all of them.
+
+        Args:
+            records: of the batch.
+            alone: the topic has one partition: offsets say it all.
+        """
+        later = " AND ".join(f"NOT (partition = {p} AND offset <= {o})" for p, o in self.offsets.items())
+        return records.where(later) if alone else after(records, self.newest).where(later)
+
+
+def after(records: DataFrame, truncation: Truncation) -> DataFrame:
+    """Records of another partition that were written after a TRUNCATE; tombstones, which only delete, stay."""
+    point = f"named_struct('file', {truncation.file}L, 'pos', {truncation.pos}L)"
+    return records.where(f"value IS NULL OR {POSITION} > {point}")
+
+
+def truncations(groups: Sequence[Group], records: DataFrame) -> Truncations | None:
+    """The TRUNCATEs of a batch, ``None`` if there are none."""
+    if not any(group.op == "t" for group in groups):
+        return None
+    rows = records.where("op = 't'").selectExpr("partition", "offset", f"{POSITION} AS at").collect()
+    offsets: dict[int, int] = {}
+    for row in rows:
+        offsets[row["partition"]] = max(row["offset"], offsets.get(row["partition"], -1))
+    newest = max((row["at"]["file"], row["at"]["pos"]) for row in rows)
+    return Truncations(offsets, Truncation(*newest))

@@ -1,0 +1,106 @@
+"""``rowtide tables`` before Spark starts: its help, and mistakes in its options."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rowtide.cli.tables import run_settings, tables
+from rowtide.spark_consumers.errors import SettingsError
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(tables, arguments)
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--topic-prefix", "p"], "where is Kafka? Give --bootstrap-servers, or --config"),
+        (["--bootstrap-servers", "h:1"], "which topics? Give --topic-prefix or --topics"),
+        (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--kafka-property", "x"], "x: expected NAME=VALUE"),
+        (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--spark-conf", "x"], "x: expected NAME=VALUE"),
+    ],
+)
+def test_a_missing_or_wrong_option_is_told_before_spark_starts(arguments: list[str], what: str) -> None:
+    status, text = run("--output", "/nowhere", *arguments)
+    assert status == 1
+    assert what in text
+
+
+def test_given_schemas_must_be_json(tmp_path: Path) -> None:
+    for text, what in [("{", "is not JSON"), ("[]", "no JSON object")]:
+        file = tmp_path / "schemas.json"
+        file.write_text(text)
+        status, output = run(
+            "--output", "/nowhere", "--topic-prefix", "p", "--bootstrap-servers", "h:1", "--schemas", str(file)
+        )
+        assert status == 1
+        assert what in output
+
+
+def options(file: Path | None = None, **given: object) -> dict[str, object]:
+    """The options of a call, most of them as they are by default."""
+    usual = {
+        "config": file, "bootstrap_servers": None, "topic_prefix": None, "topics": None, "kafka_properties": (),
+        "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
+        "numeric_decimals": False, "schemas": None, "parallel": 2,
+    }  # fmt: skip
+    return {**usual, **given}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.properties", "# c\n! d\ntopic.prefix = p\nbootstrap.servers: a:1,\\\n    b:2\ndatabase.password=x\n"),
+        ("c.json", '{"name": "n", "config": {"topic.prefix": "p", "bootstrap.servers": "a:1,b:2"}}'),
+        ("c.yaml", "topic: {prefix: p}\nbootstrap.servers: [a:1, b:2]\ndatabase.password: ${env:ROWTIDE_TEST_NONE}\n"),
+    ],
+)
+def test_a_connectors_configuration_tells_where_kafka_is(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    properties, found = run_settings(options(file))
+    assert (properties, found.prefix) == ({"bootstrap.servers": "a:1,b:2"}, "p")
+    properties, found = run_settings(options(file, topic_prefix="q", bootstrap_servers="c:3"))
+    assert (properties, found.prefix) == ({"bootstrap.servers": "c:3"}, "q")
+
+
+def test_the_environment_counts_as_it_does_for_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "c.properties"
+    file.write_text("topic.prefix=p\nbootstrap.servers=a:1\nsasl.password=${env:ROWTIDE_TEST_WORD}\n")
+    monkeypatch.setenv("ROWTIDE_BOOTSTRAP_SERVERS", "d:4")
+    monkeypatch.setenv("ROWTIDE_TEST_WORD", "secret")
+    properties, _ = run_settings(options(file))
+    assert properties == {"bootstrap.servers": "d:4", "sasl.password": "secret"}
+
+
+@pytest.mark.parametrize(("name", "text"), [("c.json", "{"), ("c.json", "[]"), ("c.yaml", "{"), ("c.yaml", "- a")])
+def test_a_broken_configuration_is_an_error_with_its_name(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=name):
+        run_settings(options(file))
+
+
+def test_a_reference_that_cannot_be_resolved_is_an_error_with_the_way_out(tmp_path: Path) -> None:
+    file = tmp_path / "c.properties"
+    file.write_text("topic.prefix=p\nbootstrap.servers=a:1\nsasl.jaas.config=${env:ROWTIDE_TEST_NONE}\n")
+    with pytest.raises(SettingsError, match=r"sasl\.jaas\.config: .*ROWTIDE_TEST_NONE.*--kafka-property"):
+        run_settings(options(file))
+    properties, _ = run_settings(options(file, kafka_properties=("sasl.jaas.config=x",)))
+    assert properties["sasl.jaas.config"] == "x"
+
+
+def test_ctrl_c_ends_it_at_once_and_says_that_nothing_is_lost() -> None:
+    code = (
+        "import os, signal, rowtide.spark_consumers.jvm.session as session, rowtide.cli.tables as cli\n"
+        "session.build_session = lambda **settings: os.kill(os.getpid(), signal.SIGINT)\n"
+        "cli.tables(['--output', '/nowhere', '--topic-prefix', 'p', '--bootstrap-servers', 'h:1'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "\nInterrupted. Nothing is lost, and nothing comes twice: run it again.\n"

@@ -1,0 +1,90 @@
+"""Configuration files of every format, and what is said about broken ones."""
+
+from pathlib import Path
+
+import pytest
+
+from rowtide.connector.config import ConfigurationError, load
+from rowtide.connector.config.files.files import flattened, read_file
+
+WANTED = {
+    "name": "shop",
+    "database.hostname": "db",
+    "database.port": "3306",
+    "table.include.list": "shop\\.a,shop\\.b",
+    "include.schema.changes": "false",
+    "schema.history.internal.memory.optimization": "off",
+}
+FILES = {
+    "c.properties": r"""name=shop
+database.hostname=db
+database.port=3306
+table.include.list=shop\\.a,shop\\.b
+include.schema.changes=false
+schema.history.internal.memory.optimization=off
+""",
+    "flat.json": r"""{"name": "shop", "database.hostname": "db", "database.port": 3306, "include.schema.changes": false,
+ "table.include.list": "shop\\.a,shop\\.b", "schema.history.internal.memory.optimization": "off", "x": null}""",
+    "rest.json": r"""{"name": "shop", "config": {"database": {"hostname": "db", "port": 3306},
+ "include.schema.changes": false, "table.include.list": ["shop\\.a", "shop\\.b"],
+ "schema.history": {"internal.memory.optimization": "off"}}}""",
+    "c.yaml": r"""
+name: shop
+database:
+  hostname: db
+  port: 3306
+table.include.list: [shop\.a, shop\.b]
+include.schema.changes: false
+schema.history.internal: {memory.optimization: off}
+""",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(FILES[name])
+    assert read_file(path) == WANTED
+
+
+def test_a_property_may_also_be_a_map() -> None:
+    nested = {"snapshot.select.statement.overrides": {"": "a.b", "a": {"b": "select 1"}}}
+    assert flattened(nested) == {
+        "snapshot.select.statement.overrides": "a.b",
+        "snapshot.select.statement.overrides.a.b": "select 1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("c.json", b'{"a": ', "is not valid"),
+        ("c.json", b"[1]", "must be a map"),
+        ("c.json", b'{"a": 1, "a": 2}', "'a' is there twice"),
+        ("c.json", b'{"a.b": 1, "a": {"b": 2}}', "'a.b' is there twice"),
+        ("c.json", b'{"a": [[1]]}', "plain values"),
+        ("c.yml", b"a: [1", "is not valid"),
+        ("c.yml", b"- a", "must be a map"),
+        ("c.yml", b"a: 1\na: 2", "'a' is there twice"),
+        ("c.yml", b"a: {b: 1, c: 2, b: 3}", "'b' is there twice"),
+        ("c.properties", b"a=\\u12", "line 1: malformed"),
+    ],
+)
+def test_a_broken_file_is_named_with_the_reason(name: str, content: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=reason) as caught:
+        load(path, {})
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        load(tmp_path / "none.properties", {})
+
+
+def test_latin_1_and_utf_8_are_both_read(tmp_path: Path) -> None:
+    for encoding in ("latin-1", "utf-8", "utf-8-sig"):
+        path = tmp_path / encoding
+        path.write_bytes("name=café".encode(encoding))
+        assert read_file(path) == {"name": "café"}

@@ -1,0 +1,73 @@
+"""What a user may set of the producer, and what delivery insists on."""
+
+import pytest
+
+from rowtide.connector.config.kafka.producer_settings import (
+    ProducerSettingsError,
+    idempotent_settings,
+    transactional_id,
+    transactional_settings,
+)
+
+SERVERS = {"bootstrap.servers": "kafka:9092"}
+
+
+def test_at_least_once_never_loses_reorders_or_gives_up() -> None:
+    settings = idempotent_settings(SERVERS)
+    assert settings["bootstrap.servers"] == "kafka:9092"
+    assert settings["enable.idempotence"] is True
+    assert settings["acks"] == "all"
+    assert settings["message.timeout.ms"] == 0
+    assert settings["partitioner"] == "murmur2_random"
+
+
+@pytest.mark.parametrize("name", ["linger.ms", "queue.buffering.max.ms"])
+def test_how_long_records_wait_for_others_can_be_set_in_both_spellings(name: str) -> None:
+    assert idempotent_settings(SERVERS)["linger.ms"] == 50
+    settings = idempotent_settings({**SERVERS, name: "5"})
+    assert {key: settings[key] for key in ("linger.ms", "queue.buffering.max.ms") if key in settings} == {name: "5"}
+
+
+def test_a_user_overrides_what_is_only_a_default() -> None:
+    settings = idempotent_settings({**SERVERS, "queue.buffering.max.kbytes": "1024", "delivery.timeout.ms": "5000"})
+    assert settings["queue.buffering.max.kbytes"] == "1024"
+    assert settings["delivery.timeout.ms"] == "5000"
+    assert "message.timeout.ms" not in settings
+
+
+@pytest.mark.parametrize("acks", [{"acks": "all"}, {"acks": "-1"}, {"request.required.acks": -1}])
+def test_all_replicas_may_be_said_in_every_spelling(acks: dict[str, object]) -> None:
+    settings = idempotent_settings({**SERVERS, **acks})
+    assert settings["acks"] == "all"
+    assert "request.required.acks" not in settings
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ({"acks": "1"}, "producer.override.acks=1"),
+        ({"request.required.acks": 0}, "producer.override.request.required.acks=0"),
+        ({"enable.idempotence": "false"}, "producer.override.enable.idempotence=false"),
+        ({"transactional.id": "x"}, "producer.override.transactional.id"),
+    ],
+)
+def test_what_would_break_the_promise_is_refused_by_name(override: dict[str, object], named: str) -> None:
+    with pytest.raises(ProducerSettingsError, match=named.replace(".", r"\.")):
+        idempotent_settings({**SERVERS, **override})
+
+
+def test_exactly_once_has_an_id_and_leaves_the_time_of_messages_to_the_transaction() -> None:
+    settings = transactional_settings(SERVERS, "rowtide-shop-0")
+    assert settings["transactional.id"] == "rowtide-shop-0"
+    assert settings["transaction.timeout.ms"] == 60000
+    assert "message.timeout.ms" not in settings
+
+
+def test_a_transaction_may_last_as_long_as_its_interval() -> None:
+    assert transactional_settings(SERVERS, "x", 120_000)["transaction.timeout.ms"] == 180_000
+    with pytest.raises(ProducerSettingsError, match=r"must be longer than transaction\.boundary\.interval\.ms=60000"):
+        transactional_settings({**SERVERS, "transaction.timeout.ms": "60000"}, "x", 60_000)
+
+
+def test_the_transactional_id_is_that_of_kafka_connects_task() -> None:
+    assert transactional_id("connect-cluster", "inventory") == "connect-cluster-inventory-0"

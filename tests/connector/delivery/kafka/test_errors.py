@@ -1,0 +1,109 @@
+"""What Kafka's errors become, and whether a reader of the message knows what to do."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from rowtide.connector.delivery.errors import (
+    AccessDenied,
+    BrokerUnavailable,
+    DeliveryError,
+    ProducerFailed,
+    ProducerFenced,
+    RecordRejected,
+    TransactionAborted,
+)
+from rowtide.connector.delivery.kafka.errors import call_failed, gravity, is_purged, message_failed, rejected, shown_key
+
+K = KafkaError
+
+
+def error(code: int, *, fatal: bool = False, retriable: bool = False, abort: bool = False) -> KafkaError:
+    return KafkaError(code, "broker says so", fatal, retriable, abort)
+
+
+def test_a_message_that_is_too_large_is_named_with_the_way_out() -> None:
+    key = b'{"schema":{"type":"struct"},"payload":{"id":17}}'
+    failure = rejected(error(K.MSG_SIZE_TOO_LARGE), "shop.shop.orders", key, 2_000_000)
+    assert failure is not None
+    for part in ("'shop.shop.orders'", '{"id": 17}', "2000000 bytes", "producer.override.max.request.size"):
+        assert part in str(failure)
+    assert "struct" not in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("code", "way_out"),
+    [
+        (K.UNKNOWN_TOPIC_OR_PART, "create it"),
+        (K._UNKNOWN_TOPIC, "topic.creation.enable"),
+        (K.TOPIC_AUTHORIZATION_FAILED, "WRITE"),
+        (K.POLICY_VIOLATION, "shop.t"),
+        (K.INVALID_RECORD, "shop.t"),
+    ],
+)
+def test_what_will_never_be_taken_says_why(code: int, way_out: str) -> None:
+    failure = rejected(error(code), "shop.t", None, 10)
+    assert isinstance(failure, RecordRejected)
+    assert way_out in str(failure)
+
+
+@pytest.mark.parametrize("code", [K._MSG_TIMED_OUT, K.NOT_ENOUGH_REPLICAS, K._TRANSPORT])
+def test_what_may_be_taken_next_time_is_not_rejected(code: int) -> None:
+    assert rejected(error(code), "t", None, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("kafka_error", "kind"),
+    [
+        (error(K._FENCED, fatal=True), ProducerFenced),
+        (error(K.INVALID_PRODUCER_EPOCH, fatal=True), ProducerFenced),
+        (error(K.INVALID_PRODUCER_EPOCH, abort=True), TransactionAborted),
+        (error(K.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, fatal=True), AccessDenied),
+        (error(K._FATAL, fatal=True), ProducerFailed),
+        (error(K._STATE, abort=True), TransactionAborted),
+        (error(K._TIMED_OUT), BrokerUnavailable),
+        (error(K._TRANSPORT, retriable=True), BrokerUnavailable),
+        (error(K._STATE), ProducerFailed),
+    ],
+)
+def test_failed_calls_are_told_apart(kafka_error: KafkaError, kind: type[DeliveryError]) -> None:
+    assert type(call_failed("commit the transaction", kafka_error, "rowtide-shop-0")) is kind
+
+
+def test_who_is_fenced_learns_by_whom() -> None:
+    text = str(call_failed("commit the transaction", error(K._FENCED, fatal=True), "rowtide-shop-0"))
+    assert "rowtide-shop-0" in text
+    assert "second process" in text
+
+
+def test_in_a_transaction_a_message_that_came_too_late_ends_only_the_transaction() -> None:
+    late = error(K._MSG_TIMED_OUT)
+    assert type(message_failed(late, "t", None, 1, "id")) is TransactionAborted
+    assert type(message_failed(late, "t", None, 1)) is ProducerFailed
+    assert type(message_failed(error(K.MSG_SIZE_TOO_LARGE), "t", None, 1, "id")) is RecordRejected
+    assert type(message_failed(error(K._FENCED, fatal=True), "t", None, 1, "id")) is ProducerFenced
+
+
+def test_the_gravest_error_is_the_one_to_raise() -> None:
+    errors = [TransactionAborted(""), ProducerFailed(""), RecordRejected(""), AccessDenied(""), ProducerFenced("")]
+    assert sorted(errors, key=gravity) == errors
+
+
+def test_messages_of_an_aborted_transaction_are_no_failure() -> None:
+    assert is_purged(error(K._PURGE_QUEUE))
+    assert is_purged(error(K._PURGE_INFLIGHT))
+    assert not is_purged(error(K._MSG_TIMED_OUT))
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        (None, "none"),
+        (b"\xff\x00", r"b'\xff\x00'"),
+        (b'{"id":1}', '{"id": 1}'),
+        ('{"name":"日本"}'.encode(), '{"name": "日本"}'),
+        (b'{"schema":{},"payload":{"id":1}}', '{"id": 1}'),
+        (b'"' + b"x" * 500 + b'"', '"' + "x" * 199 + "…"),
+    ],
+)
+def test_keys_are_shown_bearably(key: bytes | None, shown: str) -> None:
+    assert shown_key(key) == shown

@@ -1,0 +1,378 @@
+"""The two Kafka sinks over a client that does what the test says: order of calls, waiting, every kind of failure."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from rowtide.connector.delivery.errors import (
+    BrokerUnavailable,
+    DeliveryError,
+    DeliveryInterrupted,
+    ProducerFailed,
+    ProducerFenced,
+    RecordRejected,
+    TransactionAborted,
+)
+from rowtide.connector.delivery.kafka.producer import RecordProducer
+from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
+from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetRecord
+from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.offset import SourceOffset
+
+K = KafkaError
+OFFSET = SourceOffset("binlog.000001", 4)
+HEADERS = (("h", b"1"),)
+
+
+def kafka_error(code: int, *, fatal: bool = False, retriable: bool = False, abort: bool = False) -> KafkaError:
+    return KafkaError(code, "broker says so", fatal, retriable, abort)
+
+
+class Client:
+    """Stands for ``confluent_kafka.Producer``; acknowledges messages at the next poll but one unless told otherwise."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self.calls: list[str] = []
+        self.queue: deque[tuple[Any, ...]] = deque()
+        self.acknowledged: list[tuple[Any, ...]] = []
+        self.room = 1000
+        self.answering = True
+        self.refuse: dict[bytes, KafkaError] = {}
+        self.failures: dict[str, list[KafkaError]] = {}
+        self.purged = False
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if self.failures.get(name):
+            raise KafkaException(self.failures[name].pop(0))
+
+    def produce(self, *args: Any) -> None:
+        if len(self.queue) >= self.room:
+            raise BufferError("Local: Queue full")
+        if self.failures.get("produce"):
+            raise KafkaException(self.failures["produce"].pop(0))
+        self.queue.append(args)
+
+    def poll(self, timeout: float) -> int:
+        assert timeout == 0, "waiting in poll would take the global lock for every report"
+        if self.failures.get("poll"):
+            raise KafkaException(self.failures["poll"].pop(0))
+        if not self.answering:
+            return 0
+        served = len(self.queue)
+        while self.queue:
+            message = self.queue.popleft()
+            refused = self.refuse.get(message[1] or b"")
+            if refused is None:
+                self.acknowledged.append(message)
+            else:
+                message[4](refused, Report(*message[:3]))
+        return served
+
+    def flush(self, timeout: float) -> int:
+        raise AssertionError("flush serves reports while it waits")
+
+    def purge(self) -> None:
+        self.purged = True
+        self.queue.clear()
+
+    def init_transactions(self, timeout: float) -> None:
+        self._call("init")
+
+    def begin_transaction(self) -> None:
+        self._call("begin")
+
+    def commit_transaction(self, timeout: float) -> None:
+        assert not self.queue, "everything is acknowledged before a commit"
+        self._call("commit")
+
+    def abort_transaction(self, timeout: float) -> None:
+        self.queue.clear()
+        self._call("abort")
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+
+class Report:
+    def __init__(self, topic: str, value: bytes | None, key: bytes | None) -> None:
+        self._fields = topic, value, key
+
+    def topic(self) -> str:
+        return self._fields[0]
+
+    def value(self) -> bytes | None:
+        return self._fields[1]
+
+    def key(self) -> bytes | None:
+        return self._fields[2]
+
+
+class TopicOffsets(InMemoryOffsetStore):
+    def record(self, offset: SourceOffset | None) -> OffsetRecord:  # type: ignore[override]
+        return OffsetRecord("offsets", b"key", None if offset is None else offset.to_json().encode())
+
+
+def producer(**settings: Any) -> tuple[RecordProducer, Client]:
+    made = RecordProducer(settings, new_client=Client)
+    assert isinstance(made.client, Client)
+    return made, made.client
+
+
+def batch(*values: bytes, partition: int = -1) -> Batch:
+    messages: list[Message] = [(b"k", value, HEADERS) for value in values]
+    return Batch("shop.t", partition, messages, OFFSET, 10, 0)
+
+
+def all_of(steps: Iterable[Callable[[], object]]) -> None:
+    for step in steps:
+        step()
+
+
+def transactional(**settings: Any) -> tuple[TransactionalSink, Client]:
+    made, client = producer(**{"transactional.id": "rowtide-shop-0", **settings})
+    return TransactionalSink(made, TopicOffsets()), client
+
+
+def values(client: Client) -> list[bytes | None]:
+    return [message[1] for message in client.acknowledged]
+
+
+def test_messages_arrive_as_they_were_given() -> None:
+    made, client = producer()
+    made.send([batch(b"1", b"2", partition=3)])
+    topic, value, key, partition, _report, _none, timestamp, headers = client.queue[0]
+    assert (topic, value, key, partition, timestamp) == ("shop.t", b"1", b"k", 3, 0)
+    assert headers == [("h", b"1")]
+    assert client.queue[1][7] is headers
+
+
+def test_only_failures_are_reported() -> None:
+    _, client = producer(**{"linger.ms": 7})
+    assert client.settings["delivery.report.only.error"] is True
+    assert client.settings["linger.ms"] == 7
+
+
+def test_a_full_queue_is_waited_for() -> None:
+    made, client = producer()
+    client.room = 2
+    made.send([batch(*(b"%d" % n for n in range(10)))])
+    made.drain()
+    assert values(client) == [b"%d" % n for n in range(10)]
+
+
+def test_waiting_for_room_can_be_interrupted() -> None:
+    made, client = producer()
+    client.room, client.answering = 2, False
+    threading.Timer(0.02, made.interrupt).start()
+    with pytest.raises(DeliveryInterrupted, match="no room"):
+        made.send([batch(b"1", b"2", b"3")])
+    assert len(client.queue) == 2
+
+
+def test_draining_gives_up_in_time_and_goes_on_later() -> None:
+    made, client = producer()
+    client.answering = False
+    made.send([batch(b"1")])
+    assert made.drain(0.01) is False
+    client.answering = True
+    assert made.drain(0.01) is True
+
+
+def test_reports_are_served_while_the_reader_is_held() -> None:
+    held: list[str] = []
+
+    @contextmanager
+    def quiet() -> Iterator[None]:
+        held.append("in")
+        yield
+        held.append("out")
+
+    made = RecordProducer({}, quiet=quiet, new_client=Client)
+    made.serve()
+    assert held == ["in", "out"]
+
+
+def test_a_refused_message_is_raised_with_its_key_and_size() -> None:
+    made, client = producer()
+    client.refuse[b"large"] = kafka_error(K.MSG_SIZE_TOO_LARGE)
+    made.send([batch(b"small", b"large", b"small")])
+    with pytest.raises(RecordRejected, match=r"topic 'shop\.t'.* 6 bytes"):
+        made.drain()
+
+
+def test_of_a_refused_batch_the_largest_message_is_named() -> None:
+    made, client = producer()
+    for value in (b"1", b"55555", b"333"):
+        client.refuse[value] = kafka_error(K.MSG_SIZE_TOO_LARGE)
+    made.send([batch(b"1", b"55555", b"333")])
+    with pytest.raises(RecordRejected, match="6 bytes"):
+        made.drain()
+
+
+def test_a_message_refused_at_once_is_raised_too() -> None:
+    made, client = producer()
+    client.failures["produce"] = [kafka_error(K.MSG_SIZE_TOO_LARGE)]
+    with pytest.raises(RecordRejected, match=r"max\.request\.size"):
+        made.send([batch(b"x")])
+
+
+def test_settings_that_the_client_does_not_know_are_told() -> None:
+    with pytest.raises(DeliveryError, match=r"no\.such\.setting"):
+        RecordProducer({"no.such.setting": "1", "bootstrap.servers": "127.0.0.1:1"})
+
+
+def test_a_fatal_state_without_a_message_is_raised_too() -> None:
+    made, client = producer()
+    client.settings["error_cb"](kafka_error(K._TRANSPORT))
+    made.check()
+    client.settings["error_cb"](kafka_error(K._FATAL, fatal=True))
+    with pytest.raises(ProducerFailed):
+        made.serve()
+
+
+def test_a_fatal_state_that_polling_raises_is_told_in_our_words() -> None:
+    """So does confluent_kafka the first time after librdkafka has given up."""
+    made, client = producer(**{"transactional.id": "rowtide-shop-0"})
+    client.failures["poll"] = [kafka_error(K._FENCED, fatal=True)]
+    with pytest.raises(ProducerFenced, match="rowtide-shop-0"):
+        made.serve()
+    with pytest.raises(ProducerFenced):
+        made.serve()
+    made.close()
+
+
+def test_at_least_once_the_offset_follows_the_last_acknowledgement() -> None:
+    made, client = producer()
+    sink = IdempotentSink(made, TopicOffsets())
+    client.answering = False
+    sink.send([batch(b"1")])
+    assert sink.commit(OFFSET, 0.01) is False
+    assert [message[0] for message in client.queue] == ["shop.t"]
+    client.answering = True
+    assert sink.commit(OFFSET, 1.0) is True
+    assert [message[0] for message in client.acknowledged] == ["shop.t", "offsets"]
+    assert client.acknowledged[1][1:4] == (OFFSET.to_json().encode(), b"key", -1)
+
+
+def test_at_least_once_an_offset_may_be_kept_elsewhere() -> None:
+    made, client = producer()
+    offsets = InMemoryOffsetStore()
+    sink = IdempotentSink(made, offsets)
+    sink.send([batch(b"1")])
+    assert sink.commit(OFFSET) is True
+    assert offsets.load() == OFFSET
+    assert values(client) == [b"1"]
+
+
+def test_at_least_once_no_offset_is_stored_behind_a_refused_message() -> None:
+    made, client = producer()
+    offsets = InMemoryOffsetStore()
+    client.refuse[b"1"] = kafka_error(K.TOPIC_AUTHORIZATION_FAILED)
+    sink = IdempotentSink(made, offsets)
+    sink.send([batch(b"1")])
+    with pytest.raises(RecordRejected):
+        sink.commit(OFFSET)
+    assert offsets.load() is None
+
+
+def test_exactly_once_records_and_offset_are_one_transaction() -> None:
+    sink, client = transactional()
+    sink.open()
+    sink.send([batch(b"1")])
+    sink.send([batch(b"2")])
+    assert sink.commit(OFFSET)
+    sink.send([batch(b"3")])
+    assert sink.commit(OFFSET)
+    assert client.calls == ["init", "begin", "commit", "begin", "commit"]
+    assert values(client) == [b"1", b"2", OFFSET.to_json().encode(), b"3", OFFSET.to_json().encode()]
+
+
+def test_exactly_once_an_offset_alone_is_a_transaction_too() -> None:
+    sink, client = transactional()
+    assert sink.commit(OFFSET)
+    assert client.calls == ["begin", "commit"]
+
+
+def test_exactly_once_a_commit_is_repeated_while_it_may_succeed() -> None:
+    sink, client = transactional()
+    client.failures["commit"] = [
+        kafka_error(K._TIMED_OUT, retriable=True),
+        kafka_error(K.NOT_COORDINATOR, retriable=True),
+    ]
+    assert sink.commit(OFFSET)
+    assert client.calls == ["begin", "commit", "commit", "commit"]
+
+
+def test_exactly_once_a_lost_transaction_is_aborted_and_can_be_sent_again() -> None:
+    sink, client = transactional()
+    client.failures["commit"] = [kafka_error(K._MSG_TIMED_OUT, abort=True)]
+    client.failures["abort"] = [kafka_error(K._TIMED_OUT, retriable=True)]
+    sink.send([batch(b"1")])
+    with pytest.raises(TransactionAborted):
+        sink.commit(OFFSET)
+    sink.rollback()
+    sink.send([batch(b"1")])
+    assert sink.commit(OFFSET)
+    assert client.calls == ["begin", "commit", "abort", "abort", "begin", "commit"]
+
+
+def test_exactly_once_a_message_that_came_too_late_aborts_once() -> None:
+    sink, client = transactional()
+    client.refuse[b"1"] = kafka_error(K._MSG_TIMED_OUT)
+    sink.send([batch(b"1")])
+    with pytest.raises(TransactionAborted):
+        sink.commit(OFFSET)
+    client.refuse.clear()
+    sink.rollback()
+    sink.send([batch(b"1")])
+    assert sink.commit(OFFSET)
+
+
+@pytest.mark.parametrize("where", ["init", "begin", "commit", "abort"])
+def test_exactly_once_who_is_fenced_stops(where: str) -> None:
+    sink, client = transactional()
+    client.failures[where] = [kafka_error(K._FENCED, fatal=True)]
+    steps: list[Callable[[], object]] = [sink.open, lambda: sink.send([batch(b"1")])]
+    steps.append(sink.rollback if where == "abort" else lambda: sink.commit(OFFSET))
+    with pytest.raises(ProducerFenced, match="rowtide-shop-0"):
+        all_of(steps)
+
+
+def test_exactly_once_opening_waits_for_the_coordinator_but_not_for_ever() -> None:
+    sink, client = transactional()
+    client.failures["init"] = [kafka_error(K._TIMED_OUT, retriable=True)]
+    sink.open()
+    assert client.calls == ["init", "init"]
+    made, client = producer(**{"transactional.id": "x"})
+    client.failures["init"] = [kafka_error(K._TRANSPORT, retriable=True)] * 3
+    with pytest.raises(BrokerUnavailable, match=r"bootstrap\.servers"):
+        TransactionalSink(made, TopicOffsets(), open_timeout=0.0).open()
+
+
+def test_exactly_once_rolling_back_nothing_is_allowed() -> None:
+    sink, client = transactional()
+    sink.rollback()
+    assert client.calls == []
+
+
+def test_exactly_once_closing_aborts_what_is_open() -> None:
+    sink, client = transactional()
+    sink.send([batch(b"1")])
+    sink.close()
+    assert client.calls == ["begin", "abort"]
+    assert client.purged
+
+
+def test_exactly_once_closing_never_fails() -> None:
+    sink, client = transactional()
+    client.failures["abort"] = [kafka_error(K._FENCED, fatal=True)]
+    sink.send([batch(b"1")])
+    sink.close()
+    assert client.purged

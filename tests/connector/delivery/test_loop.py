@@ -1,0 +1,347 @@
+"""The delivery loop over a sink in memory: offsets never run ahead of messages, and nothing is lost on failure."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rowtide.connector.delivery.counters import Rate
+from rowtide.connector.delivery.errors import (
+    DeliveryError,
+    DeliveryInterrupted,
+    ProducerFenced,
+    RecordRejected,
+    TransactionAborted,
+)
+from rowtide.connector.delivery.event_store import EventStore, StoreClosed
+from rowtide.connector.delivery.loop import CommitPolicy, Delivery
+from rowtide.connector.delivery.sink import InMemorySink
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.topics.errors import KafkaUnreachable, TopicError
+
+SOON = 20.0
+ALWAYS = CommitPolicy(interval_s=0)
+SELDOM = CommitPolicy(interval_s=3600, by_poll=False)
+
+
+def offset(number: int) -> SourceOffset:
+    return SourceOffset("binlog.000001", number)
+
+
+def batch(number: int, events: int = 1, topic: str = "shop.a") -> Batch:
+    messages = [(b"k", b"%d.%d" % (number, event), ()) for event in range(events)]
+    return Batch(topic, -1, messages, offset(number), 10 * events, 1000 + number)
+
+
+def values(sink: InMemorySink) -> list[bytes | None]:
+    return [message[1] for _, _, message in sink.records]
+
+
+def put_for_ever(store: EventStore) -> None:
+    for number in count():
+        store.put([batch(number)], timeout=SOON)
+
+
+def expected(batches: Sequence[Batch]) -> list[bytes | None]:
+    return [message[1] for each in batches for message in each.messages]
+
+
+def delivered(
+    sink: InMemorySink, batches: Sequence[Batch], policy: CommitPolicy = ALWAYS, store: EventStore | None = None
+) -> Delivery:
+    """Everything is in the store before delivery starts, so the test decides what it sees."""
+    store = store or EventStore()
+    store.put(batches)
+    store.close()
+    delivery = Delivery(store, sink, policy)
+    delivery.run()
+    return delivery
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("policy", [ALWAYS, SELDOM, CommitPolicy()])
+def test_delivers_all_in_order_and_stores_the_last_offset(transactional: bool, policy: CommitPolicy) -> None:
+    sink, batches = InMemorySink(transactional), [batch(n, n % 4) for n in range(50)]
+    delivery = delivered(sink, batches, policy)
+    assert delivery.failure is None
+    assert values(sink) == expected(batches)
+    assert sink.offsets[-1] == offset(49)
+    assert sink.closed
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_an_aborted_transaction_is_sent_again(transactional: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtide.connector.delivery.loop._FIRST_RETRY_S", 0.001)
+    sink = InMemorySink(transactional, failures=[None, TransactionAborted("broker went away"), None, None, None])
+    batches = [batch(n) for n in range(3)]
+    delivery = delivered(sink, batches, CommitPolicy(by_poll=True))
+    assert delivery.failure is None
+    if transactional:
+        assert values(sink) == expected(batches)
+        assert delivery.counters().rollbacks == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 5), max_size=40),
+    st.lists(st.booleans(), max_size=12),
+    st.booleans(),
+    st.integers(1, 20),
+)
+def test_every_message_is_seen_once_whatever_is_aborted(
+    sizes: list[int], aborts: list[bool], by_poll: bool, queue: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rowtide.connector.delivery.loop._FIRST_RETRY_S", 0.0)
+        failures: list[BaseException | None] = [TransactionAborted("again") if abort else None for abort in aborts]
+        sink, store = InMemorySink(True, failures=failures), EventStore(max_events=queue)
+        batches = [batch(n, size) for n, size in enumerate(sizes)]
+        delivery = Delivery(store, sink, CommitPolicy(interval_s=0.001, by_poll=by_poll))
+        delivery.start()
+        for each in batches:
+            store.put([each])
+        assert delivery.stop(SOON)
+    assert values(sink) == expected(batches)
+    assert sink.offsets[-1:] == [offset(n) for n in range(len(sizes))][-1:]
+    assert sink.offsets == sorted(sink.offsets, key=lambda each: each.pos)
+
+
+def test_in_a_transaction_nothing_is_seen_before_its_commit_and_all_after_it() -> None:
+    class Watching(InMemorySink):
+        def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
+            before = len(self.records)
+            assert super().commit(offset, timeout)
+            assert len(self.records) > before
+            return True
+
+    sink = Watching(True)
+    delivered(sink, [batch(n) for n in range(20)], store=EventStore(max_events=100))
+    assert len(sink.records) == 20
+
+
+def test_a_batch_without_messages_moves_the_offset_on_without_a_transaction_of_its_own() -> None:
+    sink, store = InMemorySink(True), EventStore()
+    delivery = Delivery(store, sink, CommitPolicy(interval_s=3600))
+    store.put([batch(n, 0) for n in range(30)])
+    delivery._step()
+    assert sink.offsets == []
+    assert store.use().held_events == 0
+    assert not store.get(1, 0).batches
+    store.put([batch(30)])
+    delivery._step()
+    assert sink.offsets == [offset(30)]
+
+
+def test_offsets_alone_are_stored_by_the_interval_and_at_the_end() -> None:
+    now = [0.0]
+    sink, store = InMemorySink(), EventStore()
+    delivery = Delivery(store, sink, CommitPolicy(interval_s=10), clock=lambda: now[0])
+    store.put([batch(1, 0)])
+    delivery._step()
+    now[0] = 9.9
+    store.put([batch(2, 0)])
+    delivery._step()
+    assert sink.offsets == []
+    now[0] = 10.0
+    delivery._step()
+    assert sink.offsets == [offset(2)]
+    store.put([batch(3, 0)])
+    store.close()
+    delivery.run()
+    assert sink.offsets[-1] == offset(3)
+
+
+class Away(InMemorySink):
+    """Takes messages, of which the last ``unanswered`` are not acknowledged."""
+
+    unanswered = 0
+
+    def waiting(self) -> int:
+        return self.unanswered
+
+
+def test_without_transactions_the_store_holds_what_is_not_acknowledged() -> None:
+    now = [0.0]
+    sink, store = Away(), EventStore(max_bytes=100)
+    delivery = Delivery(store, sink, SELDOM, clock=lambda: now[0])
+    sink.unanswered = 7
+    store.put([batch(1, 5)])
+    delivery._step()
+    store.put([batch(2, 4)])
+    delivery._step()
+    assert len(sink.records) == 9
+    assert store.use().held_events == 9
+    assert store.use().oldest_ts_ms == 1001
+    assert store.put([batch(3, 2)], timeout=0) == 0
+    for seconds, unanswered, moved in ((10, 6, True), (50, 6, False), (60, 4, True), (70, 0, True)):
+        now[0], sink.unanswered = seconds, unanswered
+        assert delivery._settle() is moved
+    assert store.use().held_events == 0
+    assert sink.offsets == []
+
+
+def test_a_kafka_that_does_not_answer_is_seen_without_transactions_too() -> None:
+    now = [0.0]
+
+    class Silent(Away):
+        def poll(self) -> None:
+            now[0] += 40
+            delivery._store.close()
+
+        def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
+            steps.append(delivery.counters().step_s)
+            return super().commit(offset, timeout)
+
+    steps: list[float] = []
+    sink, store = Silent(), EventStore()
+    sink.unanswered = 1
+    delivery = Delivery(store, sink, SELDOM, clock=lambda: now[0])
+    store.put([batch(1)])
+    delivery.run()
+    assert steps == [40]
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_the_offset_behind_a_snapshot_is_stored_at_once(transactional: bool) -> None:
+    sink, store = InMemorySink(transactional), EventStore()
+    delivery = Delivery(store, sink, SELDOM)
+    under_way = replace(offset(1), snapshot="INITIAL")
+    store.put([Batch("shop.a", -1, [(b"k", b"v", ())], under_way, 2, 1)])
+    delivery._step()
+    assert sink.offsets == []
+    store.put([batch(1)])
+    delivery._step()
+    assert sink.offsets == [offset(1)]
+
+
+def test_a_commit_that_takes_too_long_is_put_off_not_lost() -> None:
+    answers = [False, True]
+
+    class Slow(InMemorySink):
+        def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
+            return answers.pop(0) and super().commit(offset, timeout)
+
+    sink, store = Slow(), EventStore()
+    delivery = Delivery(store, sink, ALWAYS)
+    store.put([batch(1)])
+    delivery._step()
+    assert sink.offsets == []
+    delivery._step()
+    assert sink.offsets == [offset(1)]
+
+
+@pytest.mark.parametrize("failure", [RecordRejected("too large"), ProducerFenced("another"), OSError("disk")])
+def test_what_cannot_be_repaired_stops_the_reader_too(failure: BaseException) -> None:
+    sink, store, heard = InMemorySink(failures=[None, None, failure]), EventStore(), []
+    delivery = Delivery(store, sink, ALWAYS, on_failure=heard.append)
+    store.put([batch(1)])
+    delivery.start()
+    with pytest.raises(StoreClosed) as caught:
+        put_for_ever(store)
+    assert caught.value.__cause__ is failure
+    assert delivery.stop(SOON) is False
+    with pytest.raises(type(failure)):
+        delivery.raise_failure()
+    assert heard == [failure]
+    assert sink.closed
+
+
+def test_no_offset_is_stored_behind_a_message_that_was_refused() -> None:
+    sink = InMemorySink(failures=[None, None, RecordRejected("too large")])
+    store = EventStore(max_events=4)
+    delivery = Delivery(store, sink, ALWAYS)
+    delivery.start()
+    with pytest.raises(StoreClosed):
+        put_for_ever(store)
+    delivery.stop(SOON)
+    assert len(sink.offsets) == 1
+    assert sink.offsets[0].pos < len(sink.records)
+
+
+def test_stopping_in_time_interrupts_a_sink_that_hangs() -> None:
+    class Hanging(InMemorySink):
+        def __init__(self) -> None:
+            super().__init__()
+            self.released = threading.Event()
+
+        def send(self, batches: Sequence[Batch]) -> None:
+            self.released.wait(SOON)
+            raise DeliveryInterrupted("stopped while there was no room")
+
+        def interrupt(self) -> None:
+            self.released.set()
+
+    sink, store = Hanging(), EventStore()
+    delivery = Delivery(store, sink, ALWAYS)
+    delivery.start()
+    store.put([batch(1)])
+    assert delivery.stop(0.05) is False
+    assert isinstance(delivery.failure, DeliveryInterrupted)
+    assert sink.offsets == []
+
+
+def test_each_topic_is_ensured_once_before_its_first_message() -> None:
+    seen: list[str] = []
+    sink, store = InMemorySink(), EventStore()
+    store.put([batch(1, topic="a"), batch(2, topic="b"), batch(3, 0, topic="empty"), batch(4, topic="a")])
+    store.close()
+    Delivery(store, sink, ALWAYS, ensure_topic=seen.append).run()
+    assert sorted(seen) == ["a", "b"]
+
+
+def test_a_topic_that_cannot_be_made_ends_delivery() -> None:
+    def refuse(topic: str) -> None:
+        raise TopicError(f"cannot create topic {topic!r}: not allowed")
+
+    sink, store = InMemorySink(), EventStore()
+    store.put([batch(1)])
+    store.close()
+    delivery = Delivery(store, sink, ALWAYS, ensure_topic=refuse)
+    delivery.run()
+    assert isinstance(delivery.failure, DeliveryError)
+    assert "cannot create topic 'shop.a'" in str(delivery.failure)
+    assert sink.records == []
+
+
+def test_topics_are_waited_for_while_kafka_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtide.connector.delivery.loop._FIRST_RETRY_S", 0.001)
+    answers = [KafkaUnreachable("no broker answers"), KafkaUnreachable("no broker answers"), None]
+
+    def ensure(_topic: str) -> None:
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+
+    sink, store = InMemorySink(), EventStore()
+    store.put([batch(1)])
+    store.close()
+    delivery = Delivery(store, sink, ALWAYS, ensure_topic=ensure)
+    delivery.run()
+    assert delivery.failure is None
+    assert values(sink) == [b"1.0"]
+
+
+def test_counters_tell_what_was_done() -> None:
+    sink = InMemorySink()
+    counters = delivered(sink, [batch(1, 2), batch(2, 3), batch(3, 0)]).counters()
+    assert (counters.messages, counters.bytes, counters.batches) == (5, 50, 2)
+    assert counters.offset == offset(3)
+    assert (counters.sent_ts_ms, counters.committed_ts_ms) == (1002, 1003)
+    assert counters.commits == len(sink.offsets)
+
+
+def test_rates_look_at_the_last_seconds_only() -> None:
+    rate = Rate(0.0)
+    for second in range(1, 101):
+        rate.add(float(second), second * 10 if second <= 50 else 500 + (second - 50) * 100, 0)
+    assert rate.per_second(100.0, 5500, 0)[0] == pytest.approx(100)
+    assert rate.per_second(200.0, 5500, 0)[0] == 0
+
+
+def test_a_rate_before_any_time_has_passed_is_zero() -> None:
+    assert Rate(5.0).per_second(5.0, 10, 10) == (0.0, 0.0)

@@ -1,0 +1,132 @@
+"""The task around attempts: when a new one is made, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from configurations import PROPERTIES
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.delivery.errors import ProducerFailed, ProducerFenced
+from rowtide.connector.engine import task as task_module
+from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.errors import UnknownTable
+from rowtide.connector.worker.failures import describe
+from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
+from rowtide.topics.errors import KafkaUnreachable
+
+SOON = 20.0
+
+
+class FakeAttempt:
+    """An attempt that ends as the test says: with a state and a failure, or when it is told to stop."""
+
+    def __init__(self, stop: threading.Event, state: str, failure: BaseException | None, *, lasts: bool) -> None:
+        self.state = state
+        self.reader = self.delivery = self.parts = None
+        self.begun = threading.Event()
+        self._stop = stop
+        self._failure = failure
+        self._lasts = lasts
+
+    def run(self) -> BaseException | None:
+        self.begun.set()
+        if self._lasts:
+            assert self._stop.wait(SOON)
+        return self._failure
+
+    def stop(self) -> None:
+        assert self._stop.is_set()
+
+
+Made = Callable[..., tuple[ConnectorTask, list[bool], list[BaseException | None]]]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Make a task with the given attempts; gives it, whether each attempt checks first, and what it told at its end."""
+    monkeypatch.setattr(task_module, "_FIRST_WAIT_S", 0.0)
+
+    def make(*attempts: tuple[str, BaseException | None], **more: str) -> Any:
+        left = list(attempts)
+        checks: list[bool] = []
+        ends: list[BaseException | None] = []
+
+        def attempt(self: ConnectorTask, *, check: bool) -> FakeAttempt:
+            checks.append(check)
+            state, failure = left.pop(0) if left else ("RUNNING", None)
+            return FakeAttempt(self._stop, state, failure, lasts=failure is None)
+
+        monkeypatch.setattr(ConnectorTask, "_attempt", attempt)
+        config = from_properties(PROPERTIES | {name.replace("_", "."): value for name, value in more.items()})
+        return ConnectorTask(config, on_end=ends.append), checks, ends
+
+    return make
+
+
+def begun(task: ConnectorTask, restarts: int) -> None:
+    """Wait for an attempt."""
+    for _ in range(2000):
+        if task.restarts == restarts and task.attempt.begun.wait(0.01):  # type: ignore[attr-defined]
+            return
+        threading.Event().wait(0.005)
+    pytest.fail("no such attempt")
+
+
+@pytest.mark.parametrize("failure", [ProducerFailed("x"), KafkaUnreachable("x"), HistoryStoreError("x")])
+def test_a_failure_that_may_pass_is_followed_by_a_new_attempt(made: Made, failure: BaseException) -> None:
+    task, checks, ends = made(("RUNNING", failure), ("STARTING", failure))
+    assert task.state == "RUNNING"
+    task.start()
+    begun(task, 2)
+    assert checks == [True, False, False], "only the first one checks everything"
+    assert task.error == "x"
+    assert ends == []
+    assert task.stop(SOON)
+    assert (task.failure, task.state, ends) == (None, "STOPPED", [None])
+
+
+@pytest.mark.parametrize(
+    ("state", "failure"),
+    [
+        ("RUNNING", UnknownTable("x")),
+        ("RUNNING", ProducerFenced("x")),
+        ("RUNNING", TrimmedHistory("x")),
+        ("RUNNING", ZeroDivisionError("x")),
+        ("STARTING", ProducerFailed("x")),  # what keeps it from starting is told at once
+        ("STARTING", KafkaUnreachable("x")),
+    ],
+)
+def test_other_failures_end_it(made: Made, state: str, failure: BaseException) -> None:
+    task, checks, ends = made((state, failure))
+    task.start()
+    assert task.wait(SOON)
+    assert (task.failure, task.state, ends, checks) == (failure, "FAILED", [failure], [True])
+
+
+def test_retries_may_be_limited(made: Made) -> None:
+    failures = [ProducerFailed(str(number)) for number in range(5)]
+    task, checks, _ = made(*(("RUNNING", failure) for failure in failures), errors_max_retries="2")
+    task.start()
+    assert task.wait(SOON)
+    assert task.failure is failures[2]
+    assert len(checks) == 3
+
+
+def test_a_task_that_was_never_started_can_be_stopped(made: Made) -> None:
+    task, _, _ = made()
+    assert task.stop(SOON)
+
+
+def test_only_what_nobody_expected_is_told_with_a_traceback() -> None:
+    assert describe(UnknownTable("table a.b")) == "table a.b"
+    assert "web server cannot listen" in describe(OSError(98, "Address already in use"))
+    try:
+        1 / 0  # noqa: B018 - it raises
+    except ZeroDivisionError as error:
+        text = describe(error)
+    assert "please report it" in text
+    assert "Traceback" in text

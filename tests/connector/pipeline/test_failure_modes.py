@@ -1,0 +1,143 @@
+"""What becomes of rows that cannot be handled: the three settings for it, on recorded streams."""
+
+import gzip
+import logging
+import shutil
+import zlib
+from pathlib import Path
+
+import pytest
+from golden import Case, Written, by_topic, written
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.replay import replay
+from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaError, UnknownTable
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.protocol.binlog_file import binlog_packets
+from rowtide.connector.protocol.header import EventType
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+
+
+def settings_of(name: str, **more: str) -> PipelineSettings:
+    return pipeline_settings(from_properties(Case(name).properties() | more), "run")
+
+
+def replayed(name: str, folder: Path | None = None, **more: str) -> dict[str, list[Written]]:
+    case = Case(name)
+    return by_topic(written(replay(folder or case.binlog, settings_of(name, **more), case.start)))
+
+
+def streamed(settings: PipelineSettings, tables: Tables) -> dict[str, list[Written]]:
+    """The stream of the case ``keys``, with structures of one's own."""
+    case = Case("keys")
+    assert case.start is not None
+    pipeline = Pipeline(settings, tables, case.start, lambda: 1)
+    outputs = []
+    with gzip.open(case.binlog / "binlog.000001.gz") as stream:
+        for place, packet in enumerate(binlog_packets(stream, "binlog.000001")):
+            if place == 0 or int.from_bytes(packet[13:17], "little") > case.start.pos:
+                outputs += pipeline.receive(packet)
+    return by_topic(written(outputs))
+
+
+def known_tables(*statements: str) -> Tables:
+    tables = Tables(Server(Flavor.MYSQL))
+    for statement in ("create database k", *statements):
+        tables.apply(QueryEvent(statement, database="k"))
+    return tables
+
+
+ONLY_UNIQUE = {"table.include.list": "k\\.(func|late)"}
+FUNC = "create table func (a int not null, b int, c int)"  # on the server it has no column c
+INCONSISTENT = "inconsistent.schema.handling.mode"
+
+
+def test_rows_that_do_not_fit_the_structure_stop_the_stream() -> None:
+    with pytest.raises(ColumnCountMismatch, match=r"k\.func: the row events have 2 columns.*knows 3.*binlog"):
+        streamed(settings_of("keys", **ONLY_UNIQUE), known_tables(FUNC))
+    with pytest.raises(UnknownTable, match=r"k\.func, whose structure is not in the schema history"):
+        streamed(settings_of("keys", **ONLY_UNIQUE), known_tables())
+
+
+@pytest.mark.parametrize("mode", ["warn", "skip"])
+@pytest.mark.parametrize("known", [(FUNC,), ()])
+def test_or_are_left_out(mode: str, known: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        topics = streamed(settings_of("keys", **ONLY_UNIQUE, **{INCONSISTENT: mode}), known_tables(*known))
+    assert "keys.k.func" not in topics
+    assert len(topics["keys.k.late"]) == 1  # its CREATE TABLE is in the stream
+    assert any("rows are left out: " in message for message in caplog.messages) == (mode == "warn")
+
+
+def test_a_table_that_becomes_known_is_published_from_then_on() -> None:
+    settings = settings_of("keys", **ONLY_UNIQUE, **{INCONSISTENT: "skip"})
+
+    class Learning(Tables):
+        """Does not know the table when its first rows come."""
+
+        def table(self, database: str, name: str) -> Table | None:
+            asked.append(name)
+            return super().table(database, name) if name != "func" or asked.count("func") > 1 else None
+
+    asked: list[str] = []
+    tables = Learning(Server(Flavor.MYSQL))
+    for statement in ("create database k", "create table func (a int not null, b int)"):
+        tables.apply(QueryEvent(statement, database="k"))
+    asked.clear()
+    assert "keys.k.func" in streamed(settings, tables)
+
+
+def damaged(case: Case, folder: Path) -> Path:
+    """A copy of a case's binlog whose last rows event is wrong, with a checksum that is right."""
+    for path in case.binlog.iterdir():
+        shutil.copy(path, folder)
+    path = folder / "binlog.000001.gz"
+    data = bytearray(gzip.decompress(path.read_bytes()))
+    at, last, size = 4, 0, 0
+    while at + 19 <= len(data):
+        length = int.from_bytes(data[at + 9 : at + 13], "little")
+        if data[at + 4] == EventType.WRITE_ROWS:
+            last, size = at, length
+        at += length
+    data[last + 19 + 10] = 0xFF  # the number of columns
+    data[last + size - 4 : last + size] = zlib.crc32(data[last : last + size - 4]).to_bytes(4, "little")
+    path.write_bytes(gzip.compress(bytes(data)))
+    return folder
+
+
+PROCESSING = "event.processing.failure.handling.mode"
+
+
+def test_an_event_that_cannot_be_read_stops_the_stream(tmp_path: Path) -> None:
+    with pytest.raises(ProtocolError, match="number of columns begins with byte 0xff"):
+        replayed("keys", damaged(Case("keys"), tmp_path))
+
+
+@pytest.mark.parametrize("mode", ["warn", "skip"])
+def test_or_is_left_out_itself(mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    whole = replayed("keys")
+    with caplog.at_level(logging.WARNING):
+        found = replayed("keys", damaged(Case("keys"), tmp_path), **{PROCESSING: mode})
+    lost = {topic: len(messages) - len(found.get(topic, [])) for topic, messages in whole.items()}
+    assert max(lost.values()) == sum(lost.values()) > 0  # of one table
+    assert any(f"{PROCESSING}=warn is set" in message for message in caplog.messages) == (mode == "warn")
+
+
+CONVERTING = "event.converting.failure.handling.mode"
+
+
+@pytest.mark.parametrize("mode", ["fail", "warn", "skip"])
+def test_a_value_without_a_form(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+    more = {CONVERTING: mode}
+    if mode == "fail":
+        with pytest.raises(SchemaError, match=r"column t3 \(time\(3\)\): .* cannot be converted.*" + CONVERTING):
+            replayed("temporal-connect", **more)
+        return
+    with caplog.at_level(logging.WARNING):
+        found = replayed("temporal-connect", **more)
+    assert any("cannot be converted" in message for message in caplog.messages) == (mode == "warn")
+    assert found == replayed("temporal-connect")

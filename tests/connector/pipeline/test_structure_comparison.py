@@ -1,0 +1,158 @@
+"""A structure compared with the TABLE_MAP of its table's rows: whatever the event tells counts, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rowtide.connector.pipeline.structure_comparison import contradictions, structure_text, table_text
+from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+
+MYSQL, MARIADB = Server(Flavor.MYSQL, "8.4.3"), Server(Flavor.MARIADB, "11.4.5-MariaDB")
+UTF8MB4, LATIN1, BINARY = 255, 8, 63
+
+
+def made(columns: str, server: Server = MYSQL) -> Table:
+    tables = Tables(server)
+    tables.apply(QueryEvent(f"CREATE TABLE t ({columns}) CHARSET utf8mb4", "d"))
+    (table,) = tables
+    return table
+
+
+def mapped(kind: ColumnType, metadata: int = 0, **more: object) -> MappedColumn:
+    return MappedColumn(kind, metadata, nullable=True, **more)  # type: ignore[arg-type]
+
+
+def differences(table: Table, *columns: MappedColumn, key: tuple[int, ...] | None = None) -> list[str]:
+    primary_key = None if key is None else tuple((index, 0) for index in key)
+    return list(map(str, contradictions(TableStructure("d", "t", columns, primary_key), table)))
+
+
+LONG, LONGLONG = mapped(ColumnType.LONG), mapped(ColumnType.LONGLONG)
+VARCHAR = mapped(ColumnType.VARCHAR, 40)
+
+
+@pytest.mark.parametrize(
+    ("columns", "event"),
+    [
+        ("a TINYINT UNSIGNED", mapped(ColumnType.TINY, unsigned=True)),
+        ("a MEDIUMINT", mapped(ColumnType.INT24)),
+        ("a VARCHAR(10)", VARCHAR),
+        ("a VARCHAR(10) CHARACTER SET latin1", mapped(ColumnType.VARCHAR, 10, collation=LATIN1)),
+        ("a CHAR(255)", mapped(ColumnType.STRING, 1020, collation=UTF8MB4)),
+        ("a VARBINARY(10)", mapped(ColumnType.VARCHAR, 10, collation=BINARY)),
+        ("a DECIMAL(12,3)", mapped(ColumnType.NEWDECIMAL, 12 << 8 | 3, unsigned=False)),
+        ("a DATETIME(3)", mapped(ColumnType.DATETIME2, 3)),
+        ("a DATETIME(3)", mapped(ColumnType.DATETIME)),  # of a table from before MySQL 5.6.4
+        ("a DATE", mapped(ColumnType.NEWDATE)),
+        ("a BIT(9)", mapped(ColumnType.BIT, 9)),
+        ("a MEDIUMTEXT", mapped(ColumnType.BLOB, 3, collation=UTF8MB4)),
+        ("a POINT", mapped(ColumnType.GEOMETRY, 4)),
+        ("a ENUM('x','y')", mapped(ColumnType.ENUM, 1, collation=UTF8MB4, values=(b"x", b"y"))),
+        ("a SET('1','2','3','4','5','6','7','8','9')", mapped(ColumnType.SET, 2)),
+        ("a INT GENERATED ALWAYS AS (1)", LONG),
+    ],
+)
+def test_what_fits(columns: str, event: MappedColumn) -> None:
+    assert differences(made(columns), event) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "event", "wrong"),
+    [
+        ("a INT", LONGLONG, "has the type LONGLONG, not that of a int"),
+        ("a INT", replace(LONG, nullable=False), "is NOT NULL"),
+        ("a INT NOT NULL", LONG, "may be NULL"),
+        ("a INT", replace(LONG, unsigned=True), "is unsigned"),
+        ("a INT UNSIGNED", replace(LONG, unsigned=False), "is not unsigned"),
+        ("a VARCHAR(20)", VARCHAR, "has the type VARCHAR(40), not that of a varchar(20)"),
+        ("a VARCHAR(40) CHARSET ascii", replace(VARCHAR, collation=LATIN1), "is in character set latin1, not ascii"),
+        ("a DECIMAL(12,3)", mapped(ColumnType.NEWDECIMAL, 12 << 8 | 2),
+         "has the type NEWDECIMAL(12,2), not that of a decimal(12,3)"),
+        ("a DATETIME(3)", mapped(ColumnType.DATETIME2, 6), "has the type DATETIME2(6), not that of a datetime(3)"),
+        ("a DATETIME", mapped(ColumnType.TIMESTAMP2), "has the type TIMESTAMP2, not that of a datetime"),
+        ("a TEXT", mapped(ColumnType.BLOB, 3), "has the type BLOB(3), not that of a text"),
+        ("a JSON", mapped(ColumnType.BLOB, 4), "has the type BLOB(4), not that of a json"),
+        ("a ENUM('x','y')", mapped(ColumnType.ENUM, 1, collation=UTF8MB4, values=(b"x", b"z")),
+         "has the labels 'x', 'z', not 'x', 'y'"),
+    ],
+)  # fmt: skip
+def test_what_does_not(columns: str, event: MappedColumn, wrong: str) -> None:
+    assert differences(made(columns), event) == [f"column a {wrong}"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "event", "harmless"),
+    [
+        ("a VARCHAR(20)", replace(VARCHAR, collation=UTF8MB4), True),
+        ("a VARCHAR(20)", VARCHAR, False),  # perhaps in another character set
+        ("a VARBINARY(20)", VARCHAR, True),
+        ("a BLOB", mapped(ColumnType.BLOB, 4), True),
+        ("a BINARY(20)", mapped(ColumnType.STRING, 10, collation=BINARY), False),  # values are filled up with zeros
+        ("a VARCHAR(20)", mapped(ColumnType.BLOB, 2, collation=UTF8MB4), False),
+        ("a DOUBLE", mapped(ColumnType.FLOAT, 4), True),
+        ("a FLOAT", mapped(ColumnType.DOUBLE, 8), False),
+        ("a INT", replace(LONG, nullable=False), True),
+        ("a INT NOT NULL", LONG, False),
+        ("a INT", mapped(ColumnType.SHORT), False),
+    ],
+)
+def test_some_values_are_read_right_all_the_same(columns: str, event: MappedColumn, *, harmless: bool) -> None:
+    (found,) = contradictions(TableStructure("d", "t", (event,)), made(columns))
+    assert found.harmless == harmless
+
+
+def test_bytes_and_text_are_told_apart() -> None:
+    as_bytes, as_text = (mapped(ColumnType.VARCHAR, 10, collation=collation) for collation in (BINARY, LATIN1))
+    text, octets = made("a VARCHAR(10) CHARSET latin1"), made("a VARBINARY(10)")
+    assert differences(text, as_bytes) == ["column a is in character set binary, not latin1"]
+    assert differences(octets, as_text) == ["column a is in character set latin1, not binary"]
+
+
+def test_the_number_of_columns_is_always_told() -> None:
+    assert differences(made("a INT, b INT"), LONG) == ["it has 1 columns, not 2 (a, b)"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "wrong"),
+    [
+        ("a BIGINT, b INT", []),
+        ("A BIGINT, B INT", []),
+        ("a BIGINT", ["its columns are a, b, not a"]),
+        ("b BIGINT, a INT", ["its columns are a, b, not b, a"]),
+        ("a BIGINT, b INT, PRIMARY KEY (b)", ["column b may be NULL", "its primary key is (), not (b)"]),
+    ],
+)
+def test_names_and_keys_are_told_with_full_metadata(columns: str, wrong: list[str]) -> None:
+    assert differences(made(columns), replace(LONGLONG, name="a"), replace(LONG, name="b")) == wrong
+
+
+def test_a_unique_key_may_be_told_as_the_primary_one() -> None:
+    events = [mapped(ColumnType.LONG, name=name) for name in "ab"]
+    events[1] = replace(events[1], nullable=False)
+    assert differences(made("a INT, b INT NOT NULL, UNIQUE (b)"), *events, key=(1,)) == []
+    assert differences(made("a INT, b INT NOT NULL"), *events, key=(1,)) == ["its primary key is (b), not ()"]
+
+
+def test_the_end_of_a_row_is_in_the_keys_of_versioned_tables() -> None:
+    row = "TIMESTAMP(6) GENERATED ALWAYS AS ROW"
+    period = f"s {row} START, e {row} END, PERIOD FOR SYSTEM_TIME (s, e)"
+    table = made(f"a INT PRIMARY KEY, {period}) WITH SYSTEM VERSIONING PARTITION BY HASH (a", MARIADB)
+    at = [replace(mapped(ColumnType.TIMESTAMP2, 6, name=name), nullable=False) for name in "se"]
+    assert differences(table, replace(LONG, name="a", nullable=False), *at, key=(0, 2)) == []
+
+
+def test_of_a_table_of_which_only_debeziums_description_is_known_less_is_compared() -> None:
+    known = replace(made("a INT, b VARCHAR(5)"), complete=False)
+    assert differences(known, replace(LONG, nullable=False), mapped(ColumnType.VARCHAR, 99)) == []
+    assert differences(known, LONGLONG, VARCHAR) == ["column a has the type LONGLONG, not that of a int"]
+
+
+def test_both_structures_are_shown_alike() -> None:
+    events = replace(LONG, nullable=False, unsigned=True), VARCHAR, mapped(ColumnType.DOUBLE, 8, name="c")
+    assert structure_text(TableStructure("d", "t", events)) == "(LONG UNSIGNED NOT NULL, VARCHAR(40), c DOUBLE)"
+    assert table_text(made("a INT UNSIGNED NOT NULL, b TEXT")) == "(a int unsigned NOT NULL, b text)"

@@ -1,0 +1,157 @@
+"""Structures that contradict a TABLE_MAP: repaired from the server of now, or a loud error that names the way out."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.errors import ColumnCountMismatch, SchemaError, UnknownTable
+from rowtide.connector.pipeline.structures import RowsPlace, Structures, StructureUnsure
+from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table, TableId
+from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.schema_history.store.record import parse_record
+
+SERVER = Server(Flavor.MYSQL, "8.4.3")
+PROPERTIES = {
+    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+    "topic.prefix": "p",
+    "database.hostname": "h",
+    "database.user": "u",
+    "database.server.id": "1",
+    "bootstrap.servers": "k:1",
+    "schema.history.internal.kafka.topic": "h",
+}
+PLACE = RowsPlace("binlog.000007", 400, 1_700_000_000)
+ROWS = TableStructure(
+    "d", "t", (MappedColumn(ColumnType.LONG, 0, nullable=False), MappedColumn(ColumnType.VARCHAR, 20, nullable=True))
+)
+NOW = (
+    "CREATE TABLE `t` (\n  `id` int NOT NULL,\n  `b` varchar(20) DEFAULT NULL,\n  PRIMARY KEY (`id`)\n) "
+    "ENGINE=InnoDB DEFAULT CHARSET=latin1"
+)
+
+
+class Now:
+    """A server that gives its answers one after the other."""
+
+    def __init__(self, *answers: str | Exception) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[TableId, RowsPlace]] = []
+
+    def statement(self, table: TableId, since: RowsPlace) -> str:
+        self.asked.append((table, since))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Checked:
+    """Structures with one table, and a clock that is set by hand."""
+
+    def __init__(self, known: str | None, current: Now | None) -> None:
+        self.tables = Tables(SERVER)
+        if known is not None:
+            self.tables.apply(QueryEvent(f"CREATE TABLE t ({known})", "d"))
+        self.seconds = 0
+        settings = pipeline_settings(from_properties(PROPERTIES), "run")
+        self.structures = Structures(settings, self.tables, lambda: self.seconds * 1_000_000_000, current)
+
+    def __call__(self, rows: TableStructure = ROWS) -> tuple[Table, list[str]]:
+        offset = SourceOffset("binlog.000007", 300, event=2)
+        table, entries = self.structures.checked(rows, PLACE, lambda: offset)
+        return table, [entry.text for entry in entries]
+
+
+@pytest.mark.parametrize("known", [None, "id BIGINT PRIMARY KEY, b VARCHAR(5)", "id INT PRIMARY KEY"])
+def test_the_server_of_now_stands_in(known: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    now = Now(NOW)
+    checked = Checked(known, now)
+    with caplog.at_level(logging.WARNING):
+        table, texts = checked()
+    assert [(column.name, column.column_type, column.charset) for column in table.columns] == [
+        ("id", "int", None),
+        ("b", "varchar(20)", "latin1"),
+    ]
+    assert now.asked == [(TableId("d", "t"), PLACE)]
+    assert "is taken from the server's SHOW CREATE TABLE" in caplog.text
+    assert "(at binlog.000007:400)" in caplog.text
+    assert checked() == (table, [])  # and is what is known from then on
+    changes = [json.loads(text)["tableChanges"][0]["type"] for text in texts]
+    assert changes == (["CREATE"] if known is None else ["DROP", "CREATE"])
+    assert json.loads(texts[-1])["position"]["pos"] == 300
+    (recovered,) = recover(map(parse_record, texts), SERVER, None)
+    assert recovered == table
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (StructureUnsure("it was altered later than these rows were written"), "it was altered later than these rows"),
+        (NOW.replace("varchar(20)", "varchar(30)"), r"it does not fit either: column b has the type VARCHAR\(20\)"),
+        (NOW.replace("varchar(20)", "what(20)"), "DDL statement not understood"),
+        ("CREATE ALGORITHM=UNDEFINED VIEW `t` AS select 1", "it begins with 'CREATE ALGORITHM"),
+    ],
+)
+def test_what_the_server_says_may_be_of_no_use(answer: str | Exception, reason: str) -> None:
+    with pytest.raises(SchemaError, match=f"The server's SHOW CREATE TABLE cannot take its place: {reason}"):
+        Checked("id INT, b VARCHAR(20)", Now(answer))()
+
+
+def test_a_server_that_refused_is_not_asked_for_every_row() -> None:
+    now = Now(StructureUnsure("too far behind"), NOW)
+    checked = Checked(None, now)
+    for _ in range(3):
+        with pytest.raises(UnknownTable, match="too far behind"):
+            checked()
+    checked.seconds = 31
+    assert checked()[0].primary_key == ("id",)
+    assert len(now.asked) == 2
+
+
+def test_the_error_tells_both_structures_and_the_way_out() -> None:
+    with pytest.raises(SchemaError) as caught:
+        Checked("id INT NOT NULL, b VARCHAR(20) CHARSET latin1 NOT NULL", None)()
+    assert str(caught.value) == (
+        "table d.t is not as the schema history knows it: column b may be NULL. The row events have (LONG NOT NULL, "
+        "VARCHAR(20)), the schema history (id int NOT NULL, b varchar(20) NOT NULL). The table was changed where the "
+        "binlog does not show it (SET sql_log_bin=0?), or the schema history is incomplete. Restart with "
+        "snapshot.mode=recovery if no structure has changed since this place, else once with snapshot.mode=always for "
+        "a new snapshot; or set inconsistent.schema.handling.mode=warn to leave such rows out. With "
+        "binlog_row_metadata=FULL on the server the structure would be taken from the row events"
+    )
+    with pytest.raises(ColumnCountMismatch, match="2 columns, the schema history knows 1"):
+        Checked("id INT", None)()
+
+
+def test_a_full_table_map_is_enough_by_itself() -> None:
+    full = TableStructure("d", "t", (MappedColumn(ColumnType.LONG, 0, nullable=False, name="k", unsigned=True),))
+    table, texts = Checked("id INT", Now())(full)
+    assert [(column.name, column.column_type) for column in table.columns] == [("k", "int unsigned")]
+    assert len(texts) == 2
+
+
+def test_the_server_is_asked_where_a_full_table_map_does_not_tell_enough() -> None:
+    typed = MappedColumn(ColumnType.TYPED_ARRAY, 0, nullable=False, name="id")
+    with pytest.raises(
+        SchemaError, match=r"TABLE_MAP cannot take its place: column id has the binlog type 20.*fit either"
+    ) as caught:
+        Checked("id INT", Now(NOW))(TableStructure("d", "t", (typed,)))
+    assert "binlog_row_metadata" not in str(caught.value)
+
+
+def test_rows_that_are_only_longer_are_read_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    longer = MappedColumn(ColumnType.VARCHAR, 20, nullable=True, collation=8)
+    checked = Checked("a VARCHAR(10) CHARSET latin1", Now(StructureUnsure("who knows")))
+    with caplog.at_level(logging.WARNING):
+        table, texts = checked(TableStructure("d", "t", (longer,)))
+    assert (table, texts) == (checked.tables.table("d", "t"), [])
+    assert "can be read all the same (at binlog.000007:400)" in caplog.text

@@ -1,0 +1,94 @@
+"""Notifications of initial snapshots; the recorded case ``snapshot-several-tables`` compares them byte for byte."""
+
+import json
+import logging
+from collections.abc import Iterable
+
+import pytest
+
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.notifications import Notifications
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.model import TableId
+from rowtide.topics.naming import StandardNaming
+
+OFFSET = SourceOffset("binlog.1", 4, snapshot="INITIAL")
+TABLES = [TableId("d", "b"), TableId("d", "a")]
+
+
+def notifications(topic: str | None = "notes", *, to_log: bool = False) -> Notifications:
+    settings = PipelineSettings(
+        "mysql", "shop", StandardNaming("shop"), notification_topic=topic, log_notifications=to_log
+    )
+    return Notifications(settings, lambda: 5_000_000, lambda: "an-id")
+
+
+def told(batches: Iterable[Batch]) -> list[dict[str, object]]:
+    found = []
+    for batch in batches:
+        assert (batch.topic, batch.partition, batch.offset) == ("notes", -1, OFFSET)
+        ((key, value, headers),) = batch.messages
+        assert key is not None
+        assert value is not None
+        assert json.loads(key)["payload"] == {"id": "an-id"}
+        assert headers == ()
+        assert batch.size == len(key) + len(value)
+        found.append(json.loads(value)["payload"])
+    return found
+
+
+def test_a_snapshot_is_told_from_beginning_to_end() -> None:
+    some = notifications()
+    some.begin()
+    some.reading(TABLES)
+    found = told(
+        [
+            *some.started(OFFSET),
+            *some.in_progress(TABLES[0], OFFSET),
+            *some.table_completed(TABLES[0], 7, OFFSET),
+            *some.ended("COMPLETED", OFFSET),
+        ]
+    )
+    assert [one["type"] for one in found] == ["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED", "COMPLETED"]
+    assert {(one["aggregate_type"], one["timestamp"], one["id"]) for one in found} == {("Initial Snapshot", 5, "an-id")}
+    assert [one["additional_data"] for one in found] == [
+        {"connector_name": "shop"},
+        {"current_collection_in_progress": "d.b", "connector_name": "shop", "data_collections": "d.a,d.b"},
+        {
+            "scanned_collection": "d.b",
+            "connector_name": "shop",
+            "total_rows_scanned": "7",
+            "data_collections": "d.a,d.b",
+            "status": "SUCCEEDED",
+        },
+        {"connector_name": "shop"},
+    ]
+
+
+def test_a_snapshot_that_fails_is_told_too() -> None:
+    some = notifications()
+    some.reading(TABLES)
+    table, end = told([*some.table_failed(TABLES[0], OFFSET), *some.ended("ABORTED", OFFSET)])
+    assert (table["type"], end["type"]) == ("TABLE_SCAN_COMPLETED", "ABORTED")
+    assert table["additional_data"] == {
+        "scanned_collection": "d.b",
+        "connector_name": "shop",
+        "status": "SQL_EXCEPTION",
+    }
+    assert end["additional_data"] == {"connector_name": "shop"}
+
+
+def test_every_notification_has_an_id_of_its_own() -> None:
+    some = Notifications(
+        PipelineSettings("mysql", "shop", StandardNaming("shop"), notification_topic="notes"), lambda: 1
+    )
+    keys = {next(some.ended("SKIPPED", OFFSET)).messages[0][0] for _ in range(3)}
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("to_log", [True, False])
+def test_the_log_is_a_channel_too(to_log: bool, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        assert list(notifications(None, to_log=to_log).ended("COMPLETED", OFFSET)) == []
+    assert ("COMPLETED" in caplog.text) == to_log

@@ -1,0 +1,146 @@
+"""Transforms between the pipeline and the event store; the recorded cases ``transform-*`` replay whole streams."""
+
+import json
+
+import pytest
+
+from rowtide.connector.records.batch import Batch, HistoryEntry, Message
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.transforms import Transformer, TransformFailed, Transforms
+from rowtide.envelope.json.text import JsonForm
+from rowtide.envelope.schema import INT32, OPTIONAL_INT32, STRING, Schema, struct
+from rowtide.envelope.settings import JsonSettings
+from rowtide.envelope.transforms import chain_of
+
+PLAIN = JsonSettings(schemas_enable=False)
+KEY = struct("t.Key", {"id": INT32})
+ROW = struct("t.Value", {"id": INT32, "v": STRING, "n": Schema("int32", optional=True, default=5)}, optional=True)
+SOURCE = struct("s", {"snapshot": Schema("string", optional=True, default="false")})
+ENVELOPE = struct("t.Envelope", {"before": ROW, "after": ROW, "source": SOURCE, "op": STRING})
+START, BEHIND = SourceOffset("binlog.1", 4), SourceOffset("binlog.1", 100)
+UNWRAP = {
+    "transforms": "unwrap",
+    "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+}
+BY_VALUE = UNWRAP | {"transforms.unwrap.route.by.field": "v"}
+
+
+def transformer(properties: dict[str, str], values: JsonSettings = PLAIN) -> Transformer:
+    return Transformer(Transforms(chain_of(properties), PLAIN, values), START)
+
+
+def created(number: int, v: str = "a") -> Message:
+    row = {"id": number, "v": v, "n": None}
+    value = {"before": None, "after": row, "source": {"snapshot": None}, "op": "c"}
+    return json.dumps({"id": number}).encode(), json.dumps(value).encode(), (("h", b"x"),)
+
+
+def batch(*messages: Message) -> Batch:
+    return Batch("t", -1, messages, BEHIND, 1, 7, (KEY, ENVELOPE))
+
+
+def test_records_become_what_the_transforms_make_of_them() -> None:
+    (one,) = transformer(UNWRAP).outputs([batch(created(1))])
+    assert isinstance(one, Batch)
+    assert one.topic == "t"
+    assert one.messages == [(b'{"id":1}', b'{"id":1,"v":"a","n":5}', [("h", b"x")])]
+    assert one.size == len(b'{"id":1}{"id":1,"v":"a","n":5}')
+    assert one.offset == BEHIND
+    assert one.ts_ms == 7
+
+
+def test_null_is_told_from_the_default_until_the_converter() -> None:
+    values = JsonSettings(False, JsonForm(replace_null_with_default=False))
+    (one,) = transformer(UNWRAP, values).outputs([batch(created(1))])
+    assert isinstance(one, Batch)
+    assert one.messages[0][1] == b'{"id":1,"v":"a","n":null}'
+
+
+def test_only_the_last_of_several_topics_moves_the_offset_on() -> None:
+    batches = list(transformer(BY_VALUE).outputs([batch(created(1), created(2), created(3, "b"), created(4))]))
+    assert [one.topic for one in batches if isinstance(one, Batch)] == ["a", "b", "a"]
+    assert [len(one.messages) for one in batches if isinstance(one, Batch)] == [2, 1, 1]
+    assert [one.offset for one in batches if isinstance(one, Batch)] == [START, START, BEHIND]
+
+
+def test_the_offset_before_a_batch_is_that_of_the_last_one() -> None:
+    some = transformer(BY_VALUE)
+    list(some.outputs([batch(created(1))]))
+    later = Batch("t", -1, [created(1), created(2, "b")], SourceOffset("binlog.1", 200), 1, 7, (KEY, ENVELOPE))
+    assert [one.offset.pos for one in some.outputs([later]) if isinstance(one, Batch)] == [100, 200]
+
+
+def test_the_offset_moves_on_without_records() -> None:
+    deleted = b'{"id":1}', None, ()
+    (one,) = transformer(UNWRAP).outputs([batch(deleted)])
+    assert one == Batch("", -1, (), BEHIND, 0, 7)
+    nothing = Batch("", -1, (), BEHIND, 0, 7)
+    assert list(transformer(UNWRAP).outputs([nothing])) == [nothing]
+
+
+def test_history_entries_keep_their_place() -> None:
+    outputs = list(transformer(UNWRAP).outputs([batch(created(1)), HistoryEntry("{}"), batch(created(2))]))
+    assert [type(one) for one in outputs] == [Batch, HistoryEntry, Batch]
+
+
+def test_a_field_that_is_unset_in_the_stream_stays_unset() -> None:
+    properties = UNWRAP | {"transforms.unwrap.add.headers": "source.snapshot"}
+    (one,) = transformer(properties).outputs([batch(created(1))])
+    assert isinstance(one, Batch)
+    assert one.messages[0][2] == [("h", b"x"), ("__source_snapshot", None)]
+
+
+def test_a_tombstone_with_a_schema_is_not_the_same_as_one_without() -> None:
+    properties = UNWRAP | {"transforms.unwrap.delete.tombstone.handling.mode": "tombstone"}
+    row = '{"id":1,"v":"a","n":1}'
+    deleted = b'{"id":1}', f'{{"before":{row},"after":null,"source":{{}},"op":"d"}}'.encode(), ()
+    schemas = JsonSettings(True)
+    (one,) = transformer(properties, schemas).outputs([batch(deleted)])
+    assert isinstance(one, Batch)
+    value = one.messages[0][1]
+    assert value is not None
+    assert json.loads(value)["payload"] is None
+    (plain,) = transformer(properties).outputs([batch(deleted)])
+    assert isinstance(plain, Batch)
+    assert plain.messages[0][1] == b"null"
+
+
+def test_partition_and_time_of_an_event_are_the_messages_own() -> None:
+    row = struct(
+        "t.Value",
+        {"id": STRING, "aggregatetype": STRING, "aggregateid": STRING, "type": STRING, "payload": STRING, "p": INT32},
+        optional=True,
+    )
+    envelope = struct("t.Envelope", {"before": row, "after": row, "op": STRING, "ts_ms": Schema("int64")})
+    after = {"id": "1", "aggregatetype": "order", "aggregateid": "7", "type": "x", "payload": "{}", "p": 3}
+    value = {"before": None, "after": after, "op": "c", "ts_ms": 1234}
+    properties = {
+        "transforms": "outbox",
+        "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
+        "transforms.outbox.table.fields.additional.placement": "p:partition",
+    }
+    given = Batch("t", -1, [(None, json.dumps(value).encode(), ())], BEHIND, 1, 7, (None, envelope))
+    one = transformer(properties).batch(given)
+    assert (one.topic, one.partition, one.timestamp) == ("outbox.event.order", 3, 1234)
+    assert one.messages == [(b'"7"', b'"{}"', [("id", b"1")])]
+
+
+def test_a_record_that_a_transform_cannot_work_on_stops() -> None:
+    properties = UNWRAP | {"transforms.unwrap.route.by.field": "id"}
+    with pytest.raises(TransformFailed, match=r"transforms\.unwrap.*'id'.*int32, not string"):
+        list(transformer(properties).outputs([batch(created(1))]))
+
+
+def test_records_without_a_key_stay_without_one() -> None:
+    envelope = struct("u.Envelope", {"before": OPTIONAL_INT32, "op": STRING})
+    given = Batch("u", 0, [(None, b'{"before":1,"op":"r"}', ())], BEHIND, 1, 7, (None, envelope))
+    router = {
+        "transforms": "r",
+        "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.r.regex": "(.)",
+        "transforms.r.replacement": "$1$1",
+    }
+    (one,) = transformer(router).outputs([given])
+    assert isinstance(one, Batch)
+    assert (one.topic, one.partition) == ("uu", 0)
+    assert one.messages == [(None, b'{"before":1,"op":"r"}', [])]

@@ -1,0 +1,54 @@
+"""skip.messages.without.change: what is a change, where a converter writes a column's default for null."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from rowtide.connector.protocol.events.classes import Rows, RowsKind
+from rowtide.connector.records.table_codec import EventContext, TableCodec
+from rowtide.connector.rows import layouts
+from rowtide.connector.rows.compiler import Column, Output
+from rowtide.connector.rows.layouts import Meaning
+from rowtide.envelope.json.text import DEFAULT_FORM
+from rowtide.envelope.schema import INT32
+from rowtide.envelope.schema import struct as connect_struct
+from rowtide.envelope.settings import JsonSettings
+from rowtide.envelope.types.column_type import ColumnType, Fallback, plain
+
+CONTEXT = EventContext('{"row":', "}", '"ts_ms":0', ())
+
+
+def codec(*, skip: bool) -> TableCodec:
+    schema = replace(INT32.with_optional(True), default=7)
+    number = ColumnType(INT32, "int", lambda value: value, plain)
+    output = Output("n", number, Fallback("7", lambda value, error: None), None, schema, DEFAULT_FORM)
+    column = Column(layouts.wire(layouts.LONG, 0), Meaning("int"), nullable=True, output=output)
+    envelope = connect_struct("e", {"after": INT32})
+    records: Any = SimpleNamespace(key=None, envelope=envelope, key_columns=(), key_constants=(), topic="t")
+    return TableCodec(records, [column], JsonSettings(), JsonSettings(False), tombstones=False, skip_unchanged=skip)
+
+
+def image(value: int | None) -> bytes:
+    return b"\1" if value is None else b"\0" + struct.pack("<i", value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "written"), [(None, 7, 1), (7, None, 1), (None, None, 0), (7, 7, 0), (7, 8, 1)]
+)
+def test_null_is_not_the_default_that_is_written_for_it(before: int | None, after: int | None, written: int) -> None:
+    data = image(before) + image(after)
+    event: Any = SimpleNamespace(
+        partial=False, kind=RowsKind.UPDATE, buffer=data, start=0, end=len(data), columns=b"\1", columns_after=b"\1"
+    )
+    for skip, count in ((True, written), (False, 1)):
+        made = codec(skip=skip)
+        messages = made.messages(cast("Rows", event), made.rows(event), 0, CONTEXT)
+        assert len(messages) == count
+        for _, value, _ in messages:
+            assert value is not None
+            assert f'"before":{{"n":{before or 7}}},"after":{{"n":{after or 7}}}'.encode() in value

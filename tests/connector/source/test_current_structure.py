@@ -1,0 +1,120 @@
+"""Tables that were changed where the binlog does not show it, on servers that tell little in their TABLE_MAPs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from live_database import configured, snapshot
+
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.errors import ColumnCountMismatch, UnknownTable
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.connector.source.current_structure import CurrentStructure
+from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.store.record import parse_record
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def database(request: pytest.FixtureRequest) -> Database:
+    found: Database = request.getfixturevalue(f"{request.param}_db")
+    return found
+
+
+class Stream:
+    """What a connector makes of a database's changes from now on; the table that each row is of is named in it."""
+
+    def __init__(self, database: Database, *tables: str) -> None:
+        self.database = database
+        chosen = ",".join(f"{database.name}\\.{table}" for table in tables)
+        self.config = configured(database, {"table.include.list": chosen, "snapshot.mode": "no_data"})
+        taken = snapshot(self.config)
+        self.history = [output.text for output in taken.outputs() if isinstance(output, HistoryEntry)]
+        self.tables, self.start = taken.tables, taken.offset
+
+    def outputs(self, *, ask: bool = True) -> Iterator[Output]:
+        mariadb = self.config.flavor.value == "mariadb"
+        current = CurrentStructure(self.config.database, mariadb=mariadb) if ask else None
+        settings = pipeline_settings(self.config, "run")
+        pipeline = Pipeline(settings, self.tables.copy(), self.start, time.time_ns, current)
+        stream = BinlogStream(self.config.database, self.start, mariadb=mariadb)
+        with contextlib.closing(stream.events()) as pieces:
+            for packets in pieces:
+                for packet in packets:
+                    yield from pipeline.receive(packet)
+                if not packets:
+                    return
+
+    def rows(self) -> list[dict[str, object]]:
+        found = []
+        for output in self.outputs():
+            if isinstance(output, HistoryEntry):
+                self.history.append(output.text)
+            elif isinstance(output, Batch):
+                found += [json.loads(value)["after"] for _, value, _ in output.messages if b'"op"' in value]
+        return found
+
+
+def unlogged(*statements: str) -> list[str]:
+    return ["SET sql_log_bin = 0", *statements, "SET sql_log_bin = 1"]
+
+
+def test_the_server_tells_what_its_binlog_does_not(database: Database) -> None:
+    run = database.execute
+    run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10))", "CREATE TABLE other (id INT)")
+    stream = Stream(database, "t", "made", "other")
+    run(
+        "INSERT INTO t VALUES (1, 'one')",
+        *unlogged("ALTER TABLE t ADD n DECIMAL(5,2) FIRST, CHANGE a b VARCHAR(20) CHARACTER SET latin1"),
+        *unlogged("CREATE TABLE made (k INT UNSIGNED, e ENUM('x','ü') CHARACTER SET latin1)"),
+        "BEGIN",
+        "INSERT INTO t VALUES (1.5, 2, 'ü')",
+        "INSERT INTO made VALUES (4000000000, 'ü')",
+        "COMMIT",
+        # The server goes on: what follows is about other tables.
+        "ALTER TABLE other ADD t INT",
+        "INSERT INTO other VALUES (1, 2)",
+        "CREATE VIEW v AS SELECT * FROM t",
+    )
+    assert stream.rows() == [
+        {"id": 1, "a": "one"},
+        {"n": "AJY=", "id": 2, "b": "ü"},
+        {"k": 4000000000, "e": "ü"},
+        {"id": 1, "t": 2},
+    ]
+    # And the next start knows it.
+    recovered = recover(map(parse_record, stream.history), stream.tables.server, None)
+    known = {table.id.table: [column.name for column in table.columns] for table in recovered}
+    assert known == {"t": ["n", "id", "b"], "made": ["k", "e"], "other": ["id", "t"]}
+
+
+def test_nothing_is_taken_that_may_have_changed_since(database: Database) -> None:
+    run = database.execute
+    run("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    changed, later, unheard = Stream(database, "t"), Stream(database, "u"), Stream(database, "w")
+    run(
+        *unlogged("ALTER TABLE t ADD a INT", "ALTER TABLE u ADD a INT", "CREATE TABLE w (k INT)"),
+        "INSERT INTO t VALUES (1, 2)",
+        "INSERT INTO u VALUES (1, 2)",
+        "INSERT INTO w VALUES (1)",
+        f"ALTER TABLE {database.name}.`t` RENAME COLUMN a TO b",
+    )
+    with pytest.raises(ColumnCountMismatch, match=r"a statement behind these rows may have changed it \(at .*:\d+\)"):
+        changed.rows()
+    with pytest.raises(UnknownTable, match=r"w, whose structure is not in the schema history\. Restart with"):
+        list(unheard.outputs(ask=False))
+    time.sleep(1.1)  # what is altered in the same second cannot be told apart
+    run(*unlogged("ALTER TABLE u RENAME COLUMN a TO b"))
+    with pytest.raises(ColumnCountMismatch, match="it was altered later than these rows were written"):
+        later.rows()

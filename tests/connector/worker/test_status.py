@@ -1,0 +1,204 @@
+"""What a connector tells of itself: ``/health``, the metrics, the lines of its log."""
+
+import re
+from typing import Any
+
+import pytest
+
+from rowtide.connector.delivery.counters import DeliveryCounters, Totals
+from rowtide.connector.delivery.event_store import StoreUse
+from rowtide.connector.engine.reader import ReaderStatus
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
+from rowtide.connector.source.binlog_end import bytes_behind
+from rowtide.connector.worker.metrics import render
+from rowtide.connector.worker.progress_display import ProgressLog
+from rowtide.connector.worker.status import STATES, Status, health
+from rowtide.schema_history.model import TableId
+
+UUID = "1e0355b3-e5bc-11f1-acec-02fc00000001"
+OFFSET = SourceOffset("binlog.000007", 1234, f"{UUID}:1-3:5-9,{UUID}:red:1-2", event=2, row=1)
+
+_LINE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\{(?P<labels>.*)\} (?P<value>[0-9.e+-]+)\Z")
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|\Z)')
+
+
+def parsed(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """Metrics by name and labels; asserts that the text is as Prometheus wants it."""
+    found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    lines = text.splitlines()
+    assert text.endswith("\n")
+    while lines:
+        word, name, *_ = lines.pop(0).removeprefix("# ").split(" ", 2)
+        assert word == "HELP"
+        assert name not in found, f"{name} comes in two groups"
+        kind = lines.pop(0).removeprefix(f"# TYPE {name} ")
+        assert kind in {"counter", "gauge"}
+        assert name.endswith("_total") == (kind == "counter")
+        samples = found[name] = {}
+        while lines and not lines[0].startswith("#"):
+            match = _LINE.fullmatch(lines.pop(0))
+            assert match is not None
+            assert match["name"] == name
+            labels = _LABEL.findall(match["labels"])
+            assert ",".join(f'{key}="{value}"' for key, value in labels) == match["labels"]
+            key = tuple((key, value) for key, value in labels if key != "connector")
+            assert key not in samples
+            samples[key] = float(match["value"])
+        assert samples
+    return found
+
+
+def status(**fields: Any) -> Status:
+    known: dict[str, Any] = {
+        "name": 'a"b\\c',
+        "prefix": "shop",
+        "flavor": "mysql",
+        "tags": {"the-team": "x\ny"},
+        "state": "RUNNING",
+        "started_at": 1000.0,
+        "now": 1060.5,
+        "error": None,
+        "restarts": 0,
+        "reader": None,
+        "delivery": None,
+        "queue": None,
+        "snapshot": {},
+        "lag_bytes": None,
+    }
+    return Status(**{**known, **fields})
+
+
+def use(**fields: Any) -> StoreUse:
+    known = dict.fromkeys(StoreUse.__dataclass_fields__, 0)
+    return StoreUse(**{**known, **fields})
+
+
+def test_every_number_has_its_metric() -> None:
+    totals = Totals(0.0)
+    counters = DeliveryCounters(
+        10, 1000, {"shop.a": (7, 700), "shop.b": (3, 300)}, 2, 3, 1, 0.5, 50.0, 0, 1_055_000, OFFSET, 0.25
+    )
+    assert totals.snapshot(1.0).messages == 0
+    reader = ReaderStatus(True, OFFSET, "binlog.000007", 2000, None, 4, 1_050_000, 30, 4096, 1)
+    text = render(
+        status(
+            reader=reader,
+            delivery=counters,
+            queue=use(events=5, max_events=8192, bytes=77, max_bytes=1 << 26, oldest_ts_ms=1_040_000),
+            snapshot={"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3)},
+            lag_bytes=99,
+        )
+    )
+    found = parsed(text)
+    assert 'connector="a\\"b\\\\c"' in text
+    assert 'the_team="x\\ny"' in text
+
+    def value(name: str, **labels: str) -> float:
+        return found[f"rowtide_{name}"][(("the_team", "x\\ny"), *labels.items())]
+
+    assert value("records_total", topic="shop.a") == 7
+    assert value("record_bytes_total", topic="shop.b") == 300
+    assert value("lag_bytes") == 99
+    assert value("lag_seconds") == 20.5, "the oldest record in the queue counts"
+    assert value("binlog_file_number", place="read") == 7
+    assert value("binlog_position", place="read") == 2000
+    assert value("binlog_position", place="stored") == 1234
+    assert value("gtid_last_number", place="stored", source=UUID) == 9
+    assert value("gtid_last_number", place="stored", source=f"{UUID}:red") == 2
+    assert value("queue_records") == 5
+    assert value("snapshot_rows", table="db.b") == 3
+    assert value("snapshot_tables_finished") == 1
+    assert value("reconnects_total") == 1
+    assert value("transactions_total") == 4
+    assert value("state", state="RUNNING") == 1
+    assert sum(found["rowtide_state"].values()) == 1
+    assert len(found["rowtide_state"]) == len(STATES)
+
+
+def test_a_worker_that_has_not_begun_has_metrics_too() -> None:
+    found = parsed(render(status(state="STARTING")))
+    assert "rowtide_lag_seconds" not in found
+    assert "rowtide_records_total" not in found
+
+
+def test_mariadbs_positions() -> None:
+    reader = ReaderStatus(True, SourceOffset("m.1", 4, "0-1-17,3-1-2"), "m.1", 4)
+    found = parsed(render(status(flavor="mariadb", reader=reader, tags={})))
+    assert found["rowtide_gtid_last_number"] == {
+        (("place", "read"), ("source", "0")): 17,
+        (("place", "read"), ("source", "3")): 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("reader", "queue", "lag"),
+    [
+        (None, None, None),
+        (ReaderStatus(connected=True), None, None),  # connected, nothing heard yet
+        (ReaderStatus(connected=True, event_ts_ms=1_050_500), None, 10.0),
+        (ReaderStatus(connected=True, event_ts_ms=1_050_500, idle=True), use(), 0.0),
+        (ReaderStatus(connected=False, event_ts_ms=1_050_500, idle=True), use(), 10.0),  # the connection is lost
+        (ReaderStatus(connected=True, event_ts_ms=1_060_500, idle=True), use(oldest_ts_ms=1_000_500), 60.0),
+        (ReaderStatus(connected=True, event_ts_ms=2_000_000), None, 0.0),  # the server's clock is ahead
+    ],
+)
+def test_lag(reader: ReaderStatus | None, queue: StoreUse | None, lag: float | None) -> None:
+    assert status(reader=reader, queue=queue).lag_s == lag
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_health_says_whether_work_is_done(state: str) -> None:
+    now = status(state=state)
+    assert now.healthy == (state in {"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
+    assert health(now)["status"] == ("UP" if now.healthy else "DOWN")
+
+
+def test_a_kafka_that_does_not_answer_is_not_healthy() -> None:
+    now = status(delivery=DeliveryCounters(step_s=45.0, offset=OFFSET))
+    answer = health(now)
+    assert answer["status"] == "DOWN"
+    assert answer["error"] == "Kafka has not answered for 45 s"
+    assert answer["position"]["stored"]["pos"] == 1234
+
+
+def test_bytes_behind_the_server() -> None:
+    logs = [("b.8", 100), ("b.9", 200), ("b.10", 50)]
+    assert bytes_behind(logs, "b.9", 150) == 100
+    assert bytes_behind(logs, "b.10", 50) == 0
+    assert bytes_behind(logs, "b.10", 60) == 0, "the sizes are older than the position"
+    assert bytes_behind(logs, "b.7", 4) is None
+    assert bytes_behind([], "b.7", 4) is None
+
+
+def test_the_snapshots_status() -> None:
+    shown: list[int] = []
+    snapshot = SnapshotStatus(lambda status: shown.append(status.done))
+    assert not snapshot.complete
+    a, b = TableId("db", "a"), TableId("db", "b")
+    snapshot.tables([a, b])
+    snapshot.rows(a, 5, 9, finished=False)
+    snapshot.rows(a, 10, 9, finished=True)
+    assert (snapshot.finished_tables, snapshot.done, snapshot.complete) == (1, 10, False)
+    snapshot.rows(b, 0, None, finished=True)
+    assert snapshot.complete
+    assert shown == [0, 5, 10, 10]
+
+
+def test_lines_of_the_log_come_more_seldom_with_time_and_only_if_there_is_something_to_say() -> None:
+    lines: list[str] = []
+    log = ProgressLog(lines.append)
+    snapshot = {"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3, 8)}
+    reader = ReaderStatus(connected=True, idle=True)
+    said: list[tuple[int, int]] = []
+    for second in range(0, 2000, 5):
+        before = len(lines)
+        if second < 30:
+            log.tick(status(now=float(second), state="SNAPSHOT", snapshot=snapshot))
+        else:
+            records = min(second, 1000)
+            log.tick(status(now=float(second), reader=reader, delivery=DeliveryCounters(records, offset=OFFSET)))
+        said += [(second, 1)] * (len(lines) - before)
+    assert lines[0] == "snapshot: 1 of 2 tables, 13 rows, in db.b 3 of about 8"
+    assert [second for second, _ in said] == [10, 20, 30, 50, 90, 170, 330, 630, 930, 1230]
+    assert lines[3].startswith("20 records in 20 s; 0.0 s behind; stored position binlog.000007:1234, GTIDs")

@@ -1,0 +1,130 @@
+"""Which records of a history count: own ones, whole ones, and from a new beginning on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.compaction.reading import ForeignHistory, Kept, read_history
+from rowtide.schema_history.errors import DamagedHistory
+from rowtide.schema_history.position.binlog_position import BinlogPosition
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.schema_history.store.history_store import InMemorySchemaHistory, StoredText, TrimmedHistory
+from rowtide.schema_history.store.record import history_record
+
+SERVER = Server(Flavor.MYSQL, "8.4.3", collation="utf8mb4_0900_ai_ci")
+DAMAGED = ["", "{", '{"ddl":"CREATE TA', "17", "[]", "null", '{"source":{"server":"p"}}', "\udcff",
+           '{"source":{"server":"p"},"position":{"pos":"x"}}', '{"source":{"server":"p"},"position":[]}',
+           '{"source":{"server":"p"},"position":{"file":"b.1"},"tableChanges":[{"type":"CREATE"}]}',
+           '{"source":{"server":"p"},"position":{"gtids":"nonsense"},"ddl":"SELECT 1"}']  # fmt: skip
+
+
+def texts(*statements: str, source: str = "p", begin: int = 1, **more: Any) -> list[str]:
+    tables, found = Tables(SERVER), []
+    for number, statement in enumerate(statements, begin):
+        position = {"file": "b.000001", "pos": number * 100, "gtids": "", "server_id": 1, **more}
+        changes = tables.apply(QueryEvent(statement, "d", sql_mode=0)).changes
+        found += [history_record(change, source, position, number) for change in changes]
+    return found
+
+
+def names(*records: str, position: BinlogPosition | None = None, source: str = "p") -> str:
+    tables = read_history(Kept(InMemorySchemaHistory(*records), source), SERVER, position).tables()
+    return " ".join(sorted(f"{table.id.table}({','.join(c.name for c in table.columns)})" for table in tables))
+
+
+T = texts("CREATE DATABASE d", "CREATE TABLE d.t (a INT)", "ALTER TABLE d.t ADD b INT")
+ANEW = texts(
+    "SET character_set_server=utf8mb4, collation_server=utf8mb4_0900_ai_ci",
+    "CREATE DATABASE d",
+    "CREATE TABLE d.t (z INT)",
+    "CREATE TABLE d.u (z INT)",
+    "DROP TABLE IF EXISTS d.t",
+    "DROP TABLE IF EXISTS d.u",
+    "CREATE TABLE d.t (a INT, b INT, c INT)",
+    "CREATE TABLE d.u (a INT)",
+    begin=4,
+    snapshot="INITIAL",
+)
+del ANEW[2:4]  # what they drop was made before
+
+
+def test_records_of_others_do_not_count() -> None:
+    other = texts("CREATE DATABASE d", "CREATE TABLE d.t (z INT)", "CREATE TABLE d.u (z INT)", source="q")
+    mixed = [text for pair in zip(T, other, strict=True) for text in pair]
+    assert names(*mixed) == "t(a,b)"
+    assert names(*mixed, source="q") == "t(z) u(z)"
+
+
+def test_a_history_of_others_only_is_told() -> None:
+    with pytest.raises(ForeignHistory, match=r"no record of topic\.prefix=r, only of 'p'.*prefix was changed"):
+        names(*T, source="r")
+    assert names() == "", "an empty one is none"
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+@pytest.mark.parametrize("at", [0, 2, 3])
+def test_a_damaged_record_is_told_and_not_passed_over(damaged: str, at: int) -> None:
+    with pytest.raises(DamagedHistory, match=rf"record {at}.*snapshot\.mode=recovery"):
+        names(*T[:at], damaged, *T[at:], position=BinlogPosition("b.000001", 10_000, ""))
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_what_was_damaged_before_all_was_written_anew_does_not_matter(damaged: str) -> None:
+    at = BinlogPosition("b.000001", 10_000, "")
+    assert names(*T[:2], damaged, T[2], *ANEW, position=at) == "t(a,b,c) u(a)"
+    later = texts("CREATE DATABASE e", "CREATE TABLE e.v (a INT)", begin=20)
+    assert names(damaged, *ANEW, *later, position=at) == "t(a,b,c) u(a) v(a)"
+    with pytest.raises(DamagedHistory):
+        names(damaged, *ANEW, damaged, position=at)
+
+
+def test_a_snapshot_that_was_broken_off_is_no_new_beginning() -> None:
+    for number in range(len(ANEW)):
+        with pytest.raises(DamagedHistory):
+            names("{", *T, *ANEW[:number], *texts("CREATE DATABASE e", begin=20))
+        assert names("{", *T, *ANEW[:number], *ANEW) == "t(a,b,c) u(a)"
+
+
+def test_a_new_beginning_behind_the_position_is_none() -> None:
+    ahead = [text.replace('"gtids" : ""', '"gtids" : "1e0355b3-e5bc-11f1-acec-02fc00000001:1-9"') for text in ANEW]
+    with pytest.raises(DamagedHistory):
+        names("{", *T, *ahead, position=BinlogPosition("b.000001", 100, ""))
+
+
+def test_a_new_beginning_of_another_connector_or_of_some_tables_is_none() -> None:
+    with pytest.raises(DamagedHistory):
+        names("{", *[text.replace('"p"', '"q"') for text in ANEW], *T)
+    with pytest.raises(DamagedHistory):
+        names("{", *[text.replace("INITIAL", "BLOCKING") for text in ANEW])
+
+
+class Trimmed(InMemorySchemaHistory):
+    """A history whose first records are gone."""
+
+    def texts(self, start: int = 0) -> Iterator[StoredText]:
+        yield StoredText(0, 1, "", TrimmedHistory("the first record stands at 1"))
+        yield from super().texts(max(start, 1))
+
+
+def test_a_trimmed_history_is_told_unless_all_was_written_anew() -> None:
+    with pytest.raises(TrimmedHistory):
+        read_history(Kept(Trimmed(*T), "p"), SERVER, None)
+    tables = read_history(Kept(Trimmed(*T, *ANEW), "p"), SERVER, None).tables()
+    assert [str(name) for name in tables.names()] == ["d.t", "d.u"]
+
+
+def test_records_twice_in_another_order_and_with_fields_of_the_future() -> None:
+    future = json.loads(T[1])
+    future["shape"] = {"of": ["things", "to", "come"]}
+    future["tableChanges"][0]["table"]["columns"][0]["colour"] = "red"
+    future["position"]["era"] = 2
+    changed = [T[0], json.dumps(future), T[2]]
+    assert names(*changed, *changed, position=BinlogPosition("b.000001", 300, "")) == "t(a,b)"
+    # as Debezium does it: each in its turn, if it is not behind the position
+    assert names(T[0], T[2], T[1], position=BinlogPosition("b.000001", 300, "")) == "t(a)"
+    assert names(T[0], T[2], T[1], position=BinlogPosition("b.000001", 200, "")) == "t(a)"

@@ -1,0 +1,88 @@
+"""What Debezium makes of a statement, as its own parsers say: MySQL connector 3.6, MariaDB connector 3.5."""
+
+import pytest
+
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+
+MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
+
+
+def made(flavor: Flavor, *statements: str) -> Table:
+    tables = Tables(Server(flavor))
+    for statement in ("CREATE DATABASE d CHARACTER SET utf8mb4", *statements):
+        tables.apply(QueryEvent(statement, "d"))
+    table = tables.table("d", "t")
+    assert table is not None
+    return table
+
+
+@pytest.mark.parametrize(
+    ("alter", "mysql", "mariadb"),
+    [
+        ("ADD b INT UNIQUE", (), ("b",)),
+        ("ADD COLUMN (b INT NOT NULL UNIQUE KEY)", (), ("b",)),
+        ("ADD b SERIAL", (), ("b",)),
+        ("MODIFY a INT UNIQUE", (), ("a",)),
+        ("CHANGE a b INT NOT NULL UNIQUE FIRST", (), ("b",)),
+        ("ADD b INT UNIQUE, ADD PRIMARY KEY (a)", ("a",), ("a",)),
+        ("ADD UNIQUE (a)", (), ()),
+    ],
+)
+def test_the_key_of_records_after_a_column_that_is_unique(
+    alter: str, mysql: tuple[str, ...], mariadb: tuple[str, ...]
+) -> None:
+    for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
+        assert made(flavor, "CREATE TABLE t (a INT)", f"ALTER TABLE t {alter}").form.primary_key == wanted
+
+
+def test_a_key_stays_when_a_unique_column_comes() -> None:
+    for flavor in Flavor:
+        table = made(flavor, "CREATE TABLE t (a INT PRIMARY KEY)", "ALTER TABLE t ADD b INT NOT NULL UNIQUE")
+        assert table.form.primary_key == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("declared", "mysql", "mariadb"),
+    [
+        ("INT ZEROFILL", "INT UNSIGNED ZEROFILL", "INT UNSIGNED ZEROFILL"),
+        ("INT SIGNED ZEROFILL", "INT UNSIGNED ZEROFILL", "INT UNSIGNED ZEROFILL"),
+        ("INT UNSIGNED SIGNED", "INT SIGNED", "INT UNSIGNED"),
+        ("DOUBLE PRECISION ZEROFILL", "DOUBLE PRECISION UNSIGNED ZEROFILL", "DOUBLE PRECISION UNSIGNED ZEROFILL"),
+    ],
+)
+def test_the_words_of_numbers(declared: str, mysql: str, mariadb: str) -> None:
+    for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
+        (column,) = made(flavor, f"CREATE TABLE t (a {declared})").columns
+        assert column.form is not None
+        assert column.form.type_name == wanted
+
+
+@pytest.mark.parametrize(
+    ("data_type", "mysql", "mariadb"),
+    [
+        ("CHAR(3)", "latin1", "latin1"),
+        ("TEXT", "latin1", "latin1"),
+        ("ENUM('a')", "latin1", "utf8mb4"),
+        ("DATE", "latin1", None),
+        ("BLOB", "latin1", None),
+    ],
+)
+def test_the_character_set_of_a_collation(data_type: str, mysql: str | None, mariadb: str | None) -> None:
+    for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
+        (column,) = made(flavor, f"CREATE TABLE t (a {data_type} COLLATE latin1_bin)").columns
+        assert column.form is not None
+        assert column.form.charset_name == wanted
+
+
+def test_default_as_the_character_set_of_a_database_changes_nothing_for_mariadb() -> None:
+    alter = "ALTER DATABASE d CHARACTER SET latin1"
+    table = made(MARIADB, alter, "ALTER DATABASE d CHARSET DEFAULT", "CREATE TABLE t (a TEXT)")
+    assert table.form.default_charset_name == "latin1"
+
+
+def test_the_options_of_a_database_that_is_there_already_count() -> None:
+    for flavor in Flavor:
+        create = "CREATE DATABASE IF NOT EXISTS d CHARSET latin1"
+        assert made(flavor, create, "CREATE TABLE t (a TEXT)").form.default_charset_name == "latin1"

@@ -1,0 +1,173 @@
+"""Schema histories in memory and in a file: what goes in comes out, and damage is told with its place."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.store.file import FileSchemaHistory
+from rowtide.schema_history.store.history_store import (
+    HistoryStoreError,
+    InMemorySchemaHistory,
+    SchemaHistoryStore,
+    one_line,
+)
+
+PRETTY = '{\n  "source" : {\n    "server" : "shop"\n  },\n  "ddl" : "CREATE TABLE `t`\\n(a int)"\n}'
+
+
+def test_memory_replays_what_was_appended() -> None:
+    history: SchemaHistoryStore = InMemorySchemaHistory()
+    assert not history.exists()
+    with history.buffered():
+        history.append('{"a":1}')
+    history.append(PRETTY)
+    assert history.exists()
+    assert list(history.replay()) == ['{"a":1}', PRETTY]
+    assert list(history.replay_as(json.loads)) == [{"a": 1}, json.loads(PRETTY)]
+
+
+def test_memory_tells_a_damaged_record() -> None:
+    history = InMemorySchemaHistory('{"a":1}', '{"a":')
+    with pytest.raises(SchemaHistoryError, match="record 1"):
+        list(history.replay())
+
+
+def test_a_file_holds_one_record_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "history.txt"
+    history = FileSchemaHistory(path)
+    assert not history.exists()
+    assert list(history.replay()) == []
+    history.append(PRETTY)
+    history.append('{"ddl":"DROP TABLE `größe`"}')
+    history.close()
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        '{"source":{"server":"shop"},"ddl":"CREATE TABLE `t`\\n(a int)"}',
+        '{"ddl":"DROP TABLE `größe`"}',
+    ]
+    again = FileSchemaHistory(path)
+    assert again.exists()
+    assert list(again.replay_as(json.loads)) == [json.loads(PRETTY), {"ddl": "DROP TABLE `größe`"}]
+
+
+def test_a_file_is_safe_after_each_record_but_not_while_buffered(tmp_path: Path) -> None:
+    path = tmp_path / "history.txt"
+    history = FileSchemaHistory(path)
+    history.append('{"a":1}')
+    assert path.read_text() == '{"a":1}\n'
+    with history.buffered():
+        history.append('{"a":2}')
+        assert path.read_text() == '{"a":1}\n'
+    assert path.read_text() == '{"a":1}\n{"a":2}\n'
+    history.close()
+
+
+def test_a_file_goes_on_after_a_line_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "history.txt"
+    path.write_text('{"a":1}\n{"a":2}')
+    history = FileSchemaHistory(path)
+    assert list(history.replay()) == ['{"a":1}', '{"a":2}']
+    history.append('{"a":3}')
+    history.close()
+    assert list(history.replay()) == ['{"a":1}', '{"a":2}', '{"a":3}']
+
+
+def test_a_half_line_that_a_crash_left_behind_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "history.txt"
+    path.write_text('{"a":1}\n{"ddl":"CREATE TA')
+    history = FileSchemaHistory(path)
+    assert list(history.replay()) == ['{"a":1}'], "its statement is read from the binlog again"
+    history.append('{"a":2}')
+    history.close()
+    assert path.read_text() == '{"a":1}\n{"a":2}\n'
+    path.write_text('{"a":1}\n' + "x" * 100_000)
+    with history.buffered():
+        history.append('{"a":2}')
+        history.append('{"a":3}')
+    assert path.read_text() == '{"a":1}\n{"a":2}\n{"a":3}\n'
+    path.write_text("x")
+    assert list(history.replay()) == []
+    history.append('{"a":1}')
+    history.close()
+    assert list(FileSchemaHistory(path).replay()) == ['{"a":1}']
+
+
+def test_two_connectors_may_write_to_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "history.txt"
+    texts = [json.dumps({"writer": writer, "text": "x" * 30_000}) for writer in range(4)]
+
+    def write(text: str) -> None:
+        history = FileSchemaHistory(path)
+        for _ in range(10):
+            history.append(text)
+        with history.buffered():
+            for _ in range(10):
+                history.append(text)
+        history.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, texts))
+    assert sorted(FileSchemaHistory(path).replay()) == sorted(texts * 20)
+
+
+@given(st.lists(st.text("äb", min_size=1), min_size=1, max_size=6), st.data())
+def test_a_file_is_read_on_from_any_place(values: list[str], data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "history.txt")
+        lines = [json.dumps({"v": value}, ensure_ascii=False) for value in values]
+        path.write_text("\n\n".join(lines), encoding="utf-8")
+        history = FileSchemaHistory(path)
+        whole = list(history.texts())
+        assert [stored.text for stored in whole] == lines
+        number = data.draw(st.integers(0, len(whole) - 1))
+        assert list(history.texts(whole[number].at)) == whole[number:]
+        assert list(history.texts(whole[number].end)) == whole[number + 1 :]
+        assert list(history.texts(10**9)) == []
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b'{"a":', b"17", b'["a"]', b'{"a":"\xff"}', b'{"a":1} {"a":2}'],
+    ids=["cut", "number", "list", "bytes", "two"],
+)
+def test_a_damaged_line_is_told_with_its_number_and_not_skipped(tmp_path: Path, damaged: bytes) -> None:
+    path = tmp_path / "history.txt"
+    path.write_bytes(b'{"a":1}\n\n' + damaged + b'\n{"a":4}\n')
+    seen: list[str] = []
+    with pytest.raises(SchemaHistoryError, match=r"history\.txt line 3.*snapshot\.mode=recovery"):
+        seen.extend(FileSchemaHistory(path).replay())
+    assert seen == ['{"a":1}'] or not seen
+
+
+def test_what_a_parser_refuses_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "history.txt"
+    path.write_text('{"a":1}\n')
+    with pytest.raises(SchemaHistoryError, match=r"line 1: 'position'"):
+        list(FileSchemaHistory(path).replay_as(lambda text: json.loads(text)["position"]))
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    history = FileSchemaHistory(tmp_path)
+    with pytest.raises(HistoryStoreError, match=tmp_path.name):
+        history.append('{"a":1}')
+    with pytest.raises(HistoryStoreError, match=tmp_path.name):
+        list(history.replay())
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=4), st.sampled_from([None, 2]), st.booleans())
+def test_one_line_is_the_same_json_on_one_line(value: dict[str, object], indent: int | None, escape: bool) -> None:
+    line = one_line(json.dumps(value, indent=indent, ensure_ascii=escape))
+    assert "\n" not in line
+    assert json.loads(line) == value
