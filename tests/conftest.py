@@ -47,8 +47,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     ranks = {_rank(item) for item in session.items}
     if session.config.option.collectonly or ranks <= {0}:
         return
-    from rowtide_stack.programs import PROGRAMS
-    from rowtide_stack.runner import provider
+    from rowtide_stack.programs.catalogue import PROGRAMS
+    from rowtide_stack.runners.runner import provider
 
     wanted = {"java"}
     if 1 in ranks and provider() == "local":

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from rowtide_demo.interrupt import Interrupted, interruptible
+from rowtide_demo.runtime.interruption import Interrupted, interruptible
 
 __all__ = ["main"]
 
@@ -27,7 +27,7 @@ def main(rows: int, *, keep: bool) -> None:
     """
     with interruptible() as interruption:
         try:
-            from rowtide_demo.story import run  # noqa: PLC0415 - signals are handled before the slow part
+            from rowtide_demo.scenario import run  # noqa: PLC0415 - signals are handled before the slow part
 
             code = run(rows, keep=keep, interruption=interruption)
         except Interrupted:

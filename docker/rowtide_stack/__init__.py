@@ -14,11 +14,11 @@ use.
 ``ROWTIDE_STACK=local`` or ``docker`` chooses; ``ROWTIDE_CACHE`` moves the cache.
 """
 
-from rowtide_stack.brokers import Kafka, ZooKeeper
 from rowtide_stack.errors import ProgramMissingError, StackError, StartFailedError
-from rowtide_stack.programs import spark_jars
-from rowtide_stack.server import Server
-from rowtide_stack.sql import Database, MariaDB, MySQL, SqlServer
+from rowtide_stack.programs.catalogue import spark_jars
+from rowtide_stack.servers.brokers import Kafka, ZooKeeper
+from rowtide_stack.servers.server import Server
+from rowtide_stack.servers.sql import Database, MariaDB, MySQL, SqlServer
 
 __all__ = [
     "Database",

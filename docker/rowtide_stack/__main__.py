@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from rowtide_stack.brokers import Kafka, ZooKeeper
 from rowtide_stack.errors import StackError
-from rowtide_stack.programs import PROGRAMS
-from rowtide_stack.server import Server
-from rowtide_stack.sql import MariaDB, MySQL, SqlServer
+from rowtide_stack.programs.catalogue import PROGRAMS
+from rowtide_stack.servers.brokers import Kafka, ZooKeeper
+from rowtide_stack.servers.server import Server
+from rowtide_stack.servers.sql import MariaDB, MySQL, SqlServer
 
 __all__ = ["main"]
 

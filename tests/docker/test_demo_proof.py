@@ -7,13 +7,13 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from rowtide_demo.canonical import Column, mysql_text, spark_text
-from rowtide_demo.interrupt import Interrupted, Interruption
-from rowtide_demo.proof import ColumnSum, TableSum, compare, from_json, to_json
-from rowtide_demo.rows import COLUMNS, generated
-from rowtide_demo.shop import TABLES, Sizes
-from rowtide_demo.streaming import differences
-from rowtide_demo.watching import expected, operation
+from rowtide_demo.checksums.canonical_text import Column, mysql_text, spark_text
+from rowtide_demo.checksums.comparison import ColumnSum, TableSum, compare, from_json, to_json
+from rowtide_demo.runtime.interruption import Interrupted, Interruption
+from rowtide_demo.shop.rows import COLUMNS, generated
+from rowtide_demo.shop.schema import TABLES, Sizes
+from rowtide_demo.steps.streaming import differences
+from rowtide_demo.topic_watch import expected, operation
 
 SUMS = {
     "customers": TableSum(3, {"id": ColumnSum(0, 10**19), "city": ColumnSum(1, 77)}),

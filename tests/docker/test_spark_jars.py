@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from rowtide_stack import programs, spark_jars
+from rowtide_stack import spark_jars
+from rowtide_stack.programs import catalogue
 
 JOB = """
 import sys
@@ -50,8 +51,8 @@ def test_spark_keeps_delta_tables_and_knows_kafka(tmp_path: Path) -> None:
 def test_no_library_is_there_twice() -> None:
     import pyspark
 
-    own = {programs._artifact(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
-    extra = [programs._artifact(jar) for jar in spark_jars()]
+    own = {catalogue._artifact(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    extra = [catalogue._artifact(jar) for jar in spark_jars()]
     assert len(set(extra)) == len(extra)
     assert not own & set(extra)
     assert {"delta-spark_2.13", "spark-sql-kafka-0-10_2.13"} <= set(extra)

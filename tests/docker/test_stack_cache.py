@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from rowtide_stack.cache import cache_root, cached
+from rowtide_stack.programs.cache import cache_root, cached
 
 BUILD_SLOWLY = """
 import sys, time
-from rowtide_stack.cache import cached
+from rowtide_stack.programs.cache import cached
 
 def build(folder):
     print("building", flush=True)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rowtide_stack import ProgramMissingError, StackError, StartFailedError, debian, host
-from rowtide_stack.containers import ContainerRunner
-from rowtide_stack.runner import ContainerPlan, LocalPlan
-from rowtide_stack.server import Server
+from rowtide_stack import ProgramMissingError, StackError, StartFailedError
+from rowtide_stack.programs import debian, host
+from rowtide_stack.runners.containers import ContainerRunner
+from rowtide_stack.runners.runner import ContainerPlan, LocalPlan
+from rowtide_stack.servers.server import Server
 
 SERVE = """
 import socket, sys, time

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rowtide_stack import Kafka, MariaDB, MySQL, SqlServer, StackError, ZooKeeper, brokers, programs
-from rowtide_stack.options import Options, arguments, merged, option_file
+from rowtide_stack import Kafka, MariaDB, MySQL, SqlServer, StackError, ZooKeeper
 from rowtide_stack.ports import free_port
-from rowtide_stack.runner import ContainerPlan, provider
-from rowtide_stack.server import Server
+from rowtide_stack.programs import catalogue
+from rowtide_stack.runners.runner import ContainerPlan, provider
+from rowtide_stack.servers import brokers
+from rowtide_stack.servers.options import Options, arguments, merged, option_file
+from rowtide_stack.servers.server import Server
 
 
 @pytest.mark.parametrize(
@@ -40,8 +42,8 @@ def programs_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     (root / "usr/lib/x86_64-linux-gnu").mkdir(parents=True)
     (root / "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2").touch()
     for name in ("mysql", "mariadb", "kafka", "zookeeper"):
-        monkeypatch.setattr(programs, name, lambda: root)
-    monkeypatch.setattr(programs, "java", lambda: Path("/usr/bin/java"))
+        monkeypatch.setattr(catalogue, name, lambda: root)
+    monkeypatch.setattr(catalogue, "java", lambda: Path("/usr/bin/java"))
 
     def initialised(self: SqlServer, data: Path, options: Options) -> None:
         data.mkdir()
@@ -89,7 +91,7 @@ def test_a_server_has_certificates_once_it_has_been_started() -> None:
 def test_a_mysql_program_runs_with_the_loader_of_its_root(programs_of_this_test: Path) -> None:
     usr = programs_of_this_test / "usr"
     lib = usr / "lib/x86_64-linux-gnu"
-    assert programs.mysql_command("bin/mysql") == [
+    assert catalogue.mysql_command("bin/mysql") == [
         f"{lib}/ld-linux-x86-64.so.2",
         "--library-path",
         f"{lib}:{usr}/lib/mysql/private",
@@ -167,7 +169,7 @@ def test_containers_are_used_if_an_engine_answers(
     monkeypatch: pytest.MonkeyPatch, wanted: str, engine: bool, found: str
 ) -> None:
     monkeypatch.setenv("ROWTIDE_STACK", wanted)
-    monkeypatch.setattr("rowtide_stack.runner.docker_answers", lambda: engine)
+    monkeypatch.setattr("rowtide_stack.runners.runner.docker_answers", lambda: engine)
     assert provider() == found
 
 
@@ -204,4 +206,4 @@ def test_java_properties_keep_back_slashes() -> None:
     ],
 )
 def test_the_artifact_of_a_jar(jar: str, artifact: str) -> None:
-    assert programs._artifact(Path(jar)) == artifact
+    assert catalogue._artifact(Path(jar)) == artifact

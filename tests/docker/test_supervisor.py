@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 from rowtide_stack.errors import StackError
-from rowtide_stack.process import ProcessRunner
-from rowtide_stack.runner import LocalPlan
+from rowtide_stack.runners.process import ProcessRunner
+from rowtide_stack.runners.runner import LocalPlan
 
 PROGRAM = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {PROGRAM}"
 OWNER = """
 import os, sys, time
 from pathlib import Path
-from rowtide_stack.process import ProcessRunner
-from rowtide_stack.runner import LocalPlan
+from rowtide_stack.runners.process import ProcessRunner
+from rowtide_stack.runners.runner import LocalPlan
 runner = ProcessRunner("test", LocalPlan(lambda folder: [sys.executable, "-c", sys.argv[1]]))
 runner.start()
 print(runner.folder, runner._supervisor.pid, flush=True)

@@ -11,14 +11,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from rowtide_demo.canonical import Column
-from rowtide_demo.loading import insert
-from rowtide_demo.mysql_sums import columns_of, sums_of
-from rowtide_demo.proof import TableSum, compare
-from rowtide_demo.rows import generated
-from rowtide_demo.shop import TABLES, Sizes
-from rowtide_demo.spark_sums import SETTINGS
-from rowtide_demo.spark_sums import sums_of as spark_sums_of
+from rowtide_demo.checksums.canonical_text import Column
+from rowtide_demo.checksums.comparison import TableSum, compare
+from rowtide_demo.checksums.mysql import columns_of, sums_of
+from rowtide_demo.checksums.spark import SETTINGS
+from rowtide_demo.checksums.spark import sums_of as spark_sums_of
+from rowtide_demo.shop.loading import insert
+from rowtide_demo.shop.rows import generated
+from rowtide_demo.shop.schema import TABLES, Sizes
 
 if TYPE_CHECKING:
     from pymysql import Connection

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connector_properties import address
 from rowtide_stack import Database, Kafka, MariaDB, MySQL
 from rowtide_stack.ports import free_port
-from rowtide_stack.sql import SqlServer
+from rowtide_stack.servers.sql import SqlServer
 
 from rowtide.cli import main
 from rowtide.connector.check import Finding, Severity, check, check_database, errors_in

@@ -1,6 +1,6 @@
 """The sums of Spark's side; a program of its own, as the demo itself runs without a Java machine.
 
-python -m rowtide_demo.spark_sums REQUEST    (a JSON file: jars, tables' paths, columns, settings)
+python -m rowtide_demo.checksums.spark REQUEST    (a JSON file: jars, tables' paths, columns, settings)
 
 prints the sums as one line of JSON.
 """
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rowtide_demo.canonical import Column, digest_in_spark, key_in_spark, spark_text
-from rowtide_demo.proof import ColumnSum, TableSum, to_json
+from rowtide_demo.checksums.canonical_text import Column, digest_in_spark, key_in_spark, spark_text
+from rowtide_demo.checksums.comparison import ColumnSum, TableSum, to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rowtide_demo.rows import COLUMNS, Row, generated
-from rowtide_demo.shop import DATABASE, TABLES, Sizes, create_statements
+from rowtide_demo.shop.rows import COLUMNS, Row, generated
+from rowtide_demo.shop.schema import DATABASE, TABLES, Sizes, create_statements
 
 if TYPE_CHECKING:
     from pymysql import Connection

@@ -3,11 +3,12 @@
 import shlex
 from pathlib import Path
 
-from rowtide_stack import Kafka, MySQL, programs
-from rowtide_stack.runner import provider
+from rowtide_stack import Kafka, MySQL
+from rowtide_stack.programs import catalogue
+from rowtide_stack.runners.runner import provider
 
-from rowtide_demo.spark_side import environment, tables_command
-from rowtide_demo.stage import Stage
+from rowtide_demo.steps.context import Stage
+from rowtide_demo.steps.tables import environment, tables_command
 
 __all__ = ["advice", "next_steps", "write"]
 
@@ -20,7 +21,7 @@ def write(stage: Stage, mysql: MySQL) -> list[tuple[str, str]]:
         ("update-tables", f"env {spark} {shlex.join(tables_command(stage))}", "bring the Delta tables up to date")
     ]
     if provider() == "local":
-        client = [*programs.mysql_command("bin/mysql"), f"--host={mysql.host}", f"--port={mysql.port}"]
+        client = [*catalogue.mysql_command("bin/mysql"), f"--host={mysql.host}", f"--port={mysql.port}"]
         client += [f"--user={mysql.user}", f"--password={mysql.password}", "shop"]
         scripts.insert(0, ("mysql", shlex.join(client), "MySQL's client, in the shop"))
     for name, command, _ in scripts:

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowtide_demo.child import Child
-from rowtide_demo.facts import Facts
-from rowtide_demo.interrupt import Interruption
-from rowtide_demo.screen import Screen
-from rowtide_demo.shop import Sizes
+from rowtide_demo.runtime.child_process import Child
+from rowtide_demo.runtime.interruption import Interruption
+from rowtide_demo.runtime.screen import Screen
+from rowtide_demo.shop.schema import Sizes
+from rowtide_demo.steps.results import Facts
 
 __all__ = ["Stage"]
 

@@ -5,12 +5,12 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from rowtide_stack import programs
-from rowtide_stack.cache import cached
-from rowtide_stack.host import run
 from rowtide_stack.ports import free_port
-from rowtide_stack.runner import ContainerPlan, LocalPlan
-from rowtide_stack.server import Server
+from rowtide_stack.programs import catalogue
+from rowtide_stack.programs.cache import cached
+from rowtide_stack.programs.host import run
+from rowtide_stack.runners.runner import ContainerPlan, LocalPlan
+from rowtide_stack.servers.server import Server
 
 __all__ = ["Kafka", "ZooKeeper", "java_properties"]
 
@@ -56,11 +56,11 @@ class Kafka(Server):
         return LocalPlan(self._prepare)
 
     def _prepare(self, folder: Path) -> list[str]:
-        jars = programs.kafka()
+        jars = catalogue.kafka()
         shutil.copytree(self._template(), folder / "data")
         properties = self._properties(self.host, self.port, str(folder / "data"))
         (folder / "server.properties").write_text(java_properties(properties))
-        return programs.java_command(jars, "768m", "kafka.Kafka", folder / "server.properties")
+        return catalogue.java_command(jars, "768m", "kafka.Kafka", folder / "server.properties")
 
     def _template(self) -> Path:
         """A formatted storage folder, from the cache: formatting takes as long as a start."""
@@ -70,9 +70,9 @@ class Kafka(Server):
             (folder / "format.properties").write_text(java_properties(properties))
             file = str(folder / "format.properties")
             tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", file]
-            run(programs.java_command(programs.kafka(), "256m", *tool))
+            run(catalogue.java_command(catalogue.kafka(), "256m", *tool))
 
-        return cached(f"kafka-data-{programs.KAFKA_VERSION}", build) / "data"
+        return cached(f"kafka-data-{catalogue.KAFKA_VERSION}", build) / "data"
 
     def _container(self) -> ContainerPlan:
         properties = self._properties("0.0.0.0", 9092, "/tmp/kafka-data")
@@ -132,11 +132,11 @@ class ZooKeeper(Server):
         }
         (folder / "zoo.cfg").write_text(java_properties(properties))
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        return programs.java_command(programs.zookeeper(), "256m", main, folder / "zoo.cfg")
+        return catalogue.java_command(catalogue.zookeeper(), "256m", main, folder / "zoo.cfg")
 
     def _container(self) -> ContainerPlan:
         return ContainerPlan(
-            image=f"zookeeper:{programs.ZOOKEEPER_VERSION}",
+            image=f"zookeeper:{catalogue.ZOOKEEPER_VERSION}",
             port=2181,
             environment={
                 "ZOO_4LW_COMMANDS_WHITELIST": "ruok,stat,srvr",

@@ -7,7 +7,7 @@ ends.
 from typing import Any
 
 from rowtide_stack.ports import HOST
-from rowtide_stack.runner import ContainerPlan
+from rowtide_stack.runners.runner import ContainerPlan
 
 __all__ = ["ContainerRunner"]
 

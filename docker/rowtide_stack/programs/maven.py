@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from rowtide_stack.host import maven, run
+from rowtide_stack.programs.host import maven, run
 
 __all__ = ["copy_jars", "unpack_jar"]
 

@@ -7,13 +7,13 @@ from collections import Counter
 
 from rowtide_stack import MySQL
 
-from rowtide_demo.changes import Business
-from rowtide_demo.child import Child
 from rowtide_demo.errors import DemoError
-from rowtide_demo.screen import Step
-from rowtide_demo.setting_up import UTC
-from rowtide_demo.stage import Stage
-from rowtide_demo.watching import Watch, expected
+from rowtide_demo.runtime.child_process import Child
+from rowtide_demo.runtime.screen import Step
+from rowtide_demo.shop.workload import Business
+from rowtide_demo.steps.context import Stage
+from rowtide_demo.steps.preparation import UTC
+from rowtide_demo.topic_watch import Watch, expected
 
 __all__ = ["change", "differences", "snapshot"]
 

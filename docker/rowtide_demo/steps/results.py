@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rowtide_demo.screen import Screen
-from rowtide_demo.shop import Sizes
+from rowtide_demo.runtime.screen import Screen
+from rowtide_demo.shop.schema import Sizes
 
 __all__ = ["Facts"]
 

@@ -5,8 +5,8 @@ import json
 import random
 from collections.abc import Iterator
 
-from rowtide_demo import words
-from rowtide_demo.shop import Sizes
+from rowtide_demo.shop import sample_text
+from rowtide_demo.shop.schema import Sizes
 
 __all__ = ["COLUMNS", "Row", "generated", "new_customer", "new_line", "new_order", "sku"]
 
@@ -49,14 +49,14 @@ def sku(number: int) -> str:
 
 def new_customer(rng: random.Random, number: int) -> Row:
     """A customer; ``number`` is the key."""
-    first, last = rng.choice(words.NAMES)[0], rng.choice(words.NAMES)[1]
+    first, last = rng.choice(sample_text.NAMES)[0], rng.choice(sample_text.NAMES)[1]
     return (
         number,
         f"customer{number}@example.com",
         f"{first} {last}",
-        rng.choice(words.CITIES) if rng.random() < 0.9 else None,
-        rng.choice(words.LEGACY_NAMES) if rng.random() < 0.3 else None,
-        rng.choice(words.COUNTRIES),
+        rng.choice(sample_text.CITIES) if rng.random() < 0.9 else None,
+        rng.choice(sample_text.LEGACY_NAMES) if rng.random() < 0.3 else None,
+        rng.choice(sample_text.COUNTRIES),
         rng.choice(("bronze", "silver", "gold")),
         ",".join(word for word in _INTERESTS if rng.random() < 0.3),
         rng.randrange(2),
@@ -82,7 +82,7 @@ def new_order(rng: random.Random, number: int, sizes: Sizes) -> Row:
         _decimal(rng, 0, 2_000_00, 2),
         _decimal(rng, 0, 9_999, 4) if rng.random() < 0.2 else None,
         rng.randrange(2),
-        rng.choice(words.NOTES) if rng.random() < 0.25 else None,
+        rng.choice(sample_text.NOTES) if rng.random() < 0.25 else None,
     )
 
 
@@ -96,7 +96,7 @@ def new_line(rng: random.Random, order: int, line: int, sizes: Sizes) -> Row:
         _decimal(rng, 1, 900_00, 2),
         rng.choice(("0.0770", "0.1900", "0.2500")),
         rng.randrange(2),
-        rng.choice(words.WISHES) if rng.random() < 0.1 else None,
+        rng.choice(sample_text.WISHES) if rng.random() < 0.1 else None,
     )
 
 
@@ -109,11 +109,11 @@ def _lines(rng: random.Random, sizes: Sizes) -> Iterator[Row]:
 
 
 def _product(rng: random.Random, number: int) -> Row:
-    name = rng.choice(words.THINGS)
+    name = rng.choice(sample_text.THINGS)
     return (
         sku(number),
         f"{name} {number}",
-        " · ".join(rng.choices(words.THINGS, k=rng.randint(1, 12))),
+        " · ".join(rng.choices(sample_text.THINGS, k=rng.randint(1, 12))),
         _decimal(rng, 1, 900_00, 2),
         _decimal(rng, -(10**20), 10**20, 6),
         rng.randrange(1, 50_000) / 1000,
@@ -152,12 +152,14 @@ def _duration(rng: random.Random) -> str:
 
 def _settings(rng: random.Random) -> str:
     theme = {"dark": bool(rng.randrange(2)), "scale": rng.choice((1, 1.25, 1.5)), "font": None}
-    return json.dumps({"lang": rng.choice(words.COUNTRIES).lower(), "theme": theme, "seen": rng.sample(range(999), 3)})
+    return json.dumps(
+        {"lang": rng.choice(sample_text.COUNTRIES).lower(), "theme": theme, "seen": rng.sample(range(999), 3)}
+    )
 
 
 def _attributes(rng: random.Random) -> str:
     size = [rng.randrange(1, 500) for _ in range(3)]
-    labels = rng.sample(words.THINGS, 2)
+    labels = rng.sample(sample_text.THINGS, 2)
     return json.dumps(
         {"size": size, "labels": labels, 'quote " and \\': rng.randrange(-(2**62), 2**62), "empty": {}, "none": []},
         ensure_ascii=bool(rng.randrange(2)),

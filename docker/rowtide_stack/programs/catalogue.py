@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rowtide_stack.cache import cached
-from rowtide_stack.debian import unpack_packages
 from rowtide_stack.errors import ProgramMissingError
-from rowtide_stack.host import java, maven
-from rowtide_stack.maven import copy_jars, unpack_jar
+from rowtide_stack.programs.cache import cached
+from rowtide_stack.programs.debian import unpack_packages
+from rowtide_stack.programs.host import java, maven
+from rowtide_stack.programs.maven import copy_jars, unpack_jar
 
 __all__ = [
     "KAFKA_VERSION",

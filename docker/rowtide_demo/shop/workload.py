@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rowtide_demo import words
-from rowtide_demo.loading import insert
-from rowtide_demo.rows import new_customer, new_line, new_order, sku
-from rowtide_demo.shop import Sizes
+from rowtide_demo.shop import sample_text
+from rowtide_demo.shop.loading import insert
+from rowtide_demo.shop.rows import new_customer, new_line, new_order, sku
+from rowtide_demo.shop.schema import Sizes
 
 if TYPE_CHECKING:
     from pymysql import Connection
@@ -91,7 +91,7 @@ class Business:
             "update",
             "UPDATE shop.orders SET state = 'paid', paid = %s, note = %s WHERE id IN %s",
             self._time(),
-            self._rng.choice(words.NOTES),
+            self._rng.choice(sample_text.NOTES),
             orders,
         )
 
@@ -108,10 +108,10 @@ class Business:
             "update",
             "UPDATE shop.customers SET city = %s, credit = credit - %s, seen = %s, "
             "settings = JSON_SET(COALESCE(settings, '{}'), '$.lang', %s, '$.visits', %s) WHERE id = %s",
-            rng.choice(words.CITIES),
+            rng.choice(sample_text.CITIES),
             f"{rng.randint(0, 99)}.{rng.randint(0, 99):02d}",
             self._time(),
-            rng.choice(words.THINGS),
+            rng.choice(sample_text.THINGS),
             rng.randint(0, 10**6),
             who,
         )

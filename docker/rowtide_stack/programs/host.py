@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rowtide_stack.cache import locked
 from rowtide_stack.errors import ProgramMissingError, StackError
+from rowtide_stack.programs.cache import locked
 
 __all__ = ["JAVA_VERSION", "java", "maven", "run"]
 

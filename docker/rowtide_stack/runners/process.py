@@ -1,4 +1,4 @@
-"""The provider without Docker: a server as a local process under a supervisor (see `rowtide_stack.supervisor`)."""
+"""The runner without Docker: a local process under a supervisor (see `rowtide_stack.runners.supervisor`)."""
 
 import os
 import shutil
@@ -8,9 +8,9 @@ import tempfile
 import threading
 from pathlib import Path
 
-from rowtide_stack import supervisor
 from rowtide_stack.errors import StackError
-from rowtide_stack.runner import LocalPlan
+from rowtide_stack.runners import supervisor
+from rowtide_stack.runners.runner import LocalPlan
 
 __all__ = ["ProcessRunner"]
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rowtide_stack import programs
-from rowtide_stack.cache import cached
 from rowtide_stack.errors import StackError
-from rowtide_stack.host import run
-from rowtide_stack.options import MARIADB_DEFAULTS, MYSQL_DEFAULTS, Options, arguments, merged, option_file
-from rowtide_stack.runner import ContainerPlan, LocalPlan
-from rowtide_stack.server import Server
-from rowtide_stack.tls import TlsFiles
+from rowtide_stack.programs import catalogue
+from rowtide_stack.programs.cache import cached
+from rowtide_stack.programs.host import run
+from rowtide_stack.runners.runner import ContainerPlan, LocalPlan
+from rowtide_stack.servers.options import MARIADB_DEFAULTS, MYSQL_DEFAULTS, Options, arguments, merged, option_file
+from rowtide_stack.servers.server import Server
+from rowtide_stack.servers.tls import TlsFiles
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -188,10 +188,10 @@ class MySQL(SqlServer):
     image = "mysql:8.4.6"
 
     def _program(self) -> list[str]:
-        return programs.mysql_command("sbin/mysqld")
+        return catalogue.mysql_command("sbin/mysqld")
 
     def _paths(self) -> dict[str, str]:
-        root = programs.mysql() / "usr"
+        root = catalogue.mysql() / "usr"
         share = root / "share/mysql"
         return {
             "basedir": str(root),
@@ -215,18 +215,18 @@ class MariaDB(SqlServer):
 
     name = "mariadb"
     defaults = MARIADB_DEFAULTS
-    image = f"mariadb:{programs.MARIADB_VERSION}"
+    image = f"mariadb:{catalogue.MARIADB_VERSION}"
 
     def _program(self) -> list[str]:
-        return [str(programs.mariadb() / "bin/mariadbd")]
+        return [str(catalogue.mariadb() / "bin/mariadbd")]
 
     def _paths(self) -> dict[str, str]:
-        base = programs.mariadb()
+        base = catalogue.mariadb()
         return {"basedir": str(base), "lc_messages_dir": str(base / "share")}
 
     def _initialise(self, data: Path, options: Options) -> None:
         given = arguments(merged(self._paths(), _user(), {"datadir": str(data)}, options))
-        script = programs.mariadb() / "scripts/mariadb-install-db"
+        script = catalogue.mariadb() / "scripts/mariadb-install-db"
         run([script, "--no-defaults", *given, "--auth-root-authentication-method=normal", "--skip-test-db"])
         # Bootstrapping reads one statement a line, and knows no users before it is told to load them.
         # The script's further users, root@127.0.0.1 among them, would be found before root@'%'.

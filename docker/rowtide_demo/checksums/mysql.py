@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from rowtide_demo.canonical import Column, digest_in_mysql, quoted
-from rowtide_demo.proof import ColumnSum, TableSum
+from rowtide_demo.checksums.canonical_text import Column, digest_in_mysql, quoted
+from rowtide_demo.checksums.comparison import ColumnSum, TableSum
 
 if TYPE_CHECKING:
     from pymysql import Connection

@@ -13,19 +13,19 @@ from rich.console import Console
 from rowtide_stack import StackError
 from rowtide_stack.ports import free_port
 
-from rowtide_demo import handout
-from rowtide_demo.child import Child
+from rowtide_demo.connector_properties import PREFIX
 from rowtide_demo.errors import DemoError
-from rowtide_demo.facts import Facts
-from rowtide_demo.interrupt import Interrupted, Interruption
-from rowtide_demo.screen import Screen
-from rowtide_demo.setting_up import check, fetch_programs, fill_shop, start_servers
-from rowtide_demo.settings import PREFIX
-from rowtide_demo.shop import Sizes
-from rowtide_demo.spark_side import make_tables, prove
-from rowtide_demo.stage import Stage
-from rowtide_demo.streaming import change, snapshot
-from rowtide_demo.watching import Watch
+from rowtide_demo.runtime.child_process import Child
+from rowtide_demo.runtime.interruption import Interrupted, Interruption
+from rowtide_demo.runtime.screen import Screen
+from rowtide_demo.shop.schema import Sizes
+from rowtide_demo.steps import keep_running
+from rowtide_demo.steps.context import Stage
+from rowtide_demo.steps.preparation import check, fetch_programs, fill_shop, start_servers
+from rowtide_demo.steps.results import Facts
+from rowtide_demo.steps.streaming import change, snapshot
+from rowtide_demo.steps.tables import make_tables, prove
+from rowtide_demo.topic_watch import Watch
 
 __all__ = ["run"]
 
@@ -68,7 +68,7 @@ def _guarded(screen: Screen, interruption: Interruption, folder: Path, rows: int
         (folder / "demo.log").write_text(traceback.format_exc())
         return _failed(screen, folder, f"{type(error).__name__}: {error}")
     screen.say(f"All of it took {time.monotonic() - began:.0f} s; nothing is left behind.\n")
-    screen.say(handout.next_steps(_ROOT))
+    screen.say(keep_running.next_steps(_ROOT))
     return 0
 
 
@@ -107,6 +107,6 @@ def _tell(stage: Stage, *, keep: bool) -> None:
     stage.facts.show(screen)
     screen.say()
     if keep:
-        screen.say(handout.advice(stage, mysql, kafka, os.getpid()))
+        screen.say(keep_running.advice(stage, mysql, kafka, os.getpid()))
         _keep(stage, worker)
     worker.stop()

@@ -1,12 +1,13 @@
 """The first steps: programs, servers, the shop, and the check of the connector's configuration."""
 
-from rowtide_stack import Kafka, MySQL, Server, programs
-from rowtide_stack.runner import provider
+from rowtide_stack import Kafka, MySQL, Server
+from rowtide_stack.programs import catalogue
+from rowtide_stack.runners.runner import provider
 
-from rowtide_demo.loading import load
-from rowtide_demo.settings import create_account, properties
-from rowtide_demo.shop import TABLES
-from rowtide_demo.stage import Stage
+from rowtide_demo.connector_properties import create_account, properties
+from rowtide_demo.shop.loading import load
+from rowtide_demo.shop.schema import TABLES
+from rowtide_demo.steps.context import Stage
 
 __all__ = ["UTC", "check", "fetch_programs", "fill_shop", "start_servers"]
 
@@ -20,7 +21,7 @@ def fetch_programs(stage: Stage) -> None:
     with stage.screen.step("programs") as step:
         for name in ["java", *local, "spark"]:
             step.update(name)
-            programs.PROGRAMS[name]()
+            catalogue.PROGRAMS[name]()
             stage.interruption.check()
         step.result = "Java, MySQL, Kafka and Spark's jars are here"
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rowtide_demo.shop import DATABASE
+from rowtide_demo.shop.schema import DATABASE
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, MySQL

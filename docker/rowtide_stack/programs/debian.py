@@ -2,7 +2,7 @@
 
 The packages may be of a newer Debian than the machine runs (MySQL's server is only in sid). They are downloaded with
 every library down to libc, and a program of the root is started with the root's own loader: see
-`rowtide_stack.programs`.
+`rowtide_stack.programs.catalogue`.
 """
 
 import os
@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from rowtide_stack.errors import ProgramMissingError
-from rowtide_stack.host import run
+from rowtide_stack.programs.host import run
 
 __all__ = ["unpack_packages"]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from rowtide_stack import MySQL, spark_jars
-from rowtide_stack.host import java
+from rowtide_stack.programs.host import java
 
+from rowtide_demo.checksums.comparison import TableSum, compare, from_json
+from rowtide_demo.checksums.mysql import columns_of, sums_of
 from rowtide_demo.errors import DemoError
-from rowtide_demo.mysql_sums import columns_of, sums_of
-from rowtide_demo.proof import TableSum, compare, from_json
-from rowtide_demo.setting_up import UTC
-from rowtide_demo.shop import DATABASE, TABLES
-from rowtide_demo.stage import Stage
+from rowtide_demo.shop.schema import DATABASE, TABLES
+from rowtide_demo.steps.context import Stage
+from rowtide_demo.steps.preparation import UTC
 
 __all__ = ["environment", "make_tables", "prove", "tables_command"]
 
@@ -106,7 +106,7 @@ def prove(stage: Stage, mysql: MySQL) -> None:
             }
             path = stage.folder / "proof.json"
             path.write_text(json.dumps(request))
-            argv = [sys.executable, "-m", "rowtide_demo.spark_sums", str(path)]
+            argv = [sys.executable, "-m", "rowtide_demo.checksums.spark", str(path)]
             spark = stage.start("the proof", argv, environment(stage.folder))
             step.update("checksums in MySQL and in Spark")
             expected = sums_of(connection, DATABASE, structure)

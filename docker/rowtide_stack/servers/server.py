@@ -5,11 +5,11 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import ClassVar, Self
 
-from rowtide_stack.containers import ContainerRunner
 from rowtide_stack.errors import StartFailedError
 from rowtide_stack.ports import HOST, free_port
-from rowtide_stack.process import ProcessRunner
-from rowtide_stack.runner import ContainerPlan, LocalPlan, Runner, provider
+from rowtide_stack.runners.containers import ContainerRunner
+from rowtide_stack.runners.process import ProcessRunner
+from rowtide_stack.runners.runner import ContainerPlan, LocalPlan, Runner, provider
 
 __all__ = ["Server"]
 

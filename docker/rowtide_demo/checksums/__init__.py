@@ -1,0 +1,1 @@
+"""Checksums of every column, computed by MySQL and by Spark, and their comparison."""

@@ -1,0 +1,1 @@
+"""What any such program needs: the screen, child processes, and Ctrl-C."""

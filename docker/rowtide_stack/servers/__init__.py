@@ -1,0 +1,1 @@
+"""The servers, each with an address, a life cycle and a log."""
