@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from edges import EDGES, WORLD, allowed, touched
-from source_tree import PARTS, ROOT, modules, packages
+from source_tree import PARTS, ROOT, TOOLS, Module, modules, packages, tool_modules
 
 BELOW: dict[str, set[str]] = {
     "schema_history": set(),
@@ -26,10 +26,12 @@ BELOW: dict[str, set[str]] = {
 """The folders that each folder may import, itself apart."""
 
 ROOMS = {
-    "connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
-    "schema_history": (
+    "rowtide.connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
+    "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"
     ),
+    "rowtide_demo": "__main__ scenario steps connector_properties topic_watch checksums shop runtime errors",
+    "rowtide_stack": "__main__ servers runners programs ports errors",
 }
 """The rooms of a folder from the top down: each may import those behind it in the list."""
 MOST_ROOMS = 12
@@ -48,19 +50,29 @@ def offenders(wrong: Mapping[str, set[str]]) -> dict[str, list[str]]:
     return {name: sorted(parts) for name, parts in wrong.items() if parts}
 
 
+def tree_of(package: str) -> list[Module]:
+    """The modules among which a package's imports are looked up."""
+    return tool_modules() if package.split(".", maxsplit=1)[0] in TOOLS else modules()
+
+
+def all_packages() -> list[Module]:
+    """The packages of rowtide and of the tools in ``docker/``."""
+    return [*packages(), *(module for module in tool_modules() if module.is_package)]
+
+
 def children(package: str) -> list[str]:
     """The names of the modules and folders right under a package."""
-    prefix = f"{package}."
-    found = {module.name.removeprefix(prefix).split(".")[0] for module in modules() if module.name.startswith(prefix)}
+    found = {room_of(module.name, package) for module in tree_of(package)} - {""}
     return sorted(found - set(PARTS)) if package == "rowtide" else sorted(found)
 
 
 def ties(package: str) -> dict[tuple[str, str], set[str]]:
     """Which child of a package imports which other one, with the imports."""
-    known = {module.name for module in modules()}
+    tree = tree_of(package)
+    known = {module.name for module in tree}
     rooms = set(children(package))
     found: dict[tuple[str, str], set[str]] = {}
-    for module in modules():
+    for module in tree:
         room = room_of(module.name, package)
         for name in module.imports():
             target = name if name in known else name.rpartition(".")[0]
@@ -84,12 +96,12 @@ def test_imports_go_one_way() -> None:
     assert offenders(wrong) == {}
 
 
-@pytest.mark.parametrize("part", ROOMS)
-def test_imports_go_down_from_room_to_room(part: str) -> None:
-    rooms = ROOMS[part].split()
-    assert set(children(f"rowtide.{part}")) == set(rooms)
+@pytest.mark.parametrize("package", ROOMS)
+def test_imports_go_down_from_room_to_room(package: str) -> None:
+    rooms = ROOMS[package].split()
+    assert set(children(package)) == set(rooms)
     wrong = {}
-    for (room, other), imports in ties(f"rowtide.{part}").items():
+    for (room, other), imports in ties(package).items():
         if rooms.index(other) < rooms.index(room):
             wrong[f"{room} imports {other}"] = imports
     assert offenders(wrong) == {}
@@ -97,7 +109,7 @@ def test_imports_go_down_from_room_to_room(part: str) -> None:
 
 def test_no_folder_has_a_circle() -> None:
     wrong = {}
-    for package in packages():
+    for package in all_packages():
         below: dict[str, set[str]] = {room: set() for room in children(package.name)}
         for room, other in ties(package.name):
             below[room].add(other)
@@ -109,7 +121,7 @@ def test_no_folder_has_a_circle() -> None:
 
 
 def test_no_folder_is_a_drawer() -> None:
-    sizes = {package.name: len(children(package.name)) for package in packages()}
+    sizes = {package.name: len(children(package.name)) for package in all_packages()}
     assert {name: size for name, size in sizes.items() if size > MOST_ROOMS} == {}
 
 
@@ -158,7 +170,8 @@ def test_what_a_package_offers_is_listed_and_there() -> None:
 
 
 def test_a_file_can_be_read_in_one_go() -> None:
-    lengths = {m.path.relative_to(ROOT).as_posix(): len(m.path.read_text().splitlines()) for m in modules()}
+    files = [module.path for module in (*modules(), *tool_modules())]
+    lengths = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in files}
     assert {place: length for place, length in lengths.items() if length > LONGEST and place not in TABLES} == {}
     assert {place for place, length in lengths.items() if length > LONGEST} == set(TABLES), "not all are long"
 

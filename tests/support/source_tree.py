@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PARTS", "ROOT", "Module", "modules", "packages", "project"]
+__all__ = ["PARTS", "ROOT", "TOOLS", "Module", "modules", "packages", "project", "tool_modules"]
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("connector", "envelope", "schema_history", "spark_consumers", "topics")
 """The folders that are rowtide's sub-packages."""
+TOOLS = ("rowtide_demo", "rowtide_stack")
+"""The packages in ``docker/``, which are not part of the distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,13 @@ def modules() -> list[Module]:
     for part in PARTS:
         # Not through the links in rowtide/, which a download as an archive may lack
         found += [_module(path, "rowtide" / path.relative_to(ROOT)) for path in (ROOT / part).rglob("*.py")]
+    return sorted(found, key=lambda module: module.name)
+
+
+def tool_modules() -> list[Module]:
+    """Every module of `TOOLS`, in the order of their names."""
+    docker = ROOT / "docker"
+    found = [_module(path, path.relative_to(docker)) for tool in TOOLS for path in (docker / tool).rglob("*.py")]
     return sorted(found, key=lambda module: module.name)
 
 
