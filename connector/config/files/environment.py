@@ -12,6 +12,12 @@ CONFIG_VARIABLE = "ROWTIDE_CONFIG"
 """Names the configuration file for a worker that is started without the command line."""
 
 _NOT_PROPERTIES = re.compile(r"ROWTIDE_(?:CONFIG|LOG_LEVEL|(?:STACK|TEST|CACHE|BENCH|DEMO|ORACLE)(?:_.*)?)")
+# What Kubernetes injects into every container of a namespace that has a service named "rowtide" or "rowtide-...":
+# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+_OF_A_SERVICE = re.compile(
+    r"ROWTIDE(?:_\w+)?_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
+_SERVICE_URL = re.compile(r"(?:tcp|udp|sctp)://.*")
 _SEPARATORS = {1: ".", 2: "_", 3: "-"}
 
 
@@ -32,5 +38,14 @@ def overrides(environ: Mapping[str, str], known: Iterable[str]) -> dict[str, tup
     return {
         property_name(variable, names): (variable, value)
         for variable, value in sorted(environ.items())
-        if variable.startswith(PREFIX) and _NOT_PROPERTIES.fullmatch(variable) is None
+        if variable.startswith(PREFIX)
+        and not _NOT_PROPERTIES.fullmatch(variable)
+        and not _is_service_variable(variable, value)
     }
+
+
+def _is_service_variable(variable: str, value: str) -> bool:
+    # ROWTIDE_DATABASE_PORT may be a property, or the URL of a service named "rowtide-database".
+    if variable.endswith("_PORT") and _SERVICE_URL.fullmatch(value):
+        return True
+    return _OF_A_SERVICE.fullmatch(variable) is not None
