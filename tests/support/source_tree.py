@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,8 +41,9 @@ class Module:
         """The parsed source."""
         return ast.parse(self.path.read_text(), str(self.path))
 
-    def imports(self, *, for_types: bool = True) -> set[str]:
-        """The full names of modules that it imports anywhere; with those under ``if TYPE_CHECKING`` if ``for_types``.
+    @functools.cache  # noqa: B019 - there are a few hundred modules, and parsing them takes a second each time
+    def imports(self, *, for_types: bool = True) -> frozenset[str]:
+        """The full names of the modules that it imports, with those under ``if TYPE_CHECKING`` if ``for_types``.
 
         ``from a import b`` counts as ``a.b``, as ``b`` may be a module.
         """
@@ -52,7 +54,7 @@ class Module:
             elif isinstance(node, ast.ImportFrom):
                 origin = self._origin(node)
                 found.update(f"{origin}.{alias.name}" for alias in node.names)
-        return found
+        return frozenset(found)
 
     def _origin(self, node: ast.ImportFrom) -> str:
         if not node.level:
