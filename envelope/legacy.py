@@ -53,8 +53,8 @@ class LegacyEnvelope:
         source = _source(value["source"])
         if record.is_envelope:
             change = {name: value.get(name) for name in ("op", "before", "after", "ts_ms")}
-            return record.with_part("value", self._schemas.get(_envelope, schema), {**change, "source": source})
-        return record.with_part("value", self._schemas.get(_with_old_source, schema), {**value, "source": source})
+            return record.with_content("value", self._schemas.get(_envelope, schema), {**change, "source": source})
+        return record.with_content("value", self._schemas.get(_with_old_source, schema), {**value, "source": source})
 
 
 def _source(source: Mapping[str, Any]) -> dict[str, Any]:

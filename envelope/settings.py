@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from rowtide.envelope.json.text import DEFAULT_FORM, JsonForm
+from rowtide.envelope.json.text import DEFAULT_FORMAT, JsonFormat
 
 DecimalMode = Literal["precise", "double", "string"]
 BigintUnsignedMode = Literal["long", "precise"]
@@ -56,8 +56,8 @@ class JsonSettings:
 
     Attributes:
         schemas_enable: write ``{"schema":…,"payload":…}`` instead of the payload alone.
-        form: how values are written.
+        json_format: how values are written.
     """
 
     schemas_enable: bool = True
-    form: JsonForm = DEFAULT_FORM
+    json_format: JsonFormat = DEFAULT_FORMAT

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from rowtide.envelope.json.text import JsonForm, string_text
+from rowtide.envelope.json.text import JsonFormat, string_text
 from rowtide.envelope.schema import INT32, INT64, OPTIONAL_INT64, OPTIONAL_STRING, STRING, Schema, struct
 
 Snapshot = Literal[
@@ -54,12 +54,12 @@ def optional_text(value: str | None) -> str:
     return "null" if value is None else string_text(value)
 
 
-def streamed(form: JsonForm) -> Snapshot | None:
+def stream_snapshot_marker(json_format: JsonFormat) -> Snapshot | None:
     """``snapshot`` of a record of the stream: Debezium leaves it out, and a converter may write its default for it."""
-    return "false" if form.replace_null_with_default else None
+    return "false" if json_format.replace_null_with_default else None
 
 
-class SourceBlock:
+class SourceTemplate:
     """The parts of ``source`` that stay the same for a table, ready to be joined with those of an event."""
 
     __slots__ = ("_before_time", "_between", "_table")
@@ -72,7 +72,7 @@ class SourceBlock:
         self._between = f',"db":{string_text(database)},"sequence":null,"ts_us":'
         self._table = f',"table":{optional_text(table)},"server_id":'
 
-    def before_row(
+    def prefix(
         self,
         micros: int,
         snapshot: Snapshot | None,
@@ -86,7 +86,7 @@ class SourceBlock:
 
         Args:
             micros: time of the change, in µs since the epoch.
-            snapshot: which part of a snapshot the record is, or `streamed`.
+            snapshot: which part of a snapshot the record is, or `stream_snapshot_marker`.
             server_id: of the server that made the change, 0 in a snapshot.
             gtid: of the transaction.
             file: binlog file of the event.
@@ -100,7 +100,7 @@ class SourceBlock:
         )
 
     @staticmethod
-    def after_row(thread: int | None, query: str | None) -> str:
+    def suffix(thread: int | None, query: str | None) -> str:
         """Everything behind the row number."""
         return f',"thread":{"null" if thread is None else thread},"query":{optional_text(query)}}}'
 

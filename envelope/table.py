@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rowtide.envelope.json.text import JsonForm, string_text, value_text
+from rowtide.envelope.json.text import JsonFormat, string_text, value_text
 from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Field, Schema, struct
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.source import source_schema
 from rowtide.envelope.types.column_type import ColumnType
 from rowtide.envelope.types.defaults import default_value
 from rowtide.envelope.types.mapping import column_type
-from rowtide.envelope.types.masking import column_change
+from rowtide.envelope.types.masking import column_mapper
 from rowtide.envelope.types.temporal import ZERO_DATE_KINDS
 from rowtide.schema_history.model import Column, ColumnForm, Table
 from rowtide.topics.column_rules import ColumnRules, Hash
@@ -40,7 +40,7 @@ class RecordRules:
         values: how values are formed.
         columns: which columns are published.
         keys: which columns make the key instead of the primary key.
-        changes: masking, hashing, truncating.
+        column_rules: masking, hashing, truncating.
         propagate_columns: columns whose source type is written as schema parameters.
         propagate_types: the same by type.
     """
@@ -48,7 +48,7 @@ class RecordRules:
     values: ValueSettings = field(default_factory=ValueSettings)
     columns: ColumnFilter = field(default_factory=ColumnFilter)
     keys: MessageKeys = field(default_factory=MessageKeys)
-    changes: ColumnRules = field(default_factory=ColumnRules)
+    column_rules: ColumnRules = field(default_factory=ColumnRules)
     propagate_columns: ColumnSelector = field(default_factory=ColumnSelector)
     propagate_types: TypeSelector = field(default_factory=TypeSelector)
 
@@ -66,7 +66,7 @@ class RecordColumn:
         key_schema: the same as a field of the key, where masking and propagated types do not show.
         null: the Connect value that stands for null, or for a value that has no form.
         in_value: false if only the key has it.
-        change: masking, hashing or truncating of Connect values, null included; ``None`` for none.
+        mapper: masking, hashing or truncating of Connect values, null included; ``None`` for none.
     """
 
     index: int
@@ -77,19 +77,19 @@ class RecordColumn:
     key_schema: Schema
     null: Any
     in_value: bool
-    change: Callable[[Any], Any] | None
+    mapper: Callable[[Any], Any] | None
 
-    def null_text(self, form: JsonForm) -> str:
+    def null_text(self, json_format: JsonFormat) -> str:
         """JSON of what stands for null."""
-        return self.text(self.null, form)
+        return self.text(self.null, json_format)
 
-    def text(self, value: Any, form: JsonForm) -> str:
+    def text(self, value: Any, json_format: JsonFormat) -> str:
         """JSON of a Connect value of this column, null included."""
-        return value_text(self.schema.with_optional(True), value, form)
+        return value_text(self.schema.with_optional(True), value, json_format)
 
 
 @dataclass(frozen=True, slots=True)
-class TableRecords:
+class TableSchema:
     """The form of a table's records.
 
     Attributes:
@@ -118,14 +118,14 @@ class TableRecords:
         return [] if self.augment is None else [(self.augment.field, string_text(self.augment.value))]
 
 
-def table_records(
+def build_table_schema(
     table: Table,
     topic: str,
     rules: RecordRules,
     stage: Stage,
     unknown: Callable[[Table, Column], None],
     augment: KeyAugment | None = None,
-) -> TableRecords:
+) -> TableSchema:
     """Derive the form of a table's records.
 
     Args:
@@ -157,7 +157,7 @@ def table_records(
         fields.append(Field(augment.field, STRING))
     if fields:
         key = Schema("struct", name=adjust(f"{topic}.Key"), fields=tuple(fields))
-    return TableRecords(
+    return TableSchema(
         table,
         topic,
         key,
@@ -243,11 +243,11 @@ def _change(table: Table, form: ColumnForm, rules: RecordRules) -> tuple[Callabl
     Debezium lets the first rule that names a column mark it: truncating, masking, propagation of the source type,
     hashing. It then leaves a column open that is to be hashed and whose type is propagated; here it is hashed.
     """
-    rule = rules.changes.rule_for(table.id.database, table.id.table, form.name)
+    rule = rules.column_rules.rule_for(table.id.database, table.id.table, form.name)
     source = _source_parameters(table, form, rules)
     if rule is None:
         return None, source
-    changed = column_change(rule, form)
+    changed = column_mapper(rule, form)
     return changed.convert, source if source and isinstance(rule, Hash) else changed.parameters
 
 

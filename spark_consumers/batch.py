@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.columns.conversion import JsonForm
+from rowtide.spark_consumers.columns.conversion import ConverterSettings
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import NotAnEnvelopeError
 from rowtide.spark_consumers.formats.base import Effect, TableFormat
@@ -122,7 +122,7 @@ class TableBatch:
 
     def _reading(self, records: DataFrame, groups: Sequence[Group], batch: Batch) -> Reading:
         """The schemas of the batch, and the table's columns after it."""
-        topic, form = self.outcome.name.topic, JsonForm(self.settings.numeric_decimals)
+        topic, form = self.outcome.name.topic, ConverterSettings(self.settings.numeric_decimals)
         given = self.settings.schemas.get(topic, {})
         keys: dict[KeyId, KeyVersion] = {}
         for group in groups:

@@ -9,13 +9,13 @@ from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.records.batch import Headers
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import LOSSLESS, Transforms
-from rowtide.envelope.json.text import JsonForm
+from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
 from rowtide.envelope.settings import JsonSettings, ValueSettings
 from rowtide.envelope.table import RecordRules
 from rowtide.envelope.transforms import TransformChain, transform_chain
-from rowtide.envelope.transforms.chain import Step
+from rowtide.envelope.transforms.chain import ConditionalTransform
 
 _CONTEXT = "__debezium.context."
 
@@ -83,7 +83,7 @@ def _chain(config: Configuration) -> TransformChain:
     """The transforms; the old envelope is one before all others."""
     chain = transform_chain(config.transforms, config.predicates)
     if config.values.source_struct_version is SourceStructVersion.V1:
-        return TransformChain((Step("source.struct.version", LegacyEnvelope()), *chain.steps))
+        return TransformChain((ConditionalTransform("source.struct.version", LegacyEnvelope()), *chain.steps))
     return chain
 
 
@@ -130,5 +130,5 @@ def _placeholder(text: str) -> bytes:
 def _json(converter: JsonConverterConfig) -> JsonSettings:
     return JsonSettings(
         converter.schemas_enable,
-        JsonForm(converter.decimal_format.value, converter.replace_null_with_default),
+        JsonFormat(converter.decimal_format.value, converter.replace_null_with_default),
     )

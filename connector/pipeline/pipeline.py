@@ -35,7 +35,7 @@ from rowtide.connector.records.table_codec import TableCodec, json_message
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.transforms import Transformer
 from rowtide.envelope import transaction
-from rowtide.envelope.source import SourceBlock
+from rowtide.envelope.source import SourceTemplate
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table
@@ -77,7 +77,7 @@ class Pipeline:
         self._codecs = Codecs(settings, guard)
         self._structures = Structures(settings, tables, clock, current)
         self._table_ids: dict[int, TableStructure] = {}
-        self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceBlock] | None] = {}
+        self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceTemplate] | None] = {}
         self._gtids = start.gtid_set(settings.connector)
         self._start_place = False, (start.file, start.pos, start.gtids and str(self._gtids), start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
@@ -361,7 +361,7 @@ class Pipeline:
         if messages:
             self._emit(codec.topic, -1, messages, codec.schemas)
 
-    def _codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceBlock] | None:
+    def _codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceTemplate] | None:
         table = self.tables.table(structure.database, structure.table)
         try:
             found = self._wanted[structure]
@@ -382,13 +382,13 @@ class Pipeline:
         self._wanted[structure] = found
         return found
 
-    def _make_codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceBlock]:
+    def _make_codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceTemplate]:
         settings, progress = self._settings, self.progress
         place = RowsPlace(progress.file, progress.pos, progress.timestamp or 0)
         table, entries = self._structures.checked(structure, place, self._plain_offset)
         self._out += entries
         codec = self._codecs.codec(structure, table)
-        source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
+        source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         return table, codec, source
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.table_codec import EventContext
-from rowtide.envelope.source import SourceBlock, streamed
+from rowtide.envelope.source import SourceTemplate, stream_snapshot_marker
 
 
 def row_context(
     settings: PipelineSettings,
     progress: Progress,
     now: int,
-    source: SourceBlock,
+    source: SourceTemplate,
     transactions: Callable[[int], Sequence[str]] | None,
 ) -> EventContext:
     """The context of an event.
@@ -26,15 +26,15 @@ def row_context(
     """
     micros = now // 1000
     return EventContext(
-        source.before_row(
+        source.prefix(
             progress.change_micros(),
-            streamed(settings.values.form),
+            stream_snapshot_marker(settings.values.json_format),
             progress.server_id,
             progress.gtid,
             progress.file,
             progress.pos,
         ),
-        source.after_row(progress.thread, progress.query),
+        source.suffix(progress.thread, progress.query),
         f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}',
         settings.headers,
         transactions,

@@ -17,7 +17,7 @@ from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.value_risks import RiskWarnings
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
-from rowtide.envelope.table import table_records
+from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.catalog.changes import Applied, ChangeKind, SchemaChange
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -243,7 +243,7 @@ class Statements:
         if not settings.tables.captures(table_id.database, table_id.table):
             return
         topic = self._topics.topic(table_id)
-        records = table_records(change.table, topic, settings.rules, "stream", lambda table, column: None)
+        records = build_table_schema(change.table, topic, settings.rules, "stream", lambda table, column: None)
         value = {
             "source": self._source(change, moment),
             "transaction": moment.transaction(str(table_id)),

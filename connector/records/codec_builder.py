@@ -16,7 +16,7 @@ from rowtide.connector.records.table_codec import TableCodec
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.rows.compiler import Column, Output
 from rowtide.connector.rows.layouts import JSON, KINDS, Meaning, wire
-from rowtide.envelope.table import RecordColumn, TableRecords, table_records
+from rowtide.envelope.table import RecordColumn, TableSchema, build_table_schema
 from rowtide.envelope.types.column_type import Fallback
 from rowtide.envelope.types.defaults import default_value
 from rowtide.schema_history import model
@@ -54,7 +54,7 @@ class Codecs:
         settings = self._settings
         database, name = table.id.database, table.id.table
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
-        records = table_records(table, topic, settings.rules, "stream", warn_unknown, augment)
+        records = build_table_schema(table, topic, settings.rules, "stream", warn_unknown, augment)
         columns = self._columns(structure, table, records)
         make: Callable[..., TableCodec] = TableCodec
         if (end := row_end(table)) is not None:
@@ -69,7 +69,7 @@ class Codecs:
             minimal_images=settings.rules.values.minimal_row_images,
         )
 
-    def _columns(self, structure: TableStructure, table: Table, records: TableRecords) -> list[Column]:
+    def _columns(self, structure: TableStructure, table: Table, records: TableSchema) -> list[Column]:
         outputs = {column.index: column for column in records.columns}
         columns = []
         for index, (mapped, column) in enumerate(zip(structure.columns, table.row_columns, strict=True)):
@@ -89,7 +89,7 @@ class Codecs:
 
     def _column(self, mapped: MappedColumn, column: model.Column, record: RecordColumn) -> Column:
         settings = self._settings
-        form = settings.values.form
+        form = settings.values.json_format
         absent = absent_value(column, record, settings)
         return Column(
             wire(mapped.type, mapped.metadata),
@@ -146,10 +146,10 @@ def _utf8(data: bytes) -> str:
 
 def column_output(record: RecordColumn, settings: PipelineSettings) -> Output:
     """The column's place in the record, as the row compilers need it."""
-    form, in_key, failed = settings.values.form, settings.keys.form, conversion_failure(settings, record)
+    form, in_key, failed = settings.values.json_format, settings.keys.json_format, conversion_failure(settings, record)
     fallback = Fallback(record.null_text(form), failed)
     output = Output(
-        record.field, record.type, fallback, record.null, record.schema, form, record.in_value, record.change
+        record.field, record.type, fallback, record.null, record.schema, form, record.in_value, record.mapper
     )
     if in_key == form:
         return output
@@ -198,7 +198,7 @@ def inserted_text(column: model.Column, record: RecordColumn, settings: Pipeline
             return None
     else:
         return None
-    return record.text(record.change(value) if record.change else value, settings.values.form)
+    return record.text(record.mapper(value) if record.mapper else value, settings.values.json_format)
 
 
 def warn_unknown(table: Table, column: model.Column) -> None:

@@ -14,7 +14,7 @@ from rowtide.connector.records.batch import Message
 from rowtide.connector.records.table_codec import EventContext, TableCodec
 from rowtide.connector.rows.compiler import Column, Output, ValueRows, value_rows
 from rowtide.connector.rows.layouts import Meaning
-from rowtide.envelope.json.text import DEFAULT_FORM
+from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import STRING
 from rowtide.envelope.types.column_type import ColumnType, Fallback
 from rowtide.schema_history.model import Extra, Table
@@ -78,7 +78,7 @@ class VersionedCodec(TableCodec):
 
 def _end_column(column: Column) -> Column:
     text = ColumnType(STRING, "timestamp", lambda value: value, lambda v, _bind, _fallback: f"str({v})")
-    output = Output("end", text, Fallback("null", _refuse), None, STRING, DEFAULT_FORM)
+    output = Output("end", text, Fallback("null", _refuse), None, STRING, DEFAULT_FORMAT)
     return Column(column.wire, Meaning("timestamp"), column.nullable, output)
 
 

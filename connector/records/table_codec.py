@@ -19,7 +19,7 @@ from rowtide.envelope.json.reader import parse_value
 from rowtide.envelope.json.text import schema_text, value_text
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.settings import JsonSettings
-from rowtide.envelope.table import TableRecords
+from rowtide.envelope.table import TableSchema
 
 NO_TRANSACTION = '"transaction":null'
 _MARK = "\0"
@@ -50,7 +50,7 @@ class TableCodec:
 
     def __init__(
         self,
-        records: TableRecords,
+        records: TableSchema,
         columns: Sequence[Column],
         key_settings: JsonSettings,
         value_settings: JsonSettings,
@@ -327,10 +327,10 @@ def wrapping(schema: Schema | None, settings: JsonSettings) -> tuple[bytes, byte
     """What stands before and behind a payload (``JsonConverter`` with ``schemas.enable``)."""
     if schema is None or not settings.schemas_enable:
         return b"", b""
-    return f'{{"schema":{schema_text(schema, form=settings.form)},"payload":'.encode(), b"}"
+    return f'{{"schema":{schema_text(schema, json_format=settings.json_format)},"payload":'.encode(), b"}"
 
 
 def json_message(schema: Schema, value: object, settings: JsonSettings) -> bytes:
     """A whole key or value that is not worth compiling for."""
     opening, closing = wrapping(schema, settings)
-    return opening + value_text(schema, value, settings.form).encode() + closing
+    return opening + value_text(schema, value, settings.json_format).encode() + closing

@@ -16,13 +16,13 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.table_codec import wrapping
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import value_from_json
-from rowtide.envelope.json.text import JsonForm, value_text
+from rowtide.envelope.json.text import JsonFormat, value_text
 from rowtide.envelope.schema import STRING, Schema
 from rowtide.envelope.settings import JsonSettings
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformChain, TransformError
 from rowtide.envelope.transforms.record import SchemaCache
 
-LOSSLESS = JsonSettings(schemas_enable=False, form=JsonForm("BASE64", replace_null_with_default=False))
+LOSSLESS = JsonSettings(schemas_enable=False, json_format=JsonFormat("BASE64", replace_null_with_default=False))
 """How messages are written that transforms will read."""
 
 
@@ -127,7 +127,7 @@ class _Converter:
         if schema is None:
             return None
         opening, closing = self._wrappings.get(self._wrapping, schema)
-        return opening + value_text(schema, value, self._settings.form).encode() + closing
+        return opening + value_text(schema, value, self._settings.json_format).encode() + closing
 
     def _wrapping(self, schema: Schema) -> tuple[bytes, bytes]:
         return wrapping(schema, self._settings)

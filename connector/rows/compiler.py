@@ -37,7 +37,7 @@ from rowtide.connector.rows.layouts import (
     variable_source,
 )
 from rowtide.connector.rows.text_cache import remembered
-from rowtide.envelope.json.text import JsonForm, string_text, tidied, value_text
+from rowtide.envelope.json.text import JsonFormat, normalize_escapes, string_text, value_text
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.types.column_type import Bind, ColumnType, Fallback
 from rowtide.envelope.types.text import TEXT
@@ -46,7 +46,7 @@ SLOW = frozenset({FLOAT, DOUBLE, NEWDECIMAL, DATE, NEWDATE, BIT, TIMESTAMP2, DAT
                   OLD_DATETIME, ENUM, SET})  # fmt: skip
 """Binlog types whose texts are worth remembering."""
 
-TIDY = [f"if '\\\\' in {v} or not {v}.isascii(): {v} = tidied({v})" for v in "kr"]
+TIDY = [f"if '\\\\' in {v} or not {v}.isascii(): {v} = normalize_escapes({v})" for v in "kr"]
 """Strings are escaped by the quickest way there is; what Jackson does otherwise is put right once for all of a row."""
 
 TextRows = Callable[[bytes, int, int], list[tuple[str, str]]]
@@ -77,7 +77,7 @@ class Output:
     fallback: Fallback
     fallback_value: Any
     schema: Schema
-    form: JsonForm
+    form: JsonFormat
     in_value: bool = True
     change: Callable[[Any], Any] | None = None
     key: "Output | None" = None
@@ -211,7 +211,7 @@ class _Source:
             f"def rows(b, p, end):\n    out = []\n    add = out.append\n    while p < end:\n{body}\n"
             "    if p != end:\n        raise overrun(p, end)\n    return out\n"
         )
-        names = {**self._names, "overrun": _overrun, "tidied": tidied}
+        names = {**self._names, "overrun": _overrun, "normalize_escapes": normalize_escapes}
         exec(compile(source, "<row decoder>", "exec"), names)
         rows: Callable[..., Any] = names["rows"]  # type: ignore[assignment]
         return rows
@@ -374,7 +374,7 @@ def _converter(output: Output) -> Callable[[Any], Any]:
         try:
             result = convert(value)
         except ValueError as error:
-            output.fallback.failed(value, error)
+            output.fallback.on_error(value, error)
             result = None
         if result is None:
             result = output.fallback_value

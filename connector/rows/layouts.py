@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
 from rowtide.envelope.types.column_type import Bind, Kind
-from rowtide.envelope.types.temporal_values import DAY, DAYS, OffCalendar
+from rowtide.envelope.types.temporal_values import DAYS_BY_PACKED_DATE, MICROS_PER_DAY, InvalidDate
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, OLD_TIMESTAMP, LONGLONG, INT24 = 1, 2, 3, 4, 5, 7, 8, 9
 DATE, OLD_TIME, OLD_DATETIME, YEAR, NEWDATE, VARCHAR, BIT = 10, 11, 12, 13, 14, 15, 16
@@ -148,8 +148,8 @@ def struct_code(column: Wire, meaning: Meaning) -> str:
 def fixed_source(column: Wire, meaning: Meaning, v: str, bind: Bind) -> list[str]:
     """Source lines that turn the variable ``v``, read by :func:`struct_code`, into the canonical value."""
     simple = {
-        DATE: [f"{v} = {bind(DAYS)}[{_little(v)}]"],
-        NEWDATE: [f"{v} = {bind(DAYS)}[{_little(v)}]"],
+        DATE: [f"{v} = {bind(DAYS_BY_PACKED_DATE)}[{_little(v)}]"],
+        NEWDATE: [f"{v} = {bind(DAYS_BY_PACKED_DATE)}[{_little(v)}]"],
         YEAR: [f"{v} = {v} and 1900 + {v}"],
         BIT: [f"{v} = {_big(v)}"],
         ENUM: [f"{v} = {bind(['', *meaning.labels])}[{_little(v)}]"],
@@ -267,16 +267,16 @@ def _time_source(column: Wire, v: str) -> list[str]:
     ]
 
 
-ZERO_DATE = OffCalendar(0, 0, 0)
+ZERO_DATE = InvalidDate(0, 0, 0)
 
 
-class _Months(dict[int, "int | OffCalendar"]):
+class _Months(dict[int, "int | InvalidDate"]):
     """Microseconds at midnight by DATETIME2's ``(year * 13 + month) << 5 | day``."""
 
-    def __missing__(self, packed: int) -> "int | OffCalendar":
+    def __missing__(self, packed: int) -> "int | InvalidDate":
         year, month = divmod(packed >> 5, 13)
-        found = DAYS[year << 9 | month << 5 | packed & 31]
-        value = found * DAY if isinstance(found, int) else found
+        found = DAYS_BY_PACKED_DATE[year << 9 | month << 5 | packed & 31]
+        value = found * MICROS_PER_DAY if isinstance(found, int) else found
         if len(self) > 200_000:
             self.clear()
         self[packed] = value
@@ -286,9 +286,9 @@ class _Months(dict[int, "int | OffCalendar"]):
 MONTHS = _Months()
 
 
-def at_time(day: OffCalendar, micros: int) -> OffCalendar:
+def at_time(day: InvalidDate, micros: int) -> InvalidDate:
     """An off-calendar date with a time of day."""
-    return OffCalendar(day.year, day.month, day.day, micros)
+    return InvalidDate(day.year, day.month, day.day, micros)
 
 
 class _SetTexts(dict[int, str]):
@@ -306,12 +306,12 @@ class _SetTexts(dict[int, str]):
         return text
 
 
-def old_datetime(number: int) -> int | OffCalendar:
+def old_datetime(number: int) -> int | InvalidDate:
     """A DATETIME from before MySQL 5.6.4: the decimal number YYYYMMDDhhmmss."""
     day, clock = divmod(number, 1_000_000)
-    found = DAYS[day // 10_000 << 9 | day // 100 % 100 << 5 | day % 100]
+    found = DAYS_BY_PACKED_DATE[day // 10_000 << 9 | day // 100 % 100 << 5 | day % 100]
     micros = (clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100) * 1_000_000
-    return found * DAY + micros if isinstance(found, int) else at_time(found, micros)
+    return found * MICROS_PER_DAY + micros if isinstance(found, int) else at_time(found, micros)
 
 
 def old_time(number: int) -> int:

@@ -13,7 +13,7 @@ import orjson
 from rowtide.connector.rows.compiler import TIDY, Output, null_text, template
 from rowtide.connector.rows.text_cache import remembered
 from rowtide.connector.rows.text_protocol_values import ASCII_KINDS, REPEATED_KINDS, value_source
-from rowtide.envelope.json.text import string_text, tidied
+from rowtide.envelope.json.text import normalize_escapes, string_text
 from rowtide.envelope.types.text import TEXT
 from rowtide.schema_history.model import Column
 
@@ -87,7 +87,7 @@ class _Source:
     def __init__(self, columns: Sequence[ResultColumn], unchanged: frozenset[int]) -> None:
         self._columns = columns
         self._unchanged = unchanged
-        self._names: dict[str, object] = {"longer": longer, "overrun": _overrun, "tidied": tidied}
+        self._names: dict[str, object] = {"longer": longer, "overrun": _overrun, "normalize_escapes": normalize_escapes}
         self._lines: list[str] = []
         self._loose = False
 

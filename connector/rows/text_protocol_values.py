@@ -10,9 +10,9 @@ from decimal import Context, Decimal
 
 from rowtide.connector.rows.compiler import Output, text_expression
 from rowtide.connector.rows.layouts import at_time, floats
+from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.types.column_type import Bind, Kind
-from rowtide.envelope.types.numbers import single
-from rowtide.envelope.types.temporal_values import DAY, DAYS, OffCalendar
+from rowtide.envelope.types.temporal_values import DAYS_BY_PACKED_DATE, MICROS_PER_DAY, InvalidDate
 from rowtide.schema_history.model import Column
 
 _EXACT = Context(prec=100)
@@ -58,7 +58,7 @@ def _canonical_source(column: Column, kind: Kind, v: str, bind: Bind) -> list[st
             return _decimal_source(column.scale or 0, v, bind)
         case "float":
             # FLOAT(M,D) has the schema of a double, but the value that it stores is a float32.
-            return [f"{v} = {bind(single)}(float({v}))" if column.data_type == "float" else f"{v} = float({v})"]
+            return [f"{v} = {bind(to_float32)}(float({v}))" if column.data_type == "float" else f"{v} = float({v})"]
         case "date":
             return [f"{v} = {bind(DATES)}[{v}]"]
         case "datetime" | "timestamp":
@@ -115,25 +115,25 @@ def time_micros(text: str) -> int:
     return -micros if text[0] == "-" else micros
 
 
-class _Dates(dict[str, "int | OffCalendar"]):
+class _Dates(dict[str, "int | InvalidDate"]):
     """Days since 1970-01-01 by ``YYYY-MM-DD``; each date is taken apart once."""
 
-    def __missing__(self, text: str) -> "int | OffCalendar":
+    def __missing__(self, text: str) -> "int | InvalidDate":
         year, month, day = text.split("-")
         if len(self) > 100_000:
             self.clear()
-        value = self[text] = DAYS[int(year) << 9 | int(month) << 5 | int(day)]
+        value = self[text] = DAYS_BY_PACKED_DATE[int(year) << 9 | int(month) << 5 | int(day)]
         return value
 
 
-class _Midnights(dict[str, "int | OffCalendar"]):
+class _Midnights(dict[str, "int | InvalidDate"]):
     """Microseconds at midnight by ``YYYY-MM-DD``."""
 
-    def __missing__(self, text: str) -> "int | OffCalendar":
+    def __missing__(self, text: str) -> "int | InvalidDate":
         found = DATES[text]
         if len(self) > 100_000:
             self.clear()
-        value = self[text] = found * DAY if isinstance(found, int) else found
+        value = self[text] = found * MICROS_PER_DAY if isinstance(found, int) else found
         return value
 
 

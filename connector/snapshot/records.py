@@ -14,8 +14,8 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.table_codec import NO_TRANSACTION, wrapping
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, text_rows
-from rowtide.envelope.source import Snapshot, SourceBlock
-from rowtide.envelope.table import table_records
+from rowtide.envelope.source import Snapshot, SourceTemplate
+from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.model import Table
 
 
@@ -31,9 +31,9 @@ class SnapshotTable:
         self.table = table
         database, name = table.id.database, table.id.table
         topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
-        self._records = table_records(table, topic, settings.rules, "snapshot", warn_unknown, augment)
+        self._records = build_table_schema(table, topic, settings.rules, "snapshot", warn_unknown, augment)
         self._settings = settings
-        self._source = SourceBlock(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
+        self._source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         self._key_open, self._key_close = wrapping(self._records.key, settings.keys)
         self._value_open, self._value_close = wrapping(self._records.envelope, settings.values)
         self.columns = tuple(column.column.name for column in self._records.columns)
@@ -50,7 +50,7 @@ class SnapshotTable:
 
     def reader(self, names: Sequence[str]) -> TextRows:
         """Compile the reader of a result set with columns of these names."""
-        form = self._settings.values.form
+        form = self._settings.values.json_format
         columns = []
         for record in self._records.columns:
             absent = record.text(absent_value(record.column, record, self._settings), form)
@@ -61,11 +61,11 @@ class SnapshotTable:
 
     def messages(self, rows: Rows, marker: Snapshot, moment: "Moment") -> list[Message]:
         """The messages of rows that have the same marker."""
-        source = self._source.before_row(moment.micros, marker, 0, None, moment.offset.file, moment.offset.pos)
+        source = self._source.prefix(moment.micros, marker, 0, None, moment.offset.file, moment.offset.pos)
         now = moment.clock()
         micros = now // 1000
         tail = (
-            f',"source":{source}0{self._source.after_row(None, None)},{NO_TRANSACTION},"op":"r",'
+            f',"source":{source}0{self._source.suffix(None, None)},{NO_TRANSACTION},"op":"r",'
             f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}}}'
         ).encode() + self._value_close
         start = self._value_open + b'{"before":null,"after":'

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rowtide.envelope.json.java_numbers import decimal_number_text, double_text, float_text
-from rowtide.envelope.json.text import scale_of
+from rowtide.envelope.json.text import decimal_scale
 from rowtide.envelope.schema import Schema
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ def _text(schema: Schema, value: Any, *, embedded: bool) -> str:
         case "string":
             return _quoted(value) if embedded else str(value)
         case "bytes" if schema.is_decimal:
-            return decimal_number_text(value, scale_of(schema))
+            return decimal_number_text(value, decimal_scale(schema))
         case "bytes":
             text = b2a_base64(value, newline=False).decode()
             return f'"{text}"' if embedded else text

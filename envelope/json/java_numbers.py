@@ -9,9 +9,10 @@ included.
 """
 
 from math import floor, frexp, isfinite, isnan, ldexp
-from struct import pack, unpack
+from struct import Struct
 
 _DOUBLE_BITS, _FLOAT_BITS = 53, 24
+_FLOAT32 = Struct("<f")
 _MAX_SMALL_EXPONENT = 62
 _FLOAT_PATTERNS = ("%.6g", "%.7g", "%.8g", "%.9g")
 # How many bits 5**n takes, as Java estimates it.
@@ -56,9 +57,10 @@ def float_text(x: float) -> str:
 def to_float32(x: float) -> float:
     """The 32-bit float nearest to a number, as Java's ``(float)`` casts it; beyond its range an infinity."""
     try:
-        return float(unpack("<f", pack("<f", x))[0])
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(x))[0]
     except OverflowError:
         return float("inf") if x > 0 else float("-inf")
+    return rounded
 
 
 def decimal_number_text(unscaled: int, scale: int) -> str:

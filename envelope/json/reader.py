@@ -8,7 +8,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 from rowtide.envelope.json.java_numbers import to_float32
-from rowtide.envelope.json.text import scale_of
+from rowtide.envelope.json.text import decimal_scale
 from rowtide.envelope.schema import Field, Schema
 
 
@@ -121,9 +121,9 @@ def _bytes(schema: Schema, document: Any) -> Any:
         return b64decode(document, validate=True)
     if isinstance(document, str):
         return int.from_bytes(b64decode(document, validate=True), "big", signed=True)
-    unscaled = _EXACT.scaleb(Decimal(document), scale_of(schema))
+    unscaled = _EXACT.scaleb(Decimal(document), decimal_scale(schema))
     if unscaled != int(unscaled):
-        raise NotConnectJsonError(f"{document} has more than {scale_of(schema)} digits behind the point")
+        raise NotConnectJsonError(f"{document} has more than {decimal_scale(schema)} digits behind the point")
     return int(unscaled)
 
 

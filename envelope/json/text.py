@@ -20,7 +20,7 @@ DecimalFormat = Literal["BASE64", "NUMERIC"]
 
 
 @dataclass(frozen=True, slots=True)
-class JsonForm:
+class JsonFormat:
     """Settings of ``JsonConverter`` that change how a value is written.
 
     Attributes:
@@ -32,7 +32,7 @@ class JsonForm:
     replace_null_with_default: bool = True
 
 
-DEFAULT_FORM = JsonForm()
+DEFAULT_FORMAT = JsonFormat()
 
 
 def string_text(text: str) -> str:
@@ -41,10 +41,10 @@ def string_text(text: str) -> str:
     Lone surrogates are escaped, so that the result can always be encoded.
     """
     literal = encode_basestring(text)
-    return literal if text.isascii() and "\\" not in literal else tidied(literal)
+    return literal if text.isascii() and "\\" not in literal else normalize_escapes(literal)
 
 
-def tidied(json: str) -> str:
+def normalize_escapes(json: str) -> str:
     """JSON as Jackson writes it, from one whose strings are escaped as Python's ``json`` or orjson does it.
 
     Of JSON that is Jackson's already nothing is changed.
@@ -83,67 +83,71 @@ def decimal_bytes(unscaled: int) -> bytes:
     return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
-def value_text(schema: Schema, value: Any, form: JsonForm = DEFAULT_FORM) -> str:
+def value_text(schema: Schema, value: Any, json_format: JsonFormat = DEFAULT_FORMAT) -> str:
     """A value as JSON, without its schema.
 
     Args:
         schema: the value's schema.
         value: as :mod:`rowtide.envelope.schema` describes it; of a struct, fields that are missing count as null.
-        form: the converter's settings.
+        json_format: the converter's settings.
 
     Raises:
         ValueError: the value is null, and the schema neither allows that nor has a default.
     """
     if value is None:
-        if schema.default is not None and form.replace_null_with_default:
-            return value_text(schema, schema.default, form)
+        if schema.default is not None and json_format.replace_null_with_default:
+            return value_text(schema, schema.default, json_format)
         if not schema.optional:
             raise ValueError(
                 f"null for a value of type {schema.name or schema.type}, which is neither optional nor has a default"
             )
         return "null"
-    return _WRITERS[schema.type](schema, value, form)
+    return _WRITERS[schema.type](schema, value, json_format)
 
 
 _field_text = lru_cache(maxsize=10_000)(string_text)
 
 
-def _struct_text(schema: Schema, value: Any, form: JsonForm) -> str:
+def _struct_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
     members = []
     for field in schema.fields:
         try:
-            member = value_text(field.schema, value.get(field.name), form)
+            member = value_text(field.schema, value.get(field.name), json_format)
         except ValueError as error:
             raise ValueError(f"field {field.name!r} of {schema.name or 'a struct'}: {error}") from error
         members.append(f"{_field_text(field.name)}:{member}")
     return "{" + ",".join(members) + "}"
 
 
-def _array_text(schema: Schema, value: Any, form: JsonForm) -> str:
+def _array_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
     items = _part(schema.items)
-    return "[" + ",".join([value_text(items, item, form) for item in value]) + "]"
+    return "[" + ",".join([value_text(items, item, json_format) for item in value]) + "]"
 
 
-def _map_text(schema: Schema, value: Any, form: JsonForm) -> str:
+def _map_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
     """An object if keys are strings, an array of pairs otherwise."""
     keys, items = _part(schema.keys), _part(schema.items)
     if keys.type == "string":
         return (
-            "{" + ",".join([f"{string_text(key)}:{value_text(items, item, form)}" for key, item in value.items()]) + "}"
+            "{"
+            + ",".join([f"{string_text(key)}:{value_text(items, item, json_format)}" for key, item in value.items()])
+            + "}"
         )
-    pairs = [f"[{value_text(keys, key, form)},{value_text(items, item, form)}]" for key, item in value.items()]
+    pairs = [
+        f"[{value_text(keys, key, json_format)},{value_text(items, item, json_format)}]" for key, item in value.items()
+    ]
     return "[" + ",".join(pairs) + "]"
 
 
-def _bytes_text(schema: Schema, value: Any, form: JsonForm) -> str:
+def _bytes_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
     if not schema.is_decimal:
         return base64_text(value)
-    if form.decimal_format == "NUMERIC":
-        return decimal_number_text(value, scale_of(schema))
+    if json_format.decimal_format == "NUMERIC":
+        return decimal_number_text(value, decimal_scale(schema))
     return base64_text(decimal_bytes(value))
 
 
-def scale_of(schema: Schema) -> int:
+def decimal_scale(schema: Schema) -> int:
     """Digits behind the point of a ``Decimal`` schema.
 
     Raises:
@@ -155,19 +159,19 @@ def scale_of(schema: Schema) -> int:
     raise ValueError(f"the schema {schema.name} has no parameter 'scale'")
 
 
-def _integer_text(_schema: Schema, value: Any, _form: JsonForm) -> str:
+def _integer_text(_schema: Schema, value: Any, _format: JsonFormat) -> str:
     return int.__repr__(value)
 
 
-_WRITERS: dict[str, Callable[[Schema, Any, JsonForm], str]] = {
+_WRITERS: dict[str, Callable[[Schema, Any, JsonFormat], str]] = {
     "int8": _integer_text,
     "int16": _integer_text,
     "int32": _integer_text,
     "int64": _integer_text,
-    "float": lambda _schema, value, _form: float_text(value),
-    "double": lambda _schema, value, _form: double_text(value),
-    "boolean": lambda _schema, value, _form: "true" if value else "false",
-    "string": lambda _schema, value, _form: string_text(value),
+    "float": lambda _schema, value, _format: float_text(value),
+    "double": lambda _schema, value, _format: double_text(value),
+    "boolean": lambda _schema, value, _format: "true" if value else "false",
+    "string": lambda _schema, value, _format: string_text(value),
     "bytes": _bytes_text,
     "array": _array_text,
     "map": _map_text,
@@ -181,23 +185,23 @@ def _part(schema: Schema | None) -> Schema:
     return schema
 
 
-def schema_text(schema: Schema, field_name: str | None = None, form: JsonForm = DEFAULT_FORM) -> str:
+def schema_text(schema: Schema, field_name: str | None = None, json_format: JsonFormat = DEFAULT_FORMAT) -> str:
     """A schema as JSON, keys in ``JsonConverter``'s order.
 
     Args:
         schema: the schema.
         field_name: the field that has this schema, written as its last key.
-        form: the converter's settings, for the default.
+        json_format: the converter's settings, for the default.
     """
     keys = [f'"type":"{schema.type}"']
     if schema.type == "struct":
-        fields = ",".join(schema_text(field.schema, field.name, form) for field in schema.fields)
+        fields = ",".join(schema_text(field.schema, field.name, json_format) for field in schema.fields)
         keys.append(f'"fields":[{fields}]')
     elif schema.type == "array":
-        keys.append(f'"items":{schema_text(_part(schema.items), form=form)}')
+        keys.append(f'"items":{schema_text(_part(schema.items), json_format=json_format)}')
     elif schema.type == "map":
-        keys.append(f'"keys":{schema_text(_part(schema.keys), form=form)}')
-        keys.append(f'"values":{schema_text(_part(schema.items), form=form)}')
+        keys.append(f'"keys":{schema_text(_part(schema.keys), json_format=json_format)}')
+        keys.append(f'"values":{schema_text(_part(schema.items), json_format=json_format)}')
     keys.append(f'"optional":{"true" if schema.optional else "false"}')
     if schema.name is not None:
         keys.append(f'"name":{string_text(schema.name)}')
@@ -209,12 +213,13 @@ def schema_text(schema: Schema, field_name: str | None = None, form: JsonForm = 
         parameters = ",".join(f"{string_text(name)}:{string_text(text)}" for name, text in schema.parameters)
         keys.append(f'"parameters":{{{parameters}}}')
     if schema.default is not None:
-        keys.append(f'"default":{value_text(schema, schema.default, form)}')
+        keys.append(f'"default":{value_text(schema, schema.default, json_format)}')
     if field_name is not None:
         keys.append(f'"field":{string_text(field_name)}')
     return "{" + ",".join(keys) + "}"
 
 
-def enveloped_text(schema: Schema, value: Any, form: JsonForm = DEFAULT_FORM) -> str:
+def enveloped_text(schema: Schema, value: Any, json_format: JsonFormat = DEFAULT_FORMAT) -> str:
     """A value together with its schema, as ``schemas.enable=true`` writes it."""
-    return f'{{"schema":{schema_text(schema, form=form)},"payload":{value_text(schema, value, form)}}}'
+    payload = value_text(schema, value, json_format)
+    return f'{{"schema":{schema_text(schema, json_format=json_format)},"payload":{payload}}}'

@@ -4,7 +4,13 @@ A transform works on a :class:`ConnectRecord`, a record with its schemas before 
 or none. What Debezium and Kafka Connect do, these do; where theirs stop without need, these go on.
 """
 
-from rowtide.envelope.transforms.chain import PREDICATES, TRANSFORMS, TransformChain, chain_of, transform_chain
+from rowtide.envelope.transforms.chain import (
+    PREDICATES,
+    TRANSFORMS,
+    TransformChain,
+    chain_from_properties,
+    transform_chain,
+)
 from rowtide.envelope.transforms.options import Problem, TransformConfigurationError
 from rowtide.envelope.transforms.record import ConnectRecord, Header, Predicate, Transform, TransformError
 
@@ -19,6 +25,6 @@ __all__ = [
     "TransformChain",
     "TransformConfigurationError",
     "TransformError",
-    "chain_of",
+    "chain_from_properties",
     "transform_chain",
 ]

@@ -71,7 +71,7 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ConditionalTransform:
     """A transform with its condition.
 
     Attributes:
@@ -86,7 +86,7 @@ class Step:
     predicate: Predicate | None = None
     negate: bool = False
 
-    def takes(self, record: ConnectRecord) -> bool:
+    def applies_to(self, record: ConnectRecord) -> bool:
         """Whether the transform is applied to a record."""
         return self.predicate is None or self.predicate.test(record) != self.negate
 
@@ -95,7 +95,7 @@ class Step:
 class TransformChain:
     """Transforms, each working on what the one before it gave. Without any, records stay as they are."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ConditionalTransform, ...] = ()
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         """What is left of a record, ``None`` if one of them drops it.
@@ -107,7 +107,7 @@ class TransformChain:
         for step in self.steps:
             if result is None:
                 break
-            if step.takes(result):
+            if step.applies_to(result):
                 try:
                     result = step.transform.apply(result)
                 except TransformError as error:
@@ -142,13 +142,13 @@ def transform_chain(transforms: Sequence[PluginOptions], predicates: Sequence[Pl
             )
         transform = _made(TRANSFORMS, plugin, options, problems)
         if transform is not None:
-            steps.append(Step(plugin.name, transform, known.get(predicate_name or ""), negate))
+            steps.append(ConditionalTransform(plugin.name, transform, known.get(predicate_name or ""), negate))
     if problems:
         raise TransformConfigurationError(problems)
     return TransformChain(tuple(steps))
 
 
-def chain_of(properties: Mapping[str, str]) -> TransformChain:
+def chain_from_properties(properties: Mapping[str, str]) -> TransformChain:
     """The transforms that a connector's properties name; other properties are ignored.
 
     Raises:

@@ -14,7 +14,7 @@ from rowtide.envelope.transforms.record import (
     Header,
     SchemaCache,
     TransformError,
-    copied_values,
+    copy_values,
     field_of,
     require_struct,
     typed_value_of,
@@ -194,18 +194,18 @@ class ExtractNewRecordState:
         if self.mode == "drop":
             return None
         if self.mode in _REWRITES:
-            result = self._marks[1].apply(record.with_part("value", plan.before, change["before"]))
+            result = self._marks[1].apply(record.with_content("value", plan.before, change["before"]))
         elif self.mode == "tombstone":
             # Only the value is null: a consumer that needs the schema, such as a JDBC sink, still has it.
-            result = record.with_part("value", plan.after, None)
+            result = record.with_content("value", plan.after, None)
         else:
-            result = record.with_part("value", None, None)
+            result = record.with_content("value", None, None)
         result = self._routed(result, plan.before, change["before"])
         result = self._without_dropped(result)
         return result if result.value is None else self._with_added(result, plan, change)
 
     def _changed(self, record: ConnectRecord, plan: _Plan, change: Mapping[str, Any]) -> ConnectRecord:
-        result = record.with_part("value", plan.after, change["after"])
+        result = record.with_content("value", plan.after, change["after"])
         if self.mode in _REWRITES:
             result = self._marks[0].apply(result)
         schema, row = require_struct(result.value_schema, result.value)
@@ -221,10 +221,10 @@ class ExtractNewRecordState:
     @staticmethod
     def _with_added(record: ConnectRecord, plan: _Plan, change: Mapping[str, Any]) -> ConnectRecord:
         schema, row = require_struct(record.value_schema, record.value)
-        values = copied_values(schema, row, replace_null_with_default=False)
+        values = copy_values(schema, row, replace_null_with_default=False)
         for one in plan.fields:
             values[one.name] = one.value(change)
-        return record.with_part("value", plan.rows.get(plan.with_added, schema), values)
+        return record.with_content("value", plan.rows.get(plan.with_added, schema), values)
 
     def _without_dropped(self, record: ConnectRecord) -> ConnectRecord:
         if self.drop_header is None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from rowtide.envelope.json.java_numbers import to_float32
-from rowtide.envelope.json.text import scale_of
+from rowtide.envelope.json.text import decimal_scale
 from rowtide.envelope.schema import INT32, STRING, Field, Schema
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import (
@@ -15,7 +15,7 @@ from rowtide.envelope.transforms.record import (
     SchemaCache,
     Side,
     TransformError,
-    copied_values,
+    copy_values,
     require_struct,
     with_fields,
 )
@@ -69,13 +69,13 @@ class InsertField:
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """The record with the fields behind its own."""
-        if record.part(self.side) is None:
+        if record.content(self.side) is None:
             return record
-        schema, struct = require_struct(record.schema_of(self.side), record.part(self.side))
-        values = copied_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
+        schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))
+        values = copy_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
         for insertion in self.insertions:
             values[insertion.field.name] = insertion.value(record)
-        return record.with_part(self.side, self._schemas.get(self._schema, schema), values)
+        return record.with_content(self.side, self._schemas.get(self._schema, schema), values)
 
     def _schema(self, schema: Schema) -> Schema:
         return with_fields(schema, schema.fields + tuple(insertion.field for insertion in self.insertions))
@@ -128,13 +128,13 @@ class ReplaceField:
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """The record with the fields that are left."""
-        if record.part(self.side) is None:
+        if record.content(self.side) is None:
             return record
-        schema, struct = require_struct(record.schema_of(self.side), record.part(self.side))
-        values = copied_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
+        schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))
+        values = copy_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
         renamed = dict(self.renames)
         kept = {renamed.get(name, name): value for name, value in values.items() if self._keeps(name)}
-        return record.with_part(self.side, self._schemas.get(self._schema, schema), kept)
+        return record.with_content(self.side, self._schemas.get(self._schema, schema), kept)
 
     def _keeps(self, name: str) -> bool:
         return name not in self.exclude and (not self.include or name in self.include)
@@ -170,14 +170,14 @@ class MaskField:
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """The record with the fields hidden."""
-        if record.part(self.side) is None:
+        if record.content(self.side) is None:
             return record
-        schema, struct = require_struct(record.schema_of(self.side), record.part(self.side))
-        values = copied_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
+        schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))
+        values = copy_values(schema, struct, replace_null_with_default=self.replace_null_with_default)
         for one in schema.fields:
             if one.name in self.fields and values[one.name] is not None:
                 values[one.name] = self._masked(one)
-        return record.with_part(self.side, schema, values)
+        return record.with_content(self.side, schema, values)
 
     def _masked(self, one: Field) -> Any:
         kind = "decimal" if one.schema.is_decimal else one.schema.type
@@ -217,7 +217,7 @@ def _integer(bits: int) -> Callable[[Schema, str], Any]:
 
 
 def _unscaled(schema: Schema, text: str) -> int:
-    scaled = Decimal(text).scaleb(scale_of(schema))
+    scaled = Decimal(text).scaleb(decimal_scale(schema))
     if scaled != int(scaled):
         raise InvalidOperation
     return int(scaled)

@@ -12,7 +12,7 @@ from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import (
     ConnectRecord,
     SchemaCache,
-    copied_values,
+    copy_values,
     field_of,
     require_struct,
     with_fields,
@@ -71,15 +71,15 @@ class ByLogicalTableRouter:
         result = replace(record, topic=topic, key_schema=None, key=None)
         if record.key is not None:
             schema, key = require_struct(record.key_schema, record.key)
-            values = copied_values(schema, key, replace_null_with_default=False)
+            values = copy_values(schema, key, replace_null_with_default=False)
             if self.key_field is not None:
                 values[self.key_field] = self._mark(record.topic)
-            result = result.with_part("key", schemas.get(partial(self._key_schema, topic), schema), values)
+            result = result.with_content("key", schemas.get(partial(self._key_schema, topic), schema), values)
         if record.value is None or not record.is_envelope:
             return result
         envelope, change = require_struct(record.value_schema, record.value)
-        values = copied_values(envelope, change, replace_null_with_default=True)
-        return result.with_part("value", schemas.get(partial(self._envelope_schema, topic), envelope), values)
+        values = copy_values(envelope, change, replace_null_with_default=True)
+        return result.with_content("value", schemas.get(partial(self._envelope_schema, topic), envelope), values)
 
     def _mark(self, topic: str) -> str:
         if self.key_pattern is None or self.key_replacement is None:

@@ -50,11 +50,11 @@ class ConnectRecord:
         """The schema of key or value."""
         return self.key_schema if side == "key" else self.value_schema
 
-    def part(self, side: Side) -> Any:
+    def content(self, side: Side) -> Any:
         """Key or value."""
         return self.key if side == "key" else self.value
 
-    def with_part(self, side: Side, schema: Schema | None, value: Any) -> "ConnectRecord":
+    def with_content(self, side: Side, schema: Schema | None, value: Any) -> "ConnectRecord":
         """The same record with another key or value."""
         # Spelled out, since dataclasses.replace takes ten times as long.
         kept = self.headers, self.timestamp
@@ -142,7 +142,7 @@ def require_struct(schema: Schema | None, value: Any) -> tuple[Schema, Mapping[s
     return schema, value
 
 
-def copied_values(schema: Schema, struct: Mapping[str, Any], *, replace_null_with_default: bool) -> dict[str, Any]:
+def copy_values(schema: Schema, struct: Mapping[str, Any], *, replace_null_with_default: bool) -> dict[str, Any]:
     """All fields of a struct, null replaced by the default if asked for."""
     if replace_null_with_default:
         return {

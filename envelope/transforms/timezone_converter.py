@@ -85,7 +85,7 @@ class TimezoneConverter:
                 changed[part] = self._converted(schema, change[part], partial(row_fields, part))
         if source_fields and change.get("source") is not None:
             changed["source"] = self._source(field_of(envelope, "source").schema, change["source"], source_fields)
-        return record.with_part("value", envelope, changed)
+        return record.with_content("value", envelope, changed)
 
     def _selected(self, topic: str, table: str | None) -> tuple[Callable[[str, str], bool], frozenset[str]] | None:
         """Which fields of ``before`` and ``after``, and which of ``source``, are converted; ``None`` for no field."""

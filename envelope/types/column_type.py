@@ -32,19 +32,19 @@ class Fallback:
 
     Attributes:
         text: its JSON text: null, the column's default, or 1970-01-01 in a NOT NULL column.
-        failed: told of each value that could not be converted; raises if that must stop the connector
+        on_error: told of each value that could not be converted; raises if that must stop the connector
             (``event.converting.failure.handling.mode``).
     """
 
     text: str
-    failed: Callable[[object, Exception], None]
+    on_error: Callable[[object, Exception], None]
 
 
 Expression = Callable[[str, Bind, Fallback], str]
 """From the name of a variable to Python source that gives the JSON text of its value."""
 
 
-class ColumnFacet(Protocol):
+class ColumnDescription(Protocol):
     """What Debezium knows of a column, and what decides the form of its values."""
 
     @property
@@ -82,31 +82,31 @@ class ColumnType:
     epoch: Any = None
 
 
-TypeOf = Callable[[ColumnFacet, ValueSettings, Stage], ColumnType]
+TypeFactory = Callable[[ColumnDescription, ValueSettings, Stage], ColumnType]
 """Finds the type of a column of a data type."""
 
 
-def always(found: ColumnType) -> TypeOf:
+def fixed_type(found: ColumnType) -> TypeFactory:
     """The same type for every column of a data type."""
     return lambda column, settings, stage: found
 
 
-def plain(variable: str, bind: Bind, fallback: Fallback) -> str:
+def str_expression(variable: str, bind: Bind, fallback: Fallback) -> str:
     """The expression of values whose JSON text is ``str`` of them."""
     return variable
 
 
-def call(function: Callable[[Any], str]) -> Expression:
+def call_expression(function: Callable[[Any], str]) -> Expression:
     """The expression that calls a function."""
     return lambda variable, bind, fallback: f"{bind(function)}({variable})"
 
 
-def same(value: Any) -> Any:
+def identity(value: Any) -> Any:
     """The conversion of values that are Connect values already."""
     return value
 
 
-def through(schema: Schema, convert: Callable[[Any], Any]) -> Expression:
+def via_connect_value(schema: Schema, convert: Callable[[Any], Any]) -> Expression:
     """JSON text by way of the Connect value: for types that are rare or slow anyway, or whose values can be bad."""
 
     def expression(variable: str, bind: Bind, fallback: Fallback) -> str:
@@ -114,7 +114,7 @@ def through(schema: Schema, convert: Callable[[Any], Any]) -> Expression:
             try:
                 return value_text(schema, convert(value))
             except ValueError as error:
-                fallback.failed(value, error)
+                fallback.on_error(value, error)
                 return fallback.text
 
         return f"{bind(text)}({variable})"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
-from rowtide.envelope.types.column_type import ColumnFacet, ColumnType, Kind
-from rowtide.envelope.types.temporal_values import DAY, DAYS, OffCalendar
+from rowtide.envelope.types.column_type import ColumnDescription, ColumnType, Kind
+from rowtide.envelope.types.temporal_values import DAYS_BY_PACKED_DATE, MICROS_PER_DAY, InvalidDate
 from rowtide.schema_history.model import ColumnForm
 
 _INTRODUCER = re.compile(r"_[a-z0-9]+\s*'(.*)'", re.DOTALL | re.IGNORECASE)
@@ -43,7 +43,7 @@ def default_value(column: ColumnForm, column_type: ColumnType) -> Any:
         return None
     if value is None:
         return None
-    if isinstance(value, OffCalendar):
+    if isinstance(value, InvalidDate):
         return None if column.optional else column_type.epoch
     if column_type.kind == "enum":
         return value  # the labels of the stream are escaped, the default is not
@@ -57,55 +57,55 @@ def default_value(column: ColumnForm, column_type: ColumnType) -> Any:
         return None
 
 
-def _integer(text: str, column: ColumnFacet) -> int:
+def _integer(text: str, column: ColumnDescription) -> int:
     if text.lower() in {"true", "false"}:
         return int(text.lower() == "true")
     return int(Decimal(text).to_integral_value(ROUND_HALF_UP))
 
 
-def _decimal(text: str, column: ColumnFacet) -> int:
+def _decimal(text: str, column: ColumnDescription) -> int:
     if text.lower() in {"true", "false"}:
         text = "1" if text.lower() == "true" else "0"
     scale = column.scale or 0
     return int(Decimal(text).scaleb(scale, _EXACT).quantize(Decimal(1), ROUND_HALF_UP, _EXACT)) if text else 0
 
 
-def _bits(text: str, column: ColumnFacet) -> int:
+def _bits(text: str, column: ColumnDescription) -> int:
     if (column.length or 1) == 1:
         return int(text) if text.isdigit() else int(text.lower() == "true")
     return int(text, 2) if _BITS.fullmatch(text) and text else 0
 
 
-def _year(text: str, column: ColumnFacet) -> int:
+def _year(text: str, column: ColumnDescription) -> int:
     year = int(text)
     if 0 <= year <= 69:
         return year + 2000
     return year + 1900 if 70 <= year <= 99 else year
 
 
-def _date(text: str, column: ColumnFacet) -> int | OffCalendar:
+def _date(text: str, column: ColumnDescription) -> int | InvalidDate:
     match = _DATE.match(text)
     if match is None:
         raise ValueError(text)
-    return DAYS[int(match[1]) << 9 | int(match[2]) << 5 | int(match[3])]
+    return DAYS_BY_PACKED_DATE[int(match[1]) << 9 | int(match[2]) << 5 | int(match[3])]
 
 
-def _datetime(text: str, column: ColumnFacet) -> int | OffCalendar:
+def _datetime(text: str, column: ColumnDescription) -> int | InvalidDate:
     match = _DATETIME.fullmatch(text)
     if match is None:
         raise ValueError(text)
-    days = DAYS[int(match[1]) << 9 | int(match[2]) << 5 | int(match[3])]
-    if isinstance(days, OffCalendar):
+    days = DAYS_BY_PACKED_DATE[int(match[1]) << 9 | int(match[2]) << 5 | int(match[3])]
+    if isinstance(days, InvalidDate):
         return days
     hours, minutes, seconds = (int(match[group] or 0) for group in (4, 5, 6))
-    return days * DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + _fraction(match[7])
+    return days * MICROS_PER_DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + _fraction(match[7])
 
 
 def _fraction(digits: str | None) -> int:
     return int((digits or "").ljust(6, "0")[:6])
 
 
-def _time(text: str, column: ColumnFacet) -> int:
+def _time(text: str, column: ColumnDescription) -> int:
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -114,19 +114,19 @@ def _time(text: str, column: ColumnFacet) -> int:
     return -micros if match[1] else micros
 
 
-def _text(text: str, column: ColumnFacet) -> str:
+def _text(text: str, column: ColumnDescription) -> str:
     return text
 
 
-def _bytes(text: str, column: ColumnFacet) -> bytes:
+def _bytes(text: str, column: ColumnDescription) -> bytes:
     return text.encode()
 
 
-def _none(text: str, column: ColumnFacet) -> None:
+def _none(text: str, column: ColumnDescription) -> None:
     return None
 
 
-_READERS: dict[Kind, Callable[[str, ColumnFacet], Any]] = {
+_READERS: dict[Kind, Callable[[str, ColumnDescription], Any]] = {
     "int": _integer,
     "decimal": _decimal,
     "float": lambda text, column: float(text),

@@ -1,11 +1,11 @@
 """From a column to its Connect schema and to the form of its values: the tables of all data types."""
 
 from rowtide.envelope.settings import Stage, ValueSettings
-from rowtide.envelope.types.column_type import ColumnFacet, ColumnType, TypeOf, always
+from rowtide.envelope.types.column_type import ColumnDescription, ColumnType, TypeFactory, fixed_type
 from rowtide.envelope.types.numbers import (
-    DOUBLE,
-    SINGLE,
-    TRUTH,
+    BOOLEAN_TYPE,
+    DOUBLE_TYPE,
+    FLOAT_TYPE,
     bigint_type,
     bit_type,
     float_type,
@@ -17,40 +17,40 @@ from rowtide.envelope.types.spatial import GEOMETRIES, GEOMETRY, POINT, VECTOR
 from rowtide.envelope.types.temporal import YEAR, date_type, datetime_type, time_type, timestamp_type
 from rowtide.envelope.types.text import INET, JSON, TEXT, UUID, binary_type, enum_type, set_type
 
-_SPECIAL: dict[str, TypeOf] = {
-    "JSON": always(JSON),
-    "POINT": always(POINT),
-    "YEAR": always(YEAR),
+_SPECIAL: dict[str, TypeFactory] = {
+    "JSON": fixed_type(JSON),
+    "POINT": fixed_type(POINT),
+    "YEAR": fixed_type(YEAR),
     "ENUM": enum_type,
     "SET": set_type,
     "FLOAT": float_type,
-    "VECTOR": always(VECTOR),
-    "UUID": always(UUID),
-    "INET4": always(INET),
-    "INET6": always(INET),
+    "VECTOR": fixed_type(VECTOR),
+    "UUID": fixed_type(UUID),
+    "INET4": fixed_type(INET),
+    "INET6": fixed_type(INET),
 }
 
 # By java.sql.Types, the number that the schema history keeps.
-_JDBC: dict[int, TypeOf] = {
+_JDBC: dict[int, TypeFactory] = {
     -7: bit_type,  # BIT
-    16: always(TRUTH),  # BOOLEAN
+    16: fixed_type(BOOLEAN_TYPE),  # BOOLEAN
     -6: smallint_type,  # TINYINT
     5: smallint_type,  # SMALLINT
     4: int_type,  # INTEGER
     -5: bigint_type,  # BIGINT
     6: float_type,  # FLOAT
-    7: always(SINGLE),  # REAL
-    8: always(DOUBLE),  # DOUBLE
+    7: fixed_type(FLOAT_TYPE),  # REAL
+    8: fixed_type(DOUBLE_TYPE),  # DOUBLE_TYPE
     2: numeric_type,  # NUMERIC
     3: numeric_type,  # DECIMAL
-    1: always(TEXT),  # CHAR
-    12: always(TEXT),  # VARCHAR
-    -1: always(TEXT),  # LONGVARCHAR
-    -15: always(TEXT),  # NCHAR
-    -9: always(TEXT),  # NVARCHAR
-    -16: always(TEXT),  # LONGNVARCHAR
-    2005: always(TEXT),  # CLOB
-    2011: always(TEXT),  # NCLOB
+    1: fixed_type(TEXT),  # CHAR
+    12: fixed_type(TEXT),  # VARCHAR
+    -1: fixed_type(TEXT),  # LONGVARCHAR
+    -15: fixed_type(TEXT),  # NCHAR
+    -9: fixed_type(TEXT),  # NVARCHAR
+    -16: fixed_type(TEXT),  # LONGNVARCHAR
+    2005: fixed_type(TEXT),  # CLOB
+    2011: fixed_type(TEXT),  # NCLOB
     -2: binary_type,  # BINARY
     -3: binary_type,  # VARBINARY
     -4: binary_type,  # LONGVARBINARY
@@ -62,7 +62,7 @@ _JDBC: dict[int, TypeOf] = {
 }
 
 
-def column_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType | None:
+def column_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType | None:
     """The form of a column's values, or ``None`` if the type is not known (Debezium leaves such a column out).
 
     Args:

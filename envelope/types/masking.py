@@ -28,7 +28,7 @@ class MaskedColumn(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnChange:
+class ColumnMapper:
     """What a rule does to one column.
 
     Attributes:
@@ -41,22 +41,22 @@ class ColumnChange:
     parameters: tuple[tuple[str, str], ...] = ()
 
 
-def column_change(rule: ColumnRule, column: MaskedColumn) -> ColumnChange:
+def column_mapper(rule: ColumnRule, column: MaskedColumn) -> ColumnMapper:
     """The change that a rule makes to a column.
 
     Default values in the schema are left as they are, as Debezium leaves them.
     """
     if isinstance(rule, Truncate):
         if column.length is not None and 0 <= column.length <= rule.length:
-            return ColumnChange(None)
+            return ColumnMapper(None)
         convert = None if column.jdbc_type == _BIT else _truncating(rule.length)  # which Debezium has as another class
-        return ColumnChange(convert, (("truncateLength", str(rule.length)),))
+        return ColumnMapper(convert, (("truncateLength", str(rule.length)),))
     parameters = (("masked", "true"),)
     if column.jdbc_type not in _TEXT_TYPES:
-        return ColumnChange(None, parameters)
+        return ColumnMapper(None, parameters)
     if isinstance(rule, Mask):
-        return ColumnChange(_masking(rule.length), parameters)
-    return ColumnChange(_hashing(rule, column.length or 0), parameters)
+        return ColumnMapper(_masking(rule.length), parameters)
+    return ColumnMapper(_hashing(rule, column.length or 0), parameters)
 
 
 def truncate_text(text: str, length: int) -> str:

@@ -1,17 +1,23 @@
 """The forms of numbers and bits."""
 
-import struct
 from binascii import b2a_base64
 from dataclasses import replace
 
-from rowtide.envelope.json.java_numbers import decimal_text, double_text, float_text
+from rowtide.envelope.json.java_numbers import decimal_text, double_text, float_text, to_float32
 from rowtide.envelope.schema import BOOLEAN, DECIMAL, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, Schema
 from rowtide.envelope.settings import Stage, ValueSettings
-from rowtide.envelope.types.column_type import ColumnFacet, ColumnType, call, plain, same, through
+from rowtide.envelope.types.column_type import (
+    ColumnDescription,
+    ColumnType,
+    call_expression,
+    identity,
+    str_expression,
+    via_connect_value,
+)
 
 
 def _integer(schema: Schema) -> ColumnType:
-    return ColumnType(schema, "int", same, plain)
+    return ColumnType(schema, "int", identity, str_expression)
 
 
 _INT16, _INT32, _INT64 = _integer(INT16), _integer(INT32), _integer(INT64)
@@ -39,7 +45,7 @@ def unscaled_text(unscaled: int) -> str:
     return f'"{b2a_base64(unscaled.to_bytes(length, "big", signed=True), newline=False).decode()}"'
 
 
-def numeric_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def numeric_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """DECIMAL, as ``decimal.handling.mode`` says."""
     scale = column.scale or 0
     return decimal_type(column.length, scale, settings.decimal_handling_mode)
@@ -64,10 +70,10 @@ def decimal_type(precision: int | None, scale: int, mode: str) -> ColumnType:
         return ColumnType(
             STRING, "decimal", as_text, lambda v, bind, _: f"'\"' + {bind(decimal_text)}({v}, {scale}) + '\"'"
         )
-    return ColumnType(decimal_schema(precision, scale), "decimal", same, call(unscaled_text))
+    return ColumnType(decimal_schema(precision, scale), "decimal", identity, call_expression(unscaled_text))
 
 
-def bigint_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def bigint_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """BIGINT, unsigned as ``bigint.unsigned.handling.mode`` says."""
     if not _unsigned(column):
         return _INT64
@@ -76,61 +82,49 @@ def bigint_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> C
     return _UNSIGNED_LONG
 
 
-def _unsigned(column: ColumnFacet) -> bool:
+def _unsigned(column: ColumnDescription) -> bool:
     words = column.type_name.upper().split()
     return "UNSIGNED" in words or "ZEROFILL" in words or words[0] == "SERIAL"
 
 
-def smallint_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def smallint_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """TINYINT and SMALLINT."""
     wide = _unsigned(column) and column.type_name.upper().split()[0] not in {"TINYINT", "INT1"}
     return _INT32 if wide else _INT16
 
 
-def int_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def int_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """MEDIUMINT and INT."""
     base = column.type_name.upper().split()[0]
     return _INT64 if _unsigned(column) and base in {"INT", "INTEGER", "INT4"} else _INT32
 
 
-_FLOAT32 = struct.Struct("<f")
+FLOAT_TYPE = ColumnType(FLOAT32, "float", to_float32, lambda v, bind, _: f"{bind(float_text)}({bind(to_float32)}({v}))")
+DOUBLE_TYPE = ColumnType(FLOAT64, "float", identity, call_expression(double_text))
 
 
-def single(value: float) -> float:
-    """Round to float32, as Java's cast does: what lies outside its range is infinite."""
-    try:
-        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-    return rounded
-
-
-SINGLE = ColumnType(FLOAT32, "float", single, lambda v, bind, _: f"{bind(float_text)}({bind(single)}({v}))")
-DOUBLE = ColumnType(FLOAT64, "float", same, call(double_text))
-
-
-def float_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def float_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """FLOAT: of double precision with a scale or with more than 24 bits."""
     double = column.scale is not None or (column.length is not None and column.length > 24)
-    return DOUBLE if double else SINGLE
+    return DOUBLE_TYPE if double else FLOAT_TYPE
 
 
 def _truth(value: int) -> bool:
     return value != 0
 
 
-TRUTH = ColumnType(BOOLEAN, "int", _truth, lambda v, bind, _: f"('true' if {v} else 'false')")
+BOOLEAN_TYPE = ColumnType(BOOLEAN, "int", _truth, lambda v, bind, _: f"('true' if {v} else 'false')")
 
 
-def bit_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def bit_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """BIT(1) is a truth, a longer BIT is bytes, the lowest first."""
     bits = column.length or 1
     if bits == 1:
-        return replace(TRUTH, kind="bit")
+        return replace(BOOLEAN_TYPE, kind="bit")
     size = (bits + 7) // 8
     schema = Schema("bytes", name="io.debezium.data.Bits", version=1, parameters=(("length", str(bits)),))
 
     def little_endian(value: int) -> bytes:
         return value.to_bytes(size, "little")
 
-    return ColumnType(schema, "bit", little_endian, through(schema, little_endian))
+    return ColumnType(schema, "bit", little_endian, via_connect_value(schema, little_endian))

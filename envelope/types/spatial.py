@@ -4,7 +4,7 @@ import struct
 from typing import Any
 
 from rowtide.envelope.schema import BYTES, FLOAT32, FLOAT64, OPTIONAL_INT32, Field, Schema
-from rowtide.envelope.types.column_type import ColumnType, same, through
+from rowtide.envelope.types.column_type import ColumnType, identity, via_connect_value
 
 GEOMETRIES = frozenset(
     {
@@ -57,7 +57,9 @@ def _point_value(stored: bytes) -> dict[str, Any]:
     return {"x": x, "y": y, **_geometry_value(stored)}
 
 
-GEOMETRY = ColumnType(_GEOMETRY_SCHEMA, "geometry", _geometry_value, through(_GEOMETRY_SCHEMA, _geometry_value))
-POINT = ColumnType(_POINT_SCHEMA, "geometry", _point_value, through(_POINT_SCHEMA, _point_value))
+GEOMETRY = ColumnType(
+    _GEOMETRY_SCHEMA, "geometry", _geometry_value, via_connect_value(_GEOMETRY_SCHEMA, _geometry_value)
+)
+POINT = ColumnType(_POINT_SCHEMA, "geometry", _point_value, via_connect_value(_POINT_SCHEMA, _point_value))
 _VECTOR_SCHEMA = Schema("array", name="io.debezium.data.FloatVector", version=1, items=FLOAT32)
-VECTOR = ColumnType(_VECTOR_SCHEMA, "vector", same, through(_VECTOR_SCHEMA, same))
+VECTOR = ColumnType(_VECTOR_SCHEMA, "vector", identity, via_connect_value(_VECTOR_SCHEMA, identity))

@@ -1,7 +1,7 @@
 """Temporal values as both servers know them, and their Connect forms.
 
 Every temporal value that lies on the calendar is a plain ``int`` in the unit of its type; whatever does not (zero
-dates, partial dates, February 31st under ALLOW_INVALID_DATES) is an :class:`OffCalendar` with its parts, so that
+dates, partial dates, February 31st under ALLOW_INVALID_DATES) is an :class:`InvalidDate` with its parts, so that
 nothing is lost before the settings decide what becomes of it.
 
 =============  ===============================================================
@@ -22,12 +22,12 @@ from typing import Any
 
 from rowtide.envelope.schema import INT32, INT64, STRING, Schema
 
-DAY = 86_400_000_000
-EPOCH = date(1970, 1, 1).toordinal()
+MICROS_PER_DAY = 86_400_000_000
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
-class OffCalendar:
+class InvalidDate:
     """A date with or without a time of day that no calendar has, such as 0000-00-00 or 2024-02-31."""
 
     year: int
@@ -41,24 +41,24 @@ class OffCalendar:
         return f"{text} {time_of_day(self.micros, 6)}" if self.micros else text
 
 
-class _Days(dict[int, "int | OffCalendar"]):
+class _Days(dict[int, "int | InvalidDate"]):
     """Days since the epoch by ``year << 9 | month << 5 | day``; computed once for each date."""
 
-    def __missing__(self, packed: int) -> "int | OffCalendar":
+    def __missing__(self, packed: int) -> "int | InvalidDate":
         year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
-        value: int | OffCalendar
+        value: int | InvalidDate
         try:
-            value = date(year, month, day).toordinal() - EPOCH
+            value = date(year, month, day).toordinal() - EPOCH_ORDINAL
         except ValueError:
-            value = OffCalendar(year, month, day)
+            value = InvalidDate(year, month, day)
         if len(self) > 200_000:
             self.clear()
         self[packed] = value
         return value
 
 
-DAYS = _Days()
-"""From a DATE's packed form to days since the epoch, or to an :class:`OffCalendar`."""
+DAYS_BY_PACKED_DATE = _Days()
+"""From a DATE's packed form to days since the epoch, or to an :class:`InvalidDate`."""
 
 
 class _DateTexts(dict[int, str]):
@@ -67,11 +67,11 @@ class _DateTexts(dict[int, str]):
     def __missing__(self, days: int) -> str:
         if len(self) > 200_000:
             self.clear()
-        text = self[days] = date.fromordinal(days + EPOCH).isoformat()
+        text = self[days] = date.fromordinal(days + EPOCH_ORDINAL).isoformat()
         return text
 
 
-DATE_TEXTS = _DateTexts()
+DATE_TEXT_BY_DAY = _DateTexts()
 """``1970-01-01`` for 0, and so on."""
 
 
@@ -83,34 +83,34 @@ class _SecondTexts(dict[int, str]):
         return text
 
 
-SECOND_TEXTS = _SecondTexts()
+TIME_TEXT_BY_SECOND = _SecondTexts()
 
 
 def time_of_day(micros: int, digits: int) -> str:
     """``HH:MM:SS`` with ``digits`` digits of fraction."""
     second, fraction = divmod(micros, 1_000_000)
-    text = SECOND_TEXTS[second]
+    text = TIME_TEXT_BY_SECOND[second]
     return f"{text}.{fraction:06d}"[: len(text) + 1 + digits] if digits else text
 
 
 def trimmed_time(micros: int) -> str:
     """``HH:MM:SS`` with as many digits of fraction as the value needs: Java's ISO_LOCAL_TIME in a ZonedTimestamp."""
     second, fraction = divmod(micros, 1_000_000)
-    return f"{SECOND_TEXTS[second]}.{fraction:06d}".rstrip("0") if fraction else SECOND_TEXTS[second]
+    return f"{TIME_TEXT_BY_SECOND[second]}.{fraction:06d}".rstrip("0") if fraction else TIME_TEXT_BY_SECOND[second]
 
 
 def zoned_text(micros: int, digits: int) -> str:
     """``2020-01-01T10:00:00.123456Z`` with ``digits`` digits: a TIMESTAMP(n) of the binlog."""
-    return f"{DATE_TEXTS[micros // DAY]}T{time_of_day(micros % DAY, digits)}Z"
+    return f"{DATE_TEXT_BY_DAY[micros // MICROS_PER_DAY]}T{time_of_day(micros % MICROS_PER_DAY, digits)}Z"
 
 
 def trimmed_zoned_text(micros: int) -> str:
     """As :func:`zoned_text` with as many digits as needed: a TIMESTAMP of a snapshot."""
-    return f"{DATE_TEXTS[micros // DAY]}T{trimmed_time(micros % DAY)}Z"
+    return f"{DATE_TEXT_BY_DAY[micros // MICROS_PER_DAY]}T{trimmed_time(micros % MICROS_PER_DAY)}Z"
 
 
 @dataclass(frozen=True, slots=True)
-class Adjusted:
+class TwoDigitYears:
     """Two-digit years (``enable.time.adjuster``): 1 to 69 are 2001 to 2069, 70 to 99 are 1970 to 1999.
 
     Attributes:
@@ -124,18 +124,18 @@ class Adjusted:
     def adjust(self, value: int) -> int:
         """The value with its year moved into its century."""
         days, rest = divmod(value, self.unit)
-        day = date.fromordinal(days + EPOCH)
+        day = date.fromordinal(days + EPOCH_ORDINAL)
         moved = day.replace(year=day.year + (2000 if day.year < 70 else 1900))
-        return (moved.toordinal() - EPOCH) * self.unit + rest
+        return (moved.toordinal() - EPOCH_ORDINAL) * self.unit + rest
 
 
-_YEAR_100 = date(100, 1, 1).toordinal() - EPOCH
-ADJUSTED_DATE = Adjusted(_YEAR_100, 1)
-ADJUSTED_DATETIME = Adjusted(_YEAR_100 * DAY, DAY)
+_YEAR_100 = date(100, 1, 1).toordinal() - EPOCH_ORDINAL
+DATE_YEARS = TwoDigitYears(_YEAR_100, 1)
+DATETIME_YEARS = TwoDigitYears(_YEAR_100 * MICROS_PER_DAY, MICROS_PER_DAY)
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalForm:
+class TemporalEncoding:
     """How a temporal MySQL type stands in records.
 
     Attributes:
@@ -182,34 +182,34 @@ def _connect_time(micros: int) -> int:
 
 def _iso_time(micros: int) -> str:
     _require_day(micros)
-    return trimmed_time(micros % DAY) + "Z"  # 24:00:00 is 00:00:00, as Java's LocalTime has it
+    return trimmed_time(micros % MICROS_PER_DAY) + "Z"  # 24:00:00 is 00:00:00, as Java's LocalTime has it
 
 
 def _require_day(micros: int) -> None:
-    if not 0 <= micros <= DAY:
+    if not 0 <= micros <= MICROS_PER_DAY:
         raise ValueError("a TIME outside 00:00:00 to 24:00:00 has no form in this time.precision.mode")
 
 
 def _iso_date(days: int) -> str:
-    return DATE_TEXTS[days] + "Z"
+    return DATE_TEXT_BY_DAY[days] + "Z"
 
 
-DATE_DAYS = TemporalForm(_semantic(INT32, "io.debezium.time.Date"), _identity, "{v}", 0)
-DATE_CONNECT = TemporalForm(_semantic(INT32, "org.apache.kafka.connect.data.Date"), _identity, "{v}", 0)
-DATE_ISO = TemporalForm(_semantic(STRING, "io.debezium.time.IsoDate"), _iso_date, "", "1970-01-01Z")
+DATE_DAYS = TemporalEncoding(_semantic(INT32, "io.debezium.time.Date"), _identity, "{v}", 0)
+DATE_CONNECT = TemporalEncoding(_semantic(INT32, "org.apache.kafka.connect.data.Date"), _identity, "{v}", 0)
+DATE_ISO = TemporalEncoding(_semantic(STRING, "io.debezium.time.IsoDate"), _iso_date, "", "1970-01-01Z")
 
-TIME_MICROS = TemporalForm(_semantic(INT64, "io.debezium.time.MicroTime"), _identity, "{v}", 0)
-TIME_NANOS = TemporalForm(_semantic(INT64, "io.debezium.time.NanoTime"), _times_thousand, "{v} * 1000", 0)
-TIME_CONNECT = TemporalForm(_semantic(INT32, "org.apache.kafka.connect.data.Time"), _connect_time, "", 0)
-TIME_ISO = TemporalForm(_semantic(STRING, "io.debezium.time.IsoTime"), _iso_time, "", "00:00:00Z")
+TIME_MICROS = TemporalEncoding(_semantic(INT64, "io.debezium.time.MicroTime"), _identity, "{v}", 0)
+TIME_NANOS = TemporalEncoding(_semantic(INT64, "io.debezium.time.NanoTime"), _times_thousand, "{v} * 1000", 0)
+TIME_CONNECT = TemporalEncoding(_semantic(INT32, "org.apache.kafka.connect.data.Time"), _connect_time, "", 0)
+TIME_ISO = TemporalEncoding(_semantic(STRING, "io.debezium.time.IsoTime"), _iso_time, "", "00:00:00Z")
 
-DATETIME_MILLIS = TemporalForm(_semantic(INT64, "io.debezium.time.Timestamp"), _floor_thousand, "{v} // 1000", 0)
-DATETIME_MICROS = TemporalForm(_semantic(INT64, "io.debezium.time.MicroTimestamp"), _identity, "{v}", 0)
-DATETIME_NANOS = TemporalForm(_semantic(INT64, "io.debezium.time.NanoTimestamp"), _nanos_of_datetime, "", 0)
-DATETIME_CONNECT = TemporalForm(
+DATETIME_MILLIS = TemporalEncoding(_semantic(INT64, "io.debezium.time.Timestamp"), _floor_thousand, "{v} // 1000", 0)
+DATETIME_MICROS = TemporalEncoding(_semantic(INT64, "io.debezium.time.MicroTimestamp"), _identity, "{v}", 0)
+DATETIME_NANOS = TemporalEncoding(_semantic(INT64, "io.debezium.time.NanoTimestamp"), _nanos_of_datetime, "", 0)
+DATETIME_CONNECT = TemporalEncoding(
     _semantic(INT64, "org.apache.kafka.connect.data.Timestamp"), _floor_thousand, "{v} // 1000", 0
 )
-DATETIME_ISO = TemporalForm(
+DATETIME_ISO = TemporalEncoding(
     _semantic(STRING, "io.debezium.time.IsoTimestamp"), trimmed_zoned_text, "", "1970-01-01T00:00:00Z"
 )
 
@@ -218,17 +218,17 @@ ZONED_EPOCH = "1970-01-01T00:00:00Z"
 YEAR = _semantic(INT32, "io.debezium.time.Year")
 
 
-def date_form(mode: str) -> TemporalForm:
+def date_encoding(mode: str) -> TemporalEncoding:
     """The form of DATE in a ``time.precision.mode``."""
     return {"connect": DATE_CONNECT, "isostring": DATE_ISO}.get(mode, DATE_DAYS)
 
 
-def time_form(mode: str) -> TemporalForm:
+def time_encoding(mode: str) -> TemporalEncoding:
     """The form of TIME in a ``time.precision.mode``."""
     return {"connect": TIME_CONNECT, "isostring": TIME_ISO, "nanoseconds": TIME_NANOS}.get(mode, TIME_MICROS)
 
 
-def datetime_form(mode: str, digits: int) -> TemporalForm:
+def datetime_encoding(mode: str, digits: int) -> TemporalEncoding:
     """The form of DATETIME with ``digits`` digits of fraction in a ``time.precision.mode``."""
     fixed = {
         "connect": DATETIME_CONNECT,
@@ -239,10 +239,10 @@ def datetime_form(mode: str, digits: int) -> TemporalForm:
     return fixed.get(mode) or (DATETIME_MILLIS if digits <= 3 else DATETIME_MICROS)
 
 
-def zoned_form(digits: int, *, trimmed: bool) -> TemporalForm:
+def timestamp_encoding(digits: int, *, trimmed: bool) -> TemporalEncoding:
     """The form of TIMESTAMP: Debezium trims the fraction in a snapshot, and pads it to ``digits`` in the stream."""
 
     def padded(micros: int) -> str:
         return zoned_text(micros, digits)
 
-    return TemporalForm(ZONED, trimmed_zoned_text if trimmed else padded, "", ZONED_EPOCH)
+    return TemporalEncoding(ZONED, trimmed_zoned_text if trimmed else padded, "", ZONED_EPOCH)

@@ -7,9 +7,22 @@ from binascii import b2a_base64
 from rowtide.envelope.json.text import string_text
 from rowtide.envelope.schema import BYTES, STRING, Schema
 from rowtide.envelope.settings import Stage, ValueSettings
-from rowtide.envelope.types.column_type import Bind, ColumnFacet, ColumnType, Fallback, Kind, call, same, through
+from rowtide.envelope.types.column_type import (
+    Bind,
+    ColumnDescription,
+    ColumnType,
+    Fallback,
+    Kind,
+    call_expression,
+    identity,
+    via_connect_value,
+)
 
-TEXT = ColumnType(STRING, "text", same, call(string_text))
+TEXT = ColumnType(STRING, "text", identity, call_expression(string_text))
+
+
+def _base64(value: bytes) -> str:
+    return b2a_base64(value, newline=False).decode()
 
 
 def _base64_json(value: bytes) -> str:
@@ -22,19 +35,19 @@ def base64_url_safe(value: bytes) -> str:
 
 
 _BINARY = {
-    "bytes": ColumnType(BYTES, "bytes", same, call(_base64_json)),
-    "base64": ColumnType(STRING, "bytes", lambda value: b2a_base64(value, newline=False).decode(), call(_base64_json)),
-    "base64-url-safe": ColumnType(STRING, "bytes", base64_url_safe, through(STRING, base64_url_safe)),
+    "bytes": ColumnType(BYTES, "bytes", identity, call_expression(_base64_json)),
+    "base64": ColumnType(STRING, "bytes", _base64, call_expression(_base64_json)),
+    "base64-url-safe": ColumnType(STRING, "bytes", base64_url_safe, via_connect_value(STRING, base64_url_safe)),
     "hex": ColumnType(STRING, "bytes", bytes.hex, lambda v, bind, _: f"'\"' + {v}.hex() + '\"'"),
 }
 
 
-def binary_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def binary_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """Bytes, as ``binary.handling.mode`` says."""
     return _BINARY[settings.binary_handling_mode]
 
 
-def labels(column: ColumnFacet) -> tuple[str, ...]:
+def labels(column: ColumnDescription) -> tuple[str, ...]:
     """The labels of an ENUM or SET as the parser keeps them, without their quotes."""
     return tuple(_unquoted(label) for label in column.enum_values)
 
@@ -53,7 +66,7 @@ def escaped_label(label: str) -> str:
     return label.replace("\\", "\\\\").replace(",", "\\,")
 
 
-def enum_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def enum_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """ENUM: its label."""
     allowed = ",".join(escaped_label(label) for label in labels(column))
     schema = Schema("string", name="io.debezium.data.Enum", version=1, parameters=(("allowed", allowed),))
@@ -62,18 +75,18 @@ def enum_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> Col
         return ColumnType(
             schema, "enum", escaped_label, lambda v, bind, _: f"{bind(string_text)}({bind(escaped_label)}({v}))"
         )
-    return ColumnType(schema, "enum", same, call(string_text))
+    return ColumnType(schema, "enum", identity, call_expression(string_text))
 
 
-def set_type(column: ColumnFacet, settings: ValueSettings, stage: Stage) -> ColumnType:
+def set_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """SET: its labels, with commas between them."""
     allowed = ",".join(escaped_label(label) for label in labels(column))
     schema = Schema("string", name="io.debezium.data.EnumSet", version=1, parameters=(("allowed", allowed),))
-    return ColumnType(schema, "set", same, call(string_text))
+    return ColumnType(schema, "set", identity, call_expression(string_text))
 
 
 def _semantic_text(name: str, kind: Kind) -> ColumnType:
-    return ColumnType(Schema("string", name=name, version=1), kind, same, call(string_text))
+    return ColumnType(Schema("string", name=name, version=1), kind, identity, call_expression(string_text))
 
 
 def _json_or_nothing(variable: str, bind: Bind, fallback: Fallback) -> str:
@@ -81,6 +94,8 @@ def _json_or_nothing(variable: str, bind: Bind, fallback: Fallback) -> str:
     return f"({bind(string_text)}({variable}) if {variable} is not None else {bind(fallback.text)})"
 
 
-JSON = ColumnType(Schema("string", name="io.debezium.data.Json", version=1), "json", same, _json_or_nothing, epoch="{}")
+JSON = ColumnType(
+    Schema("string", name="io.debezium.data.Json", version=1), "json", identity, _json_or_nothing, epoch="{}"
+)
 UUID = _semantic_text("io.debezium.data.Uuid", "uuid")
-INET = ColumnType(STRING, "inet", same, call(string_text))
+INET = ColumnType(STRING, "inet", identity, call_expression(string_text))

@@ -61,7 +61,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonForm:
+class ConverterSettings:
     """How the converter was set up, as far as the messages do not say it.
 
     Attributes:
@@ -71,7 +71,7 @@ class JsonForm:
     numeric_decimals: bool = False
 
 
-def column_of(field: JsonSchema, form: JsonForm) -> Column:
+def column_of(field: JsonSchema, form: ConverterSettings) -> Column:
     """The column of a field of a struct schema."""
     kind = kind_of(field, form)
     optional = bool(field.get("optional", False))
@@ -86,7 +86,7 @@ def column_of(field: JsonSchema, form: JsonForm) -> Column:
     )
 
 
-def kind_of(schema: JsonSchema, form: JsonForm) -> Kind:
+def kind_of(schema: JsonSchema, form: ConverterSettings) -> Kind:
     """Type and conversion of a Connect schema; a semantic type that is not known is read as its literal type."""
     name = schema.get("name")
     semantic = _SEMANTIC.get(name) if isinstance(name, str) else None
@@ -115,7 +115,7 @@ _PRIMITIVES = {
 }
 
 
-def _literal_kind(schema: JsonSchema, form: JsonForm) -> Kind:
+def _literal_kind(schema: JsonSchema, form: ConverterSettings) -> Kind:
     connect_type = schema["type"]
     if connect_type in _PRIMITIVES:
         primitive = _PRIMITIVES[connect_type]
@@ -153,7 +153,7 @@ def _unsigned_bigint(kind: Kind, schema: JsonSchema) -> Kind:
 # --- Numbers ---------------------------------------------------------------------------------------------------------
 
 
-def _decimal(schema: JsonSchema, form: JsonForm) -> Kind:
+def _decimal(schema: JsonSchema, form: ConverterSettings) -> Kind:
     parameters = schema.get("parameters", {})
     scale = int(parameters["scale"])
     precision = max(int(parameters.get("connect.decimal.precision", MAX_DECIMAL_DIGITS)), scale, 1)
@@ -226,7 +226,7 @@ def _with_point(digits: str, scale: int) -> str:
     return f"concat({whole}, '.', right({digits}, {scale}))" if scale else whole
 
 
-def _bits(schema: JsonSchema, _form: JsonForm) -> Kind:
+def _bits(schema: JsonSchema, _form: ConverterSettings) -> Kind:
     """Debezium sends BIT(n) little-endian; the table has it as MySQL does, most significant byte first."""
     size = (int(schema.get("parameters", {}).get("length", 64)) + 7) // 8
     full = f"rpad(hex({VALUE}), {2 * size}, '0')"
@@ -237,7 +237,7 @@ def _bits(schema: JsonSchema, _form: JsonForm) -> Kind:
 # --- Dates and times -------------------------------------------------------------------------------------------------
 
 
-def _fixed(kind: Kind) -> Callable[[JsonSchema, JsonForm], Kind]:
+def _fixed(kind: Kind) -> Callable[[JsonSchema, ConverterSettings], Kind]:
     return lambda _schema, _form: kind
 
 
@@ -256,7 +256,7 @@ _ISO_TIME = Kind("bigint", "STRING", f"unix_micros(CAST(concat('1970-01-01T', {V
 # --- Text, geometry, vectors -----------------------------------------------------------------------------------------
 
 
-def _labels(schema: JsonSchema, _form: JsonForm) -> Kind:
+def _labels(schema: JsonSchema, _form: ConverterSettings) -> Kind:
     """ENUM and SET: Debezium escapes commas and back-slashes of the labels in the stream, not in a snapshot."""
     allowed = str(schema.get("parameters", {}).get("allowed", ""))
     zero = literal(_first_label(allowed)) if schema.get("name") == "io.debezium.data.Enum" else "''"
@@ -285,7 +285,7 @@ _JSON = Kind("string", "STRING", zero="'null'", inexact=True)
 _VECTOR = Kind("array<float>", "ARRAY<FLOAT>")
 _MICRO_TIME = Kind("bigint", "BIGINT", zero="0L")
 
-_SEMANTIC: Mapping[str, Callable[[JsonSchema, JsonForm], Kind]] = {
+_SEMANTIC: Mapping[str, Callable[[JsonSchema, ConverterSettings], Kind]] = {
     "org.apache.kafka.connect.data.Decimal": _decimal,
     "org.apache.kafka.connect.data.Date": _fixed(_DATE),
     "org.apache.kafka.connect.data.Time": _fixed(Kind("bigint", "INT", f"({VALUE} * 1000L)", "0L")),

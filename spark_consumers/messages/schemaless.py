@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from rowtide.spark_consumers.columns.conversion import Column, JsonForm
+from rowtide.spark_consumers.columns.conversion import Column, ConverterSettings
 from rowtide.spark_consumers.errors import NotAnEnvelopeError
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, key_version, value_version
 
@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"`(?:[^`]|``)*`|[<>(),:]|[^<>(),:`]+")
 
 
 def key_without_schema(
-    records: DataFrame, names: tuple[str, ...] | None, given: Mapping[str, Any] | None, form: JsonForm
+    records: DataFrame, names: tuple[str, ...] | None, given: Mapping[str, Any] | None, form: ConverterSettings
 ) -> KeyVersion:
     """The schema of keys with these fields; of no key if there are none."""
     if names is None:
@@ -32,7 +32,7 @@ def key_without_schema(
 
 
 def value_without_schema(
-    records: DataFrame, given: Mapping[str, Any] | None, form: JsonForm, topic: str
+    records: DataFrame, given: Mapping[str, Any] | None, form: ConverterSettings, topic: str
 ) -> ValueVersion:
     """The schema of envelopes without one."""
     plain = records.where("value_version IS NULL AND value IS NOT NULL AND op <> 't'")

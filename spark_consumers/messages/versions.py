@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rowtide.spark_consumers.columns.conversion import Column, JsonForm, JsonSchema, column_of
+from rowtide.spark_consumers.columns.conversion import Column, ConverterSettings, JsonSchema, column_of
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import NotAnEnvelopeError
 
@@ -37,12 +37,12 @@ class ValueVersion:
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)
 
 
-def key_version(version: int | None, schema: JsonSchema, form: JsonForm) -> KeyVersion:
+def key_version(version: int | None, schema: JsonSchema, form: ConverterSettings) -> KeyVersion:
     """The version of a key's Connect schema."""
     return KeyVersion(version, tuple(column_of(field, form) for field in schema["fields"]))
 
 
-def value_version(version: int | None, schema: JsonSchema, form: JsonForm, topic: str) -> ValueVersion:
+def value_version(version: int | None, schema: JsonSchema, form: ConverterSettings, topic: str) -> ValueVersion:
     """The version of an envelope's Connect schema.
 
     Raises:

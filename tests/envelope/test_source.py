@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from rowtide.envelope.json.text import JsonForm
-from rowtide.envelope.source import SourceBlock, streamed
+from rowtide.envelope.json.text import JsonFormat
+from rowtide.envelope.source import SourceTemplate, stream_snapshot_marker
 
 
 @pytest.mark.parametrize(("replaced", "marker"), [(True, "false"), (False, None)])
 def test_a_streamed_record_has_no_marker_but_the_default(replaced: bool, marker: str | None) -> None:
-    block = SourceBlock("mysql", "p", "d", "t")
-    form = JsonForm(replace_null_with_default=replaced)
-    text = block.before_row(1, streamed(form), 1, None, "binlog.000001", 4) + "0" + block.after_row(None, None)
+    block = SourceTemplate("mysql", "p", "d", "t")
+    form = JsonFormat(replace_null_with_default=replaced)
+    text = block.prefix(1, stream_snapshot_marker(form), 1, None, "binlog.000001", 4) + "0" + block.suffix(None, None)
     assert json.loads(text)["snapshot"] == marker

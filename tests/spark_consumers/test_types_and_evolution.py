@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.spark_consumers.columns.conversion import Column, JsonForm, column_of
+from rowtide.spark_consumers.columns.conversion import Column, ConverterSettings, column_of
 from rowtide.spark_consumers.columns.spark_types import common_type, literal, quote
 from rowtide.spark_consumers.errors import TypeConflictError
 from rowtide.spark_consumers.messages.schemaless import object_fields
@@ -128,7 +128,7 @@ def test_all_versions_of_a_batch_count(order: tuple[str, ...]) -> None:
     ],
 )  # fmt: skip
 def test_types_of_columns(schema: dict[str, object], kind: str) -> None:
-    assert column_of({**schema, "field": "c"}, JsonForm()).type == kind
+    assert column_of({**schema, "field": "c"}, ConverterSettings()).type == kind
 
 
 def test_the_shape_of_a_variant() -> None:

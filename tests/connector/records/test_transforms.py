@@ -7,10 +7,10 @@ import pytest
 from rowtide.connector.records.batch import Batch, HistoryEntry, Message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.transforms import Transformer, TransformFailed, Transforms
-from rowtide.envelope.json.text import JsonForm
+from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.schema import INT32, OPTIONAL_INT32, STRING, Schema, struct
 from rowtide.envelope.settings import JsonSettings
-from rowtide.envelope.transforms import chain_of
+from rowtide.envelope.transforms import chain_from_properties
 
 PLAIN = JsonSettings(schemas_enable=False)
 KEY = struct("t.Key", {"id": INT32})
@@ -26,7 +26,7 @@ BY_VALUE = UNWRAP | {"transforms.unwrap.route.by.field": "v"}
 
 
 def transformer(properties: dict[str, str], values: JsonSettings = PLAIN) -> Transformer:
-    return Transformer(Transforms(chain_of(properties), PLAIN, values), START)
+    return Transformer(Transforms(chain_from_properties(properties), PLAIN, values), START)
 
 
 def created(number: int, v: str = "a") -> Message:
@@ -50,7 +50,7 @@ def test_records_become_what_the_transforms_make_of_them() -> None:
 
 
 def test_null_is_told_from_the_default_until_the_converter() -> None:
-    values = JsonSettings(False, JsonForm(replace_null_with_default=False))
+    values = JsonSettings(False, JsonFormat(replace_null_with_default=False))
     (one,) = transformer(UNWRAP, values).outputs([batch(created(1))])
     assert isinstance(one, Batch)
     assert one.messages[0][1] == b'{"id":1,"v":"a","n":null}'

@@ -14,19 +14,19 @@ from rowtide.connector.records.table_codec import EventContext, TableCodec
 from rowtide.connector.rows import layouts
 from rowtide.connector.rows.compiler import Column, Output
 from rowtide.connector.rows.layouts import Meaning
-from rowtide.envelope.json.text import DEFAULT_FORM
+from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import INT32
 from rowtide.envelope.schema import struct as connect_struct
 from rowtide.envelope.settings import JsonSettings
-from rowtide.envelope.types.column_type import ColumnType, Fallback, plain
+from rowtide.envelope.types.column_type import ColumnType, Fallback, str_expression
 
 CONTEXT = EventContext('{"row":', "}", '"ts_ms":0', ())
 
 
 def codec(*, skip: bool) -> TableCodec:
     schema = replace(INT32.with_optional(True), default=7)
-    number = ColumnType(INT32, "int", lambda value: value, plain)
-    output = Output("n", number, Fallback("7", lambda value, error: None), None, schema, DEFAULT_FORM)
+    number = ColumnType(INT32, "int", lambda value: value, str_expression)
+    output = Output("n", number, Fallback("7", lambda value, error: None), None, schema, DEFAULT_FORMAT)
     column = Column(layouts.wire(layouts.LONG, 0), Meaning("int"), nullable=True, output=output)
     envelope = connect_struct("e", {"after": INT32})
     records: Any = SimpleNamespace(key=None, envelope=envelope, key_columns=(), key_constants=(), topic="t")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rowtide.connector.rows import layouts
 from rowtide.connector.rows.compiler import Column, Output, text_rows, value_rows
 from rowtide.connector.rows.layouts import Meaning
-from rowtide.envelope.json.text import DEFAULT_FORM
+from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import STRING
 from rowtide.envelope.types.column_type import ColumnType, Fallback, Kind
-from rowtide.envelope.types.temporal_values import DAY, OffCalendar
+from rowtide.envelope.types.temporal_values import MICROS_PER_DAY, InvalidDate
 
 
 def raw_type(kind: Kind) -> ColumnType:
@@ -28,7 +28,7 @@ def no_failure(value: object, error: Exception) -> None:
 
 
 def column(layout: layouts.Wire, meaning: Meaning, *, nullable: bool = False, name: str = "c") -> Column:
-    output = Output(name, raw_type(meaning.kind), Fallback("null", no_failure), None, STRING, DEFAULT_FORM)
+    output = Output(name, raw_type(meaning.kind), Fallback("null", no_failure), None, STRING, DEFAULT_FORMAT)
     return Column(layout, meaning, nullable, output)
 
 
@@ -134,31 +134,31 @@ def test_a_datetime_is_microseconds_since_1970(fsp: int, value: Any) -> None:
     fraction = micros // (1, 10_000, 100, 1)[size]
     data = (packed + 0x8000000000).to_bytes(5, "big") + fraction.to_bytes(size, "big")
     days = value.toordinal() - 719_163
-    expected = days * DAY + ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + micros
+    expected = days * MICROS_PER_DAY + ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + micros
     assert decoded(layouts.wire(layouts.DATETIME2, fsp), Meaning("datetime"), data) == expected
 
 
 @pytest.mark.parametrize(("year", "month", "day"), [(0, 0, 0), (2024, 0, 10), (2024, 2, 31), (0, 10, 10)])
 def test_a_date_that_no_calendar_has_keeps_its_parts(year: int, month: int, day: int) -> None:
     packed = year << 9 | month << 5 | day
-    assert decoded(layouts.wire(layouts.DATE, 0), Meaning("date"), packed.to_bytes(3, "little")) == OffCalendar(
+    assert decoded(layouts.wire(layouts.DATE, 0), Meaning("date"), packed.to_bytes(3, "little")) == InvalidDate(
         year, month, day
     )
     stamp = ((year * 13 + month) << 5 | day) << 17 | 1 << 12 | 2 << 6 | 3
     data = (stamp + 0x8000000000).to_bytes(5, "big")
-    expected = OffCalendar(year, month, day, 3_723_000_000)
+    expected = InvalidDate(year, month, day, 3_723_000_000)
     assert decoded(layouts.wire(layouts.DATETIME2, 0), Meaning("datetime"), data) == expected
 
 
 def test_the_zero_timestamp_is_no_moment() -> None:
-    assert decoded(layouts.wire(layouts.TIMESTAMP2, 6), Meaning("timestamp"), bytes(7)) == OffCalendar(0, 0, 0)
+    assert decoded(layouts.wire(layouts.TIMESTAMP2, 6), Meaning("timestamp"), bytes(7)) == InvalidDate(0, 0, 0)
     one = (1).to_bytes(4, "big") + (250_000).to_bytes(3, "big")
     assert decoded(layouts.wire(layouts.TIMESTAMP2, 6), Meaning("timestamp"), one) == 1_250_000
 
 
 def test_the_types_of_old_servers() -> None:
     assert decoded(layouts.wire(layouts.OLD_DATETIME, 0), Meaning("datetime"), struct.pack("<q", 19700102000001)) == (
-        DAY + 1_000_000
+        MICROS_PER_DAY + 1_000_000
     )
     time = (-1_02_03).to_bytes(3, "little", signed=True)
     assert decoded(layouts.wire(layouts.OLD_TIME, 0), Meaning("time"), time) == -3_723_000_000

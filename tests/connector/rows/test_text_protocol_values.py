@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rowtide.connector.rows.text_protocol_rows import longer
 from rowtide.connector.rows.text_protocol_values import CLOCK, DATES, MIDNIGHTS, fraction_micros, time_micros, unscaled
-from rowtide.envelope.types.temporal_values import OffCalendar
+from rowtide.envelope.types.temporal_values import InvalidDate
 
 EPOCH = dt.date(1970, 1, 1)
 
@@ -23,8 +23,8 @@ def test_dates_are_days_since_1970(day: dt.date) -> None:
 
 @pytest.mark.parametrize("text", ["0000-00-00", "2024-00-10", "2024-10-00", "2023-02-29", "2024-02-31"])
 def test_dates_that_no_calendar_has_are_told_apart(text: str) -> None:
-    assert isinstance(DATES[text], OffCalendar)
-    assert isinstance(MIDNIGHTS[text], OffCalendar)
+    assert isinstance(DATES[text], InvalidDate)
+    assert isinstance(MIDNIGHTS[text], InvalidDate)
 
 
 @given(st.integers(-838, 838), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999_999), st.integers(0, 6))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.json.reader import NotConnectJsonError, parse_enveloped, parse_schema, parse_value
-from rowtide.envelope.json.text import JsonForm, enveloped_text, schema_text, string_text, value_text
+from rowtide.envelope.json.text import JsonFormat, enveloped_text, schema_text, string_text, value_text
 from rowtide.envelope.schema import DECIMAL, FLOAT32, INT32, INT64, STRING, Field, Schema, struct
 
 RECORDED = sorted(Path(__file__).parents[2].glob("golden/*/golden/records.jsonl.gz"))
@@ -31,7 +31,7 @@ def enveloped_texts(path: Path) -> Iterator[str]:
 def test_every_recorded_key_and_value_is_read_and_written_back_byte_for_byte(path: Path) -> None:
     config = json.loads((path.parents[1] / "case.json").read_text()).get("config", {})
     nulls = config.get("value.converter.replace.null.with.default") == "false"
-    form = JsonForm(replace_null_with_default=not nulls)
+    form = JsonFormat(replace_null_with_default=not nulls)
     for text in enveloped_texts(path):
         schema, value = parse_enveloped(text)
         assert schema is not None
@@ -77,7 +77,7 @@ DECIMAL_2 = Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", "2"),
         (
             NESTED,
             {5: "a", 4: "b"},
-            JsonForm(),
+            JsonFormat(),
             (
                 '{"schema":{"type":"map","keys":{"type":"int32","optional":false},"values":{"type":"string","optional":false},'
                 '"optional":true,"name":"n","version":3,"doc":"d","parameters":{"z":"1","a":"2"},"default":[[5,"a"],[4,"b"]]},'
@@ -87,7 +87,7 @@ DECIMAL_2 = Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", "2"),
         (
             Schema("map", keys=STRING, items=INT32),
             {"b": 1, "a": 2},
-            JsonForm(),
+            JsonFormat(),
             (
                 '{"schema":{"type":"map","keys":{"type":"string","optional":false},"values":{"type":"int32","optional":false},'
                 '"optional":false},"payload":{"b":1,"a":2}}'
@@ -96,7 +96,7 @@ DECIMAL_2 = Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", "2"),
         (
             DECIMAL_2,
             -200,
-            JsonForm(decimal_format="NUMERIC"),
+            JsonFormat(decimal_format="NUMERIC"),
             (
                 '{"schema":{"type":"bytes","optional":false,"name":"org.apache.kafka.connect.data.Decimal","version":1,'
                 '"parameters":{"scale":"2"},"default":1.50},"payload":-2.00}'
@@ -105,7 +105,7 @@ DECIMAL_2 = Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", "2"),
         (
             struct(None, {"a": Schema("int32", optional=True, default=5), "b": Schema("bytes", optional=True)}),
             {},
-            JsonForm(),
+            JsonFormat(),
             (
                 '{"schema":{"type":"struct","fields":[{"type":"int32","optional":true,"default":5,"field":"a"},'
                 '{"type":"bytes","optional":true,"field":"b"}],"optional":false},"payload":{"a":5,"b":null}}'
@@ -114,7 +114,7 @@ DECIMAL_2 = Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", "2"),
     ],
 )
 def test_schemas_and_values_are_written_as_json_converter_does(
-    schema: Schema, value: Any, form: JsonForm, text: str
+    schema: Schema, value: Any, form: JsonFormat, text: str
 ) -> None:
     assert enveloped_text(schema, value, form) == text
     read, payload = parse_enveloped(text)
@@ -124,7 +124,7 @@ def test_schemas_and_values_are_written_as_json_converter_does(
 def test_null_stays_null_if_the_converter_is_told_so() -> None:
     schema = Schema("int32", optional=True, default=5)
     assert value_text(schema, None) == "5"
-    assert value_text(schema, None, JsonForm(replace_null_with_default=False)) == "null"
+    assert value_text(schema, None, JsonFormat(replace_null_with_default=False)) == "null"
 
 
 def test_null_where_none_may_be_is_an_error_that_names_the_field() -> None:
@@ -218,7 +218,7 @@ def test_any_schema_and_value_come_back(data: st.DataObject) -> None:
     assert parse_schema(schema_text(schema)) == schema
     value = data.draw(values_of(schema))
     assert parse_value(schema, value_text(schema, value)) == value
-    numeric = JsonForm(decimal_format="NUMERIC")
+    numeric = JsonFormat(decimal_format="NUMERIC")
     assert parse_value(schema, value_text(schema, value, numeric)) == value
 
 

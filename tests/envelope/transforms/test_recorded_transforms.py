@@ -16,13 +16,13 @@ import pytest
 
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import parse_enveloped
-from rowtide.envelope.json.text import JsonForm, enveloped_text
+from rowtide.envelope.json.text import JsonFormat, enveloped_text
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.transforms import ConnectRecord, Header, chain_of
+from rowtide.envelope.transforms import ConnectRecord, Header, chain_from_properties
 
 TESTS = Path(__file__).parents[2]
 RECORDED = json.loads(gzip.decompress((Path(__file__).parent / "recorded.json.gz").read_bytes()))
-WITH_NULLS = JsonForm(replace_null_with_default=False)
+WITH_NULLS = JsonFormat(replace_null_with_default=False)
 
 
 @cache
@@ -80,7 +80,7 @@ CASES = [(group["inputs"], case) for group in RECORDED["groups"] for case in gro
     ],
 )
 def test_transforms_do_what_the_reference_does(inputs: list[Any], case: dict[str, Any]) -> None:
-    chain = chain_of(case["config"])
+    chain = chain_from_properties(case["config"])
     compared = 0
     for description, expected in zip(inputs, case["outputs"], strict=True):
         if expected is not None and expected.get("fails"):

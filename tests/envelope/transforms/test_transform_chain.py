@@ -13,7 +13,7 @@ from rowtide.envelope.transforms import (
     Header,
     TransformConfigurationError,
     TransformError,
-    chain_of,
+    chain_from_properties,
 )
 
 KAFKA = "org.apache.kafka.connect.transforms."
@@ -48,12 +48,12 @@ def transform(name: str, **options: str) -> dict[str, str]:
 
 def problems_of(properties: dict[str, str]) -> list[tuple[str, str]]:
     with pytest.raises(TransformConfigurationError) as caught:
-        chain_of(properties)
+        chain_from_properties(properties)
     return [tuple(problem) for problem in caught.value.problems]
 
 
 def test_without_transforms_records_stay_as_they_are() -> None:
-    chain = chain_of({"topic.prefix": "x"})
+    chain = chain_from_properties({"topic.prefix": "x"})
     assert chain.steps == ()
     assert chain.apply(INSERT) is INSERT
 
@@ -158,7 +158,7 @@ def test_wrong_options_are_named(properties: dict[str, str], name: str, complain
 
 
 def test_classes_may_be_named_without_their_package() -> None:
-    chain = chain_of(transform("ReplaceField$Value", exclude="ts_ms"))
+    chain = chain_from_properties(transform("ReplaceField$Value", exclude="ts_ms"))
     result = chain.apply(INSERT)
     assert result is not None
     assert "ts_ms" not in result.value
@@ -173,8 +173,8 @@ def test_what_a_predicate_does_not_take_passes_by() -> None:
         "predicates": "p",
         "predicates.p.type": KAFKA + "predicates.RecordIsTombstone",
     }
-    assert chain_of(properties).apply(TOMBSTONE) is TOMBSTONE
-    assert chain_of(properties).apply(INSERT) is None
+    assert chain_from_properties(properties).apply(TOMBSTONE) is TOMBSTONE
+    assert chain_from_properties(properties).apply(INSERT) is None
 
 
 def test_records_and_their_values_are_never_changed_in_place() -> None:
@@ -187,12 +187,13 @@ def test_records_and_their_values_are_never_changed_in_place() -> None:
         (KAFKA + "InsertField$Key", {"static.field": "s", "static.value": "t"}),
     ):
         properties = {"transforms": "a", "transforms.a.type": name}
-        chain_of(properties | {f"transforms.a.{key}": value for key, value in options.items()}).apply(record)
+        properties |= {f"transforms.a.{key}": value for key, value in options.items()}
+        chain_from_properties(properties).apply(record)
     assert repr(record) == before
 
 
 def test_schemas_are_made_once_for_each_schema() -> None:
-    chain = chain_of(transform(DEBEZIUM + "ExtractNewRecordState", add_fields="op"))
+    chain = chain_from_properties(transform(DEBEZIUM + "ExtractNewRecordState", add_fields="op"))
     first, second = chain.apply(INSERT), chain.apply(INSERT)
     assert first is not None
     assert second is not None
@@ -206,11 +207,13 @@ def dropping(**options: str) -> dict[str, str]:
 def test_fields_that_a_header_lists_are_dropped() -> None:
     gone = Header("gone", Schema("array", items=STRING), ["id", "v"])
     record = replace(INSERT, headers=(gone,))
-    result = chain_of(dropping()).apply(record)
+    result = chain_from_properties(dropping()).apply(record)
     assert result is not None
     assert result.value == {"id": 1, "name": "n"}  # id is required; ReplaceField puts defaults in
     assert result.key == {"id": 1}
-    result = chain_of(dropping(drop_fields_keep_schema_compatible="false", drop_fields_from_key="true")).apply(record)
+    result = chain_from_properties(
+        dropping(drop_fields_keep_schema_compatible="false", drop_fields_from_key="true")
+    ).apply(record)
     assert result is not None
     assert (result.key, result.value) == ({}, {"name": "n"})
 
@@ -218,11 +221,11 @@ def test_fields_that_a_header_lists_are_dropped() -> None:
 def test_a_header_that_is_no_list_is_an_error() -> None:
     record = replace(INSERT, headers=(Header("gone", STRING, "id"),))
     with pytest.raises(TransformError, match=r"transforms\.a: a record of topic s\.d\.t: the header gone must"):
-        chain_of(dropping()).apply(record)
+        chain_from_properties(dropping()).apply(record)
 
 
 def test_a_row_is_routed_by_one_of_its_fields() -> None:
-    chain = chain_of(transform(DEBEZIUM + "ExtractNewRecordState", route_by_field="v"))
+    chain = chain_from_properties(transform(DEBEZIUM + "ExtractNewRecordState", route_by_field="v"))
     result = chain.apply(INSERT)
     assert result is not None
     assert result.topic == "x"
@@ -233,11 +236,11 @@ def test_a_row_is_routed_by_one_of_its_fields() -> None:
     assert deleted is not None
     assert (deleted.topic, deleted.value) == ("y", None)
     with pytest.raises(TransformError, match=r"field 'id' of s\.d\.t\.Value is int32, not string"):
-        chain_of(transform(DEBEZIUM + "ExtractNewRecordState", route_by_field="id")).apply(INSERT)
+        chain_from_properties(transform(DEBEZIUM + "ExtractNewRecordState", route_by_field="id")).apply(INSERT)
 
 
 def test_a_field_cannot_be_inserted_twice() -> None:
-    chain = chain_of(transform(KAFKA + "InsertField$Key", static_field="id", static_value="x"))
+    chain = chain_from_properties(transform(KAFKA + "InsertField$Key", static_field="id", static_value="x"))
     with pytest.raises(TransformError, match="two fields of the name 'id'"):
         chain.apply(INSERT)
 
@@ -257,7 +260,7 @@ MASKED_VALUE = {"d": 150, "f": 1.5, "i": 1, "t": 5, "b": b"x", "l": ["y"]}
 
 
 def masked(fields: str, **options: str) -> Any:
-    chain = chain_of(transform(KAFKA + "MaskField$Value", fields=fields, **options))
+    chain = chain_from_properties(transform(KAFKA + "MaskField$Value", fields=fields, **options))
     result = chain.apply(ConnectRecord("t", None, None, None, MASKED, MASKED_VALUE))
     assert result is not None
     return result.value
@@ -286,7 +289,7 @@ def test_what_cannot_be_masked_is_an_error(fields: str, options: dict[str, str],
 @pytest.mark.parametrize("name", ["MaskField$Value", "ReplaceField$Value", "InsertField$Value"])
 def test_tombstones_pass_through_transforms_of_fields(name: str) -> None:
     options = {"fields": "a"} if name.startswith("Mask") else {"static_field": "s", "static_value": "t"}
-    chain = chain_of(transform(KAFKA + name, **({} if name.startswith("Replace") else options)))
+    chain = chain_from_properties(transform(KAFKA + name, **({} if name.startswith("Replace") else options)))
     assert chain.apply(TOMBSTONE) is TOMBSTONE
 
 
@@ -303,7 +306,7 @@ def event(payload: str, aggregate: str | None = "Order", op: str = "c", **option
     row = {"id": "e", "aggregatetype": aggregate, "aggregateid": "k", "payload": payload}
     value = {"before": None, "after": None if op == "t" else row, "source": {}, "op": op, "ts_ms": 7}
     record = ConnectRecord("s.d.outbox", None, None, None, replace(ENVELOPE, fields=fields), value)
-    return chain_of(transform(DEBEZIUM + "outbox.EventRouter", **options)).apply(record)
+    return chain_from_properties(transform(DEBEZIUM + "outbox.EventRouter", **options)).apply(record)
 
 
 @pytest.mark.parametrize(

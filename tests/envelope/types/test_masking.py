@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.envelope.types.masking import column_change, java_serialized, truncate_text
+from rowtide.envelope.types.masking import column_mapper, java_serialized, truncate_text
 from rowtide.topics.column_rules import Hash, Mask, Truncate
 
 VARCHAR, INTEGER, BLOB, BIT = 12, 4, 2004, -7
@@ -20,7 +20,7 @@ class Column:
 
 
 def changed(rule: Hash | Mask | Truncate, value: object, jdbc_type: int = VARCHAR, length: int | None = 100) -> object:
-    change = column_change(rule, Column(jdbc_type, length))
+    change = column_mapper(rule, Column(jdbc_type, length))
     return change.convert(value) if change.convert else value
 
 
@@ -79,7 +79,7 @@ def test_a_mask_hides_null_too() -> None:
 
 def test_masks_and_hashes_leave_numbers_alone_but_mark_them() -> None:
     for rule in (Mask(5), Hash("MD5", "x", 2)):
-        change = column_change(rule, Column(INTEGER, None))
+        change = column_mapper(rule, Column(INTEGER, None))
         assert change.convert is None
         assert change.parameters == (("masked", "true"),)
 
@@ -94,8 +94,8 @@ def test_truncating_cuts_text_and_bytes_of_longer_columns_only() -> None:
     assert changed(Truncate(3), b"abcdef", BLOB, None) == b"abc"
     assert changed(Truncate(3), 12345, INTEGER, 11) == 12345
     assert changed(Truncate(3), None) is None
-    assert column_change(Truncate(3), Column(VARCHAR, None)).parameters == (("truncateLength", "3"),)
-    assert column_change(Truncate(3), Column(VARCHAR, 3)).parameters == ()
+    assert column_mapper(Truncate(3), Column(VARCHAR, None)).parameters == (("truncateLength", "3"),)
+    assert column_mapper(Truncate(3), Column(VARCHAR, 3)).parameters == ()
 
 
 def test_no_half_of_a_character_is_left() -> None:
@@ -114,6 +114,6 @@ def test_a_truncated_text_is_a_prefix_of_at_most_so_many_units(text: str, length
 
 
 def test_bits_are_marked_as_truncated_and_are_not() -> None:
-    change = column_change(Truncate(3), Column(BIT, 28))
+    change = column_mapper(Truncate(3), Column(BIT, 28))
     assert (change.convert, change.parameters) == (None, (("truncateLength", "3"),))
     assert changed(Truncate(3), b"abcd", BLOB) == b"abc"

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.json.text import value_text
 from rowtide.envelope.settings import ValueSettings
 from rowtide.envelope.types.column_type import ColumnType, Fallback
 from rowtide.envelope.types.mapping import column_type
-from rowtide.envelope.types.numbers import single, unscaled_text, wrap_long
+from rowtide.envelope.types.numbers import unscaled_text, wrap_long
 from rowtide.envelope.types.spatial import GEOMETRIES
-from rowtide.envelope.types.temporal_values import DAY, OffCalendar
+from rowtide.envelope.types.temporal_values import MICROS_PER_DAY, InvalidDate
 from rowtide.envelope.types.text import escaped_label, labels
 
 
@@ -34,7 +35,7 @@ class Facet:
 
 
 DATES = st.integers(-719162, 2932896)  # 0001-01-01 to 9999-12-31
-MOMENTS = st.integers(-719162 * DAY, 2932897 * DAY - 1)
+MOMENTS = st.integers(-719162 * MICROS_PER_DAY, 2932897 * MICROS_PER_DAY - 1)
 VALUES: dict[str, tuple[Facet, st.SearchStrategy[Any]]] = {
     "tinyint": (Facet("TINYINT", -6), st.integers(-128, 127)),
     "boolean": (Facet("BOOLEAN", 16), st.integers(-128, 127)),
@@ -120,8 +121,8 @@ def test_rendering_says_what_the_connect_value_says(name: str, data: st.DataObje
 def test_a_value_off_the_calendar_takes_what_is_kept_for_it(name: str, settings: ValueSettings) -> None:
     found = column_type(VALUES[name][0], settings, "stream")
     assert found is not None
-    assert found.convert(OffCalendar(2024, 2, 31)) is None
-    assert rendered(found, OffCalendar(0, 0, 0), []) == "FALLBACK"
+    assert found.convert(InvalidDate(2024, 2, 31)) is None
+    assert rendered(found, InvalidDate(0, 0, 0), []) == "FALLBACK"
 
 
 def test_a_type_that_nobody_knows_has_no_form() -> None:
@@ -152,8 +153,8 @@ def test_an_unsigned_bigint_wraps_as_javas_long_does(number: int) -> None:
 
 
 def test_a_float_beyond_its_range_is_infinite() -> None:
-    assert single(1e39) == math.inf
-    assert single(-1e39) == -math.inf
+    assert to_float32(1e39) == math.inf
+    assert to_float32(-1e39) == -math.inf
 
 
 def test_labels_are_as_they_were_written_and_their_separator_is_escaped() -> None:
