@@ -7,8 +7,7 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.choices import SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.records.batch import Headers
-from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.transforms import LOSSLESS, Transforms
+from rowtide.connector.records.settings import LOSSLESS, PipelineSettings, Transforms
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster

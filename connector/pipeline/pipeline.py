@@ -28,10 +28,10 @@ from rowtide.connector.protocol.events.classes import Event, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
-from rowtide.connector.records.codec_builder import Codecs
+from rowtide.connector.records.codecs.builder import Codecs
+from rowtide.connector.records.codecs.messages import TableCodec, json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.table_codec import TableCodec, json_message
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.transforms import Transformer
 from rowtide.envelope import transaction

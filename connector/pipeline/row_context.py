@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.records.codecs.messages import EventContext
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.table_codec import EventContext
 from rowtide.envelope.source import SourceTemplate, stream_snapshot_marker
 
 

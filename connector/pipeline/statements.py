@@ -10,9 +10,9 @@ from rowtide.connector.errors import ProtocolError, UnparsedDdl
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.codecs.messages import json_message
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.table_codec import json_message
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.value_risks import RiskWarnings
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.codecs.messages import json_message
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.table_codec import json_message
 from rowtide.envelope.schema import INT64, STRING, Schema, struct
 from rowtide.schema_history.model import TableId
 

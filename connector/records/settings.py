@@ -4,11 +4,30 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rowtide.connector.records.batch import Headers
-from rowtide.connector.records.transforms import Transforms
+from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.settings import FailureMode, JsonSettings
 from rowtide.envelope.table import RecordRules
+from rowtide.envelope.transforms import TransformChain
 from rowtide.topics.filters import TableFilter
 from rowtide.topics.naming import TopicNaming
+
+LOSSLESS = JsonSettings(schemas_enable=False, json_format=JsonFormat("BASE64", replace_null_with_default=False))
+"""How messages are written that transforms will read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transforms:
+    """What becomes of records behind the connector.
+
+    Attributes:
+        chain: the transforms.
+        keys: the converter of keys.
+        values: the converter of values.
+    """
+
+    chain: TransformChain
+    keys: JsonSettings
+    values: JsonSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +57,7 @@ class PipelineSettings:
         notification_topic: ``notification.sink.topic.name``, if the channel ``sink`` is on.
         log_notifications: whether the channel ``log`` is on.
         transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
-            :data:`~rowtide.connector.records.transforms.LOSSLESS`.
+            :data:`LOSSLESS`.
     """
 
     connector: Literal["mysql", "mariadb"]

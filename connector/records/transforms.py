@@ -1,48 +1,30 @@
 """Single message transforms on their way from the pipeline, a snapshot or a heartbeat to the event store.
 
 Without transforms nothing of this is used. With them, messages are first written in a form that loses nothing
-(:data:`LOSSLESS`), and come with their schemas; here they become Connect records, go through the chain, and get the
-form that the converters were configured for.
+(``settings.LOSSLESS``), and come with their schemas; here they become Connect records, go through the chain, and get
+the form that the converters were configured for.
 """
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch, Headers, Message, Output
+from rowtide.connector.records.codecs.messages import wrapping
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.table_codec import wrapping
+from rowtide.connector.records.settings import Transforms
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import value_from_json
-from rowtide.envelope.json.text import JsonFormat, value_text
+from rowtide.envelope.json.text import value_text
 from rowtide.envelope.schema import STRING, Schema
 from rowtide.envelope.settings import JsonSettings
-from rowtide.envelope.transforms import ConnectRecord, Header, TransformChain, TransformError
+from rowtide.envelope.transforms import ConnectRecord, Header, TransformError
 from rowtide.envelope.transforms.record import SchemaCache
-
-LOSSLESS = JsonSettings(schemas_enable=False, json_format=JsonFormat("BASE64", replace_null_with_default=False))
-"""How messages are written that transforms will read."""
 
 
 class TransformFailed(ConnectorError):
     """A transform cannot work on a record."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transforms:
-    """What becomes of records behind the connector.
-
-    Attributes:
-        chain: the transforms.
-        keys: the converter of keys.
-        values: the converter of values.
-    """
-
-    chain: TransformChain
-    keys: JsonSettings
-    values: JsonSettings
 
 
 class Transformer:

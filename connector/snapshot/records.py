@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rowtide.connector.records.batch import Batch, Message, Schemas
-from rowtide.connector.records.codec_builder import absent_value, column_output, warn_unknown
+from rowtide.connector.records.codecs.builder import absent_value, column_output, warn_unknown
+from rowtide.connector.records.codecs.messages import NO_TRANSACTION, wrapping
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.table_codec import NO_TRANSACTION, wrapping
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, text_rows
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import build_table_schema

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.codecs.messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.table_codec import json_message
 from rowtide.connector.snapshot.plan import Statement
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import Snapshot, source_value

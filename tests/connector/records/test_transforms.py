@@ -6,7 +6,8 @@ import pytest
 
 from rowtide.connector.records.batch import Batch, HistoryEntry, Message
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.transforms import Transformer, TransformFailed, Transforms
+from rowtide.connector.records.settings import Transforms
+from rowtide.connector.records.transforms import Transformer, TransformFailed
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.schema import INT32, OPTIONAL_INT32, STRING, Schema, struct
 from rowtide.envelope.settings import JsonSettings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowtide.connector.records.codec_builder import _padding
+from rowtide.connector.records.codecs.builder import _padding
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 

@@ -8,7 +8,7 @@ import pytest
 from live_database import Rows, apply, configured, snapshot, streamed
 from live_snapshot import binlog_end
 
-from rowtide.connector.records.system_versioning import is_current
+from rowtide.connector.records.codecs.system_versioning import is_current
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -10,9 +10,9 @@ from rowtide.connector.errors import SchemaError
 from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import MappedColumn, TableStructure
 from rowtide.connector.protocol.json import binary
+from rowtide.connector.records.codecs.messages import TableCodec
+from rowtide.connector.records.codecs.system_versioning import VersionedCodec, row_end
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.system_versioning import VersionedCodec, row_end
-from rowtide.connector.records.table_codec import TableCodec
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.rows.compiler import Column, Output
 from rowtide.connector.rows.layouts import JSON, KINDS, Meaning, wire

@@ -11,7 +11,7 @@ from typing import Any
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.batch import Message
-from rowtide.connector.records.table_codec import EventContext, TableCodec
+from rowtide.connector.records.codecs.messages import EventContext, TableCodec
 from rowtide.connector.rows.compiler import Column, Output, ValueRows, value_rows
 from rowtide.connector.rows.layouts import Meaning
 from rowtide.envelope.json.text import DEFAULT_FORMAT
