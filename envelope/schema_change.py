@@ -6,7 +6,7 @@ from typing import Any
 from rowtide.envelope.schema import BOOLEAN, INT32, INT64, OPTIONAL_INT32, OPTIONAL_STRING, STRING, Schema, struct
 from rowtide.envelope.source import source_schema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
-from rowtide.schema_history.model import ColumnForm, Table
+from rowtide.schema_history.model import DebeziumColumn, Table
 
 _OPTIONAL_BOOLEAN = BOOLEAN.with_optional(True)
 _STRINGS = Schema("array", optional=True, items=STRING)
@@ -99,16 +99,16 @@ def table_changes(change: SchemaChange, *, comments: bool) -> Sequence[dict[str,
 
 
 def _table_value(table: Table, *, comments: bool) -> dict[str, Any]:
-    forms = [column.form for column in table.columns if column.form is not None]
+    forms = [column.debezium for column in table.columns if column.debezium is not None]
     return {
-        "defaultCharsetName": table.form.default_charset_name,
-        "primaryKeyColumnNames": list(table.form.primary_key),
+        "defaultCharsetName": table.debezium.default_charset_name,
+        "primaryKeyColumnNames": list(table.debezium.primary_key),
         "columns": [_column_value(form, place, comments=comments) for place, form in enumerate(forms, 1)],
-        "comment": table.form.comment if comments else None,
+        "comment": table.debezium.comment if comments else None,
     }
 
 
-def _column_value(form: ColumnForm, position: int, *, comments: bool) -> dict[str, Any]:
+def _column_value(form: DebeziumColumn, position: int, *, comments: bool) -> dict[str, Any]:
     return {
         "name": form.name,
         "jdbcType": form.jdbc_type,

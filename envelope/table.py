@@ -17,7 +17,7 @@ from rowtide.envelope.types.defaults import default_value
 from rowtide.envelope.types.mapping import column_type
 from rowtide.envelope.types.masking import column_mapper
 from rowtide.envelope.types.temporal import ZERO_DATE_KINDS
-from rowtide.schema_history.model import Column, ColumnForm, Table
+from rowtide.schema_history.model import Column, DebeziumColumn, Table
 from rowtide.topics.column_rules import ColumnRules, Hash
 from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector
 from rowtide.topics.naming import KeyAugment
@@ -189,7 +189,7 @@ def envelope_schema(name: str, row: Schema, connector: str) -> Schema:
 
 def _key_names(table: Table, rules: RecordRules) -> tuple[str, ...]:
     names = [column.name for column in table.columns]
-    return rules.keys.key_columns(table.id.database, table.id.table, names) or table.form.primary_key
+    return rules.keys.key_columns(table.id.database, table.id.table, names) or table.debezium.primary_key
 
 
 def _record_column(
@@ -205,7 +205,7 @@ def _record_column(
     in_value = column not in table.hidden and rules.columns.captures(database, name, column.name)
     if not in_value and column.name not in key_names:
         return None
-    form = column.form
+    form = column.debezium
     form_type = column_type(form, rules.values, stage) if form is not None else None
     if form is None or form_type is None:
         unknown(table, column)
@@ -223,7 +223,7 @@ def _record_column(
     return RecordColumn(index, column, field_name, form_type, schema, key_schema, null, in_value, change)
 
 
-def _column_schema(form: ColumnForm, form_type: ColumnType, default_type: ColumnType, rules: RecordRules) -> Schema:
+def _column_schema(form: DebeziumColumn, form_type: ColumnType, default_type: ColumnType, rules: RecordRules) -> Schema:
     schema = form_type.schema
     doc = form.comment if rules.values.include_schema_comments and form.comment is not None else schema.doc
     if rules.values.zero_date_handling_mode == "null" and form_type.kind in ZERO_DATE_KINDS:
@@ -237,7 +237,7 @@ def _column_schema(form: ColumnForm, form_type: ColumnType, default_type: Column
     )
 
 
-def _change(table: Table, form: ColumnForm, rules: RecordRules) -> tuple[Callable[[Any], Any] | None, _Parameters]:
+def _change(table: Table, form: DebeziumColumn, rules: RecordRules) -> tuple[Callable[[Any], Any] | None, _Parameters]:
     """What masking, hashing and truncating make of a column's values, and the parameters of its schema.
 
     Debezium lets the first rule that names a column mark it: truncating, masking, propagation of the source type,
@@ -251,7 +251,7 @@ def _change(table: Table, form: ColumnForm, rules: RecordRules) -> tuple[Callabl
     return changed.convert, source if source and isinstance(rule, Hash) else changed.parameters
 
 
-def _source_parameters(table: Table, form: ColumnForm, rules: RecordRules) -> _Parameters:
+def _source_parameters(table: Table, form: DebeziumColumn, rules: RecordRules) -> _Parameters:
     """``column.propagate.source.type`` and ``datatype.propagate.source.type``."""
     database, name = table.id.database, table.id.table
     chosen = rules.propagate_columns.selects(database, name, form.name) or rules.propagate_types.selects(

@@ -50,7 +50,7 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnForm:
+class DebeziumColumn:
     """A column as Debezium describes it in ``tableChanges``; its position is that in the table.
 
     Attributes:
@@ -90,7 +90,7 @@ class ColumnForm:
 
 
 @dataclass(frozen=True, slots=True)
-class TableForm:
+class DebeziumTable:
     """A table as Debezium describes it, without its columns.
 
     Attributes:
@@ -134,7 +134,7 @@ class Column:
         without_system_versioning: MariaDB's WITHOUT SYSTEM VERSIONING of a column.
         not_secondary: MySQL's NOT SECONDARY.
         compressed: MariaDB's COMPRESSED.
-        form: what Debezium makes of it.
+        debezium: what Debezium records of it.
     """
 
     name: str
@@ -161,7 +161,7 @@ class Column:
     without_system_versioning: bool = False
     not_secondary: bool = False
     compressed: bool = False
-    form: ColumnForm | None = None
+    debezium: DebeziumColumn | None = None
 
     @property
     def sets_itself(self) -> bool:
@@ -238,7 +238,7 @@ class Table:
             row_start and row_end, the hash of a long unique key).
         complete: false if only ``tableChanges`` were known: then collation, unique keys, generation and the like are
             not, but types, names, order and character sets are.
-        form: what Debezium makes of it.
+        debezium: what Debezium records of it.
     """
 
     id: TableId
@@ -252,7 +252,7 @@ class Table:
     constraints: tuple[Constraint, ...] = ()
     hidden: tuple[Column, ...] = ()
     complete: bool = True
-    form: TableForm = field(default_factory=TableForm)
+    debezium: DebeziumTable = field(default_factory=DebeziumTable)
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -279,9 +279,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database: its name and what tables inherit. ``form_charset`` is the character set as Debezium tracks it."""
+    """A database: its name and what tables inherit. ``debezium_charset`` is the character set as Debezium tracks it."""
 
     name: str
     charset: str
     collation: str
-    form_charset: str | None = None
+    debezium_charset: str | None = None

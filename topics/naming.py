@@ -91,12 +91,12 @@ class TopicNaming(Protocol):
         """The field to add to the table's keys, if any."""
         ...
 
-    def joins(self, database: str, table: str) -> bool:
+    def shares_topic(self, database: str, table: str) -> bool:
         """Whether the table shares its topic with others on purpose."""
         ...
 
 
-class Parts(enum.Enum):
+class NameParts(enum.Enum):
     """What of a table's name goes into the name of its topic."""
 
     DATABASE_AND_TABLE = enum.auto()
@@ -137,7 +137,7 @@ class StandardNaming:
     """
 
     prefix: str
-    parts: Parts = Parts.DATABASE_AND_TABLE
+    parts: NameParts = NameParts.DATABASE_AND_TABLE
     unicode: bool = False
     delimiter: str = "."
     heartbeat_prefix: str = "__debezium-heartbeat"
@@ -161,7 +161,7 @@ class StandardNaming:
         return self.delimiter.join((self.prefix, self.transaction_suffix))
 
     def _own_name(self, database: str, table: str) -> str:
-        parts = (self.prefix, database, table) if self.parts is Parts.DATABASE_AND_TABLE else (self.prefix, table)
+        parts = (self.prefix, database, table) if self.parts is NameParts.DATABASE_AND_TABLE else (self.prefix, table)
         return self.delimiter.join(filter(None, parts))
 
     def _sanitized(self, database: str, table: str) -> str:
@@ -188,9 +188,9 @@ class StandardNaming:
             return KeyAugment(routing.key_field, routing.key.replace_all(name))
         return KeyAugment(routing.key_field, name)
 
-    def joins(self, database: str, table: str) -> bool:
+    def shares_topic(self, database: str, table: str) -> bool:
         """Whether the table is routed, or its database is left out of the name as configured."""
-        if self.parts is Parts.TABLE:
+        if self.parts is NameParts.TABLE:
             return True
         return (
             self.routing is not None
@@ -223,7 +223,7 @@ class TopicNames:
 
         Raises:
             TopicNameClashError: another table, or the connector itself, already has that topic. Tables that the
-                strategy joins on purpose do not clash, nor does a table that took a dropped one's place (``forget``).
+                strategy joins on purpose do not clash, nor does a table that took a dropped one's place (``release``).
         """
         known = self._names.get((database, table))
         if known is not None:
@@ -234,7 +234,7 @@ class TopicNames:
                 f"table {database}.{table} would be written to topic {name!r}, which carries {self._reserved[name]}; "
                 "choose another topic.prefix, topic.delimiter or topic.transaction, or exclude the table"
             )
-        if not self.naming.joins(database, table):
+        if not self.naming.shares_topic(database, table):
             owner = self._owners.setdefault(name, (database, table))
             if owner != (database, table):
                 raise TopicNameClashError(
@@ -247,7 +247,7 @@ class TopicNames:
         self._names[(database, table)] = name
         return name
 
-    def forget(self, database: str, table: str) -> None:
+    def release(self, database: str, table: str) -> None:
         """A table was dropped or renamed: its topic's name is free for another one."""
         name = self._names.pop((database, table), None)
         if name is not None and self._owners.get(name) == (database, table):

@@ -21,10 +21,9 @@ from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.source.binlog_folder import BinlogFile, binlog_files
 from rowtide.connector.source.binlog_statements import StatementReader
-from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.catalog.tables import Tables, as_described_by_snapshot
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
-from rowtide.schema_history.queries.as_snapshot import as_snapshot
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 _FIRST_EVENT = 4
@@ -109,9 +108,9 @@ class _Replay:
     def _pipeline(self, file: str, position: int) -> Pipeline:
         tables = self._structures()
         for database in list(tables.databases()):
-            tables.put_database(replace(database, form_charset=database.charset))
+            tables.put_database(replace(database, debezium_charset=database.charset))
         for table in list(tables):
-            tables.put(as_snapshot(table, tables.server))
+            tables.put(as_described_by_snapshot(table, tables.server))
         reread = rereader(self._settings, tables, self._clock, self._packets)
         pipeline = Pipeline(self._settings, tables, self._offset(file, position), self._clock, reread=reread)
         pipeline.enter_file(file, self._decoder)

@@ -32,8 +32,8 @@ from rowtide.connector.source.server_queries import server as server_of
 from rowtide.connector.source.session import Session
 from rowtide.connector.source.xa_search import XaSearch
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.compaction.compacting_history import CompactingHistory, keep_summary
-from rowtide.schema_history.compaction.reading import Kept, read_history
+from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
+from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
@@ -186,7 +186,7 @@ class Attempt:
         with self._session() as session:
             server = server_of(session)
         begin = time.monotonic()
-        kept = Kept(parts.history, self._config.topics.prefix, parts.summaries)
+        kept = StoredHistory(parts.history, self._config.topics.prefix, parts.summaries)
         reading = read_history(kept, server, BinlogPosition.from_map(replace(offset, prepared=()).to_map()))
         tables = reading.tables(prefer_ddl=self._config.history.prefer_ddl)
         log.info(
@@ -196,7 +196,7 @@ class Attempt:
             reading.records,
             reading.records - reading.behind,
         )
-        self._behind = keep_summary(kept, reading, self._config.history.compact_interval)
+        self._behind = save_summary(kept, reading, self._config.history.compact_interval)
         return tables, offset
 
     def _tell_skipped(self, parts: Parts, start: SourceOffset) -> None:
@@ -212,7 +212,7 @@ class Attempt:
         action = self._heartbeat_action() if config.heartbeat.action_query else None
         history = parts.history
         if parts.summaries is not None:
-            kept = Kept(parts.history, config.topics.prefix, parts.summaries)
+            kept = StoredHistory(parts.history, config.topics.prefix, parts.summaries)
             history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
         self.reader = Reader(
             config,

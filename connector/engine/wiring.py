@@ -17,9 +17,8 @@ from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalS
 from rowtide.connector.delivery.loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore
 from rowtide.connector.delivery.sink import Sink
-from rowtide.schema_history.compaction.file_summary_store import FileSummaries
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
-from rowtide.schema_history.compaction.summary_store import SummaryStore
+from rowtide.schema_history.compaction.summary_store import FileSummaries, SummaryStore
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, SchemaHistoryStore
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory

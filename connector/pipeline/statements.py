@@ -18,11 +18,11 @@ from rowtide.connector.records.value_risks import RiskWarnings
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
 from rowtide.envelope.table import build_table_schema
-from rowtide.schema_history.catalog.changes import Applied, ChangeKind, SchemaChange
+from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.recovery.session import session_needed
+from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.store.record import history_record
 
@@ -144,7 +144,7 @@ class Statements:
             return out
         if self._settings.only_captured_tables_ddl and not self._concerns_captured(applied):
             return out
-        session = session_needed(self._tables, statement, applied, self._recorded)
+        session = required_session(self._tables, statement, applied, self._recorded)
         moment = replace(moment, session=session, about_database=applied.statement_class in _DATABASE)
         for change in applied.changes:
             if change.kind is ChangeKind.TRUNCATE:
@@ -153,7 +153,7 @@ class Statements:
                 self._changed(change, moment, out)
         return _together(out)
 
-    def _concerns_captured(self, applied: Applied) -> bool:
+    def _concerns_captured(self, applied: StatementResult) -> bool:
         """Whether a statement names a captured table, or makes or drops a captured database."""
         tables = self._settings.tables
         if applied.statement_class in _DATABASE:

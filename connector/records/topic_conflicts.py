@@ -50,4 +50,4 @@ class TopicGuard:
             except TopicNameClashError as error:
                 if error.owner is None or self._tables.table(*error.owner) is not None:
                     raise TopicClash(str(error)) from error
-                self._names.forget(*error.owner)  # it was dropped or renamed
+                self._names.release(*error.owner)  # it was dropped or renamed

@@ -73,7 +73,7 @@ def risks_of(table: Table, rules: RecordRules) -> Iterator[tuple[Risk, list[str]
             f"{table.id}.{column.name}"
             for column in table.columns
             if risk.concerns(column.column_type, column.nullable)
-            and (rules.columns.captures(database, name, column.name) or column.name in table.form.primary_key)
+            and (rules.columns.captures(database, name, column.name) or column.name in table.debezium.primary_key)
         ]
         if columns:
             yield risk, columns

@@ -26,7 +26,7 @@ from rowtide.connector.source.enum_labels import with_labels
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import file_number
-from rowtide.schema_history.queries.affected_tables import may_change
+from rowtide.schema_history.queries.table_changes import may_change
 from rowtide.schema_history.server.query_event import Server
 
 _MOST_BYTES = 1 << 30

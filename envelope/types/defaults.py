@@ -11,7 +11,7 @@ from typing import Any
 
 from rowtide.envelope.types.column_type import ColumnDescription, ColumnType, Kind
 from rowtide.envelope.types.temporal_values import DAYS_BY_PACKED_DATE, MICROS_PER_DAY, InvalidDate
-from rowtide.schema_history.model import ColumnForm
+from rowtide.schema_history.model import DebeziumColumn
 
 _INTRODUCER = re.compile(r"_[a-z0-9]+\s*'(.*)'", re.DOTALL | re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
@@ -22,7 +22,7 @@ _EXACT = Context(prec=100)
 """Enough for all 65 digits of a DECIMAL: Python's own context has 28."""
 
 
-def default_value(column: ColumnForm, column_type: ColumnType) -> Any:
+def default_value(column: DebeziumColumn, column_type: ColumnType) -> Any:
     """The Connect value of a column's default, ``None`` if it has none or none that can be written.
 
     Args:

@@ -15,7 +15,9 @@ from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.queries.apply import apply_lines
 from rowtide.schema_history.queries.information_schema import table_json
-from rowtide.schema_history.queries.structure_at import Moment, NotAMoment, changes_of, chosen, differences, moment
+from rowtide.schema_history.queries.point_in_time import InvalidPointInTime, PointInTime, parse_point_in_time
+from rowtide.schema_history.queries.table_changes import changes_of_table
+from rowtide.schema_history.queries.table_diff import diff_tables, matching_tables
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.record import id_text, table_fields
 from rowtide.schema_history.structure.show_create import show_create
@@ -77,13 +79,13 @@ def as_json(value: Any) -> bytes:
 class _Moment(click.ParamType):
     name = "moment"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> PointInTime:
         """Read a moment."""
-        if isinstance(value, Moment):
+        if isinstance(value, PointInTime):
             return value
         try:
-            return moment(value)
-        except NotAMoment as problem:
+            return parse_point_in_time(value)
+        except InvalidPointInTime as problem:
             self.fail(str(problem), param, ctx)
 
 
@@ -98,7 +100,7 @@ def _with_source(command: F) -> F:
     def run(config: Path | None, history: Path | None, binlogs: Path | None, flavor: str, **arguments: Any) -> None:
         try:
             command(_source(config, history, binlogs, Flavor(flavor)), **arguments)
-        except (SchemaHistoryError, NotAMoment, OSError) as problem:
+        except (SchemaHistoryError, InvalidPointInTime, OSError) as problem:
             raise click.ClickException(str(problem)) from None
         except Exception as problem:
             if type(problem).__module__.startswith("rowtide."):
@@ -145,7 +147,7 @@ _AT = {"type": _Moment(), "help": "A moment: binlog.000042:1234, a GTID set, a t
     show_default=True,
     help="DDL, JSON with the fields of information_schema, or Debezium's table JSON.",
 )
-def show(source: Source, tables: str, at: Moment, form: str) -> None:
+def show(source: Source, tables: str, at: PointInTime, form: str) -> None:
     """Print the structure of TABLE at a moment.
 
     TABLE is database.table, where * and ? stand for any characters.
@@ -155,7 +157,7 @@ def show(source: Source, tables: str, at: Moment, form: str) -> None:
     a statement's text does not tell how the server words the one, and they are no part of a row.
     """
     known = source.tables(at)
-    found = chosen(known, tables)
+    found = matching_tables(known, tables)
     if not found:
         near = ", ".join(sorted(map(str, known.names()))[:10])
         raise click.ClickException(f"there is no table {tables} at {at.text}; there are {near or 'no tables'}")
@@ -176,7 +178,7 @@ def _shown(table: Table, server: Server, form: str) -> str | bytes:
 @click.argument("before", metavar="A", type=_Moment())
 @click.argument("after", metavar="B", type=_Moment())
 @click.argument("tables", metavar="[TABLE]", default="*")
-def diff(source: Source, before: Moment, after: Moment, tables: str) -> None:
+def diff(source: Source, before: PointInTime, after: PointInTime, tables: str) -> None:
     """Print what differs between the structures at two moments, A and B.
 
     A and B are positions (binlog.000042:1234), GTID sets, times, or end. TABLE is database.table, where * and ? stand
@@ -184,7 +186,7 @@ def diff(source: Source, before: Moment, after: Moment, tables: str) -> None:
     """
     old, new = source.tables(before), source.tables(after)
     colours = {"+": "green", "-": "red"}
-    for line in differences(old, new, tables, source.server, (before.text, after.text)):
+    for line in diff_tables(old, new, tables, source.server, (before.text, after.text)):
         click.secho(line, fg=colours.get(line[:1]))
 
 
@@ -197,11 +199,11 @@ def log(source: Source, table: str) -> None:
     TABLE is database.table. What was done to it under former names is told too.
     """
     database, dot, name = table.partition(".")
-    found = changes_of(source.changes(), TableId(database, name)) if dot else []
+    found = changes_of_table(source.changes(), TableId(database, name)) if dot else []
     if not found:
         raise click.ClickException(f"nothing is told of a table {table}; a name is given as database.table")
     for change in found:
-        click.secho(_where(change.place), fg="yellow")
+        click.secho(_where(change.position), fg="yellow")
         click.echo("\n".join(f"    {line}" for line in change.ddl.splitlines()))
 
 

@@ -11,9 +11,10 @@ from rowtide.schema_history.ddl.statements import AlterTable, RenameTo
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
-from rowtide.schema_history.queries.structure_at import Change, Moment
-from rowtide.schema_history.recovery.recovery import recover
-from rowtide.schema_history.recovery.session import recorded_event
+from rowtide.schema_history.queries.point_in_time import PointInTime
+from rowtide.schema_history.queries.table_changes import TableChange
+from rowtide.schema_history.recovery.recover import recover
+from rowtide.schema_history.recovery.session_settings import recorded_event
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
@@ -29,10 +30,10 @@ class Source(Protocol):
 
     server: Server
 
-    def tables(self, moment: Moment) -> Tables:
+    def tables(self, moment: PointInTime) -> Tables:
         """The structures at a moment."""
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[TableChange]:
         """What changed tables, in order."""
 
 
@@ -43,19 +44,19 @@ class HistorySource:
     server: Server
     store: SchemaHistoryStore
 
-    def tables(self, moment: Moment) -> Tables:
+    def tables(self, moment: PointInTime) -> Tables:
         """The structures at a moment."""
-        reached = moment.reaches()
+        reached = moment.filter()
         records = self.store.replay_as(parse_record)
         return recover((r for r in records if reached.includes(_place(r))), self.server, None)
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[TableChange]:
         """What changed tables, in order."""
         for record in self.store.replay_as(parse_record):
             told = frozenset(table.id for table in record.tables)
             moved = [(t.previous_id, t.id) for t in record.tables if t.previous_id is not None]
             if told:
-                yield Change(_place(record), record.ddl or "", told, tuple(moved or self._renamed(record)))
+                yield TableChange(_place(record), record.ddl or "", told, tuple(moved or self._renamed(record)))
 
     def _renamed(self, record: HistoryRecord) -> Iterator[tuple[TableId, TableId]]:
         """ALTER TABLE ... RENAME: the record tells the new name only."""
@@ -85,21 +86,21 @@ class BinlogSource:
         self._folder = folder
         self.server = Server(flavor)
 
-    def tables(self, moment: Moment) -> Tables:
+    def tables(self, moment: PointInTime) -> Tables:
         """The structures at a moment."""
-        reached = moment.reaches()
+        reached = moment.filter()
         tables: Tables | None = None
         for tables, _ in self._applied(reached.includes):  # noqa: B007 - the last one counts
             pass
         return tables if tables is not None else Tables(self.server)
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[TableChange]:
         """What changed tables, in order."""
         for _, change in self._applied(lambda _: True):
             if change.tables:
                 yield change
 
-    def _applied(self, wanted: Callable[[BinlogPosition], bool]) -> Iterator[tuple[Tables, Change]]:
+    def _applied(self, wanted: Callable[[BinlogPosition], bool]) -> Iterator[tuple[Tables, TableChange]]:
         from rowtide.connector.source.binlog_statements import binlog_statements  # noqa: PLC0415 - needs the extra
 
         tables: Tables | None = None
@@ -117,7 +118,7 @@ class BinlogSource:
             if "rename" in applied.statement_class:
                 moved = [(c.previous_id, c.table_id) for c in applied.changes if c.previous_id and c.table_id]
                 ddl = ", ".join(change.ddl for change in applied.changes)
-            yield tables, Change(statement.place, ddl, frozenset((*gone, *made)), tuple(moved))
+            yield tables, TableChange(statement.place, ddl, frozenset((*gone, *made)), tuple(moved))
 
 
 def file_source(path: Path, flavor: Flavor) -> HistorySource:

@@ -43,7 +43,7 @@ class SchemaChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class StatementResult:
     """The outcome of one statement.
 
     Attributes:

@@ -1,26 +1,30 @@
-"""The catalog and the one way to change it: a statement of the binlog or of a history."""
+"""The databases and tables at one position, and how a statement changes them."""
 
-from rowtide.schema_history.catalog.catalog import Catalog
-from rowtide.schema_history.catalog.changes import Applied
-from rowtide.schema_history.catalog.execution import Execution
+from dataclasses import replace
+
+from rowtide.schema_history.catalog.changes import StatementResult
+from rowtide.schema_history.catalog.registry import TableRegistry
+from rowtide.schema_history.catalog.statement_executor import StatementExecutor
 from rowtide.schema_history.ddl.parser import parse
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
+from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.schema_history.structure.context import context_of, statement_text
+from rowtide.schema_history.structure.show_create import show_create
 
 
-class Tables(Catalog):
-    """All databases and tables at one position; ``apply`` moves it past one statement."""
+class Tables(TableRegistry):
+    """All databases and tables at one position; ``apply`` moves them past one statement."""
 
-    def apply(self, event: QueryEvent) -> Applied:
-        """Apply one statement.
+    def apply(self, event: QueryEvent) -> StatementResult:
+        """Apply one statement of the binlog or of a history.
 
         Raises:
-            UnparsedDdl: the statement is not understood; nothing is changed.
-            InconsistentDdl: it does not fit what is known; nothing is changed.
+            UnparsedDdl: the statement cannot be parsed; nothing is changed.
+            InconsistentDdl: the statement does not fit the tables; nothing is changed.
         """
         if not event.effective:
-            return Applied("part of an alter table")
+            return StatementResult("part of an alter table")
         ctx = context_of(event, self.server)
         sql = statement_text(event, self.server.flavor)
         try:
@@ -29,23 +33,28 @@ class Tables(Catalog):
             if problem.position or not event.position:
                 raise
             raise UnparsedDdl(problem.statement, problem.reason, problem.offset, event.position) from None
-        return Execution(self, event, ctx, statement, sql).run()
+        return StatementExecutor(self, event, ctx, statement, sql).run()
 
-    def before(self, applied: Applied, server: Server) -> "Tables":
-        """An independent copy as it was before the last statement, for trials, under a server's settings."""
+    def before(self, result: StatementResult, server: Server) -> "Tables":
+        """An independent copy in the state before the last statement, with another server's settings.
+
+        Args:
+            result: what the last statement did.
+            server: the settings of the copy.
+        """
         other = self.copy()
         other.server = server
-        for table_id, _ in applied.altered:
+        for table_id, _ in result.altered:
             other.remove(table_id)
-        for _, table in applied.before:
+        for _, table in result.before:
             if table is not None:
                 other.put(table)
-        if applied.databases_before is not None:
-            other.put_databases(applied.databases_before)
+        if result.databases_before is not None:
+            other.put_databases(result.databases_before)
         return other
 
     def copy(self) -> "Tables":
-        """An independent copy; cheap, since the values are shared."""
+        """An independent copy; cheap, since the tables themselves are shared."""
         other = Tables(self.server)
         other.temporary = dict(self.temporary)
         other.variables = dict(self.variables)
@@ -53,3 +62,30 @@ class Tables(Catalog):
         other._deferred = dict(self._deferred)
         other._databases = dict(self._databases)
         return other
+
+
+def as_described_by_snapshot(table: Table, server: Server) -> Table:
+    """The same table with the Debezium description that a snapshot gives it.
+
+    Debezium derives a description from the text that it reads: from the statements of the stream, or from SHOW CREATE
+    TABLE in a snapshot, where the server has replaced synonyms and abbreviations (``BOOL`` is ``tinyint(1)``). A stream
+    that starts at an offset follows a snapshot, so the descriptions of its tables must be those of a snapshot.
+
+    Args:
+        table: the table as its statements have built it.
+        server: determines the syntax of SHOW CREATE TABLE.
+    """
+    tables = Tables(server)
+    # SHOW CREATE TABLE does not depend on the sql_mode of the session that created the table.
+    event = QueryEvent(show_create(table, server), database=table.id.database, sql_mode=0, position="")
+    try:
+        tables.apply(event)
+    except SchemaHistoryError:
+        return table
+    found = tables.table(table.id.database, table.id.table)
+    if found is None or len(found.columns) != len(table.columns):
+        return table
+    columns = tuple(
+        replace(column, debezium=printed.debezium) for column, printed in zip(table.columns, found.columns, strict=True)
+    )
+    return replace(table, columns=columns, debezium=found.debezium)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rowtide.schema_history.compaction.reading import Kept, Reading, read_history
+from rowtide.schema_history.compaction.history_reader import HistoryReader, StoredHistory, read_history
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.store.history_store import SchemaHistoryStore, StoredText
@@ -24,7 +24,7 @@ class CompactingHistory(SchemaHistoryStore):
         behind: how many records there are already that are in none.
     """
 
-    def __init__(self, kept: Kept, server: Server, interval: int, behind: int = 0) -> None:
+    def __init__(self, kept: StoredHistory, server: Server, interval: int, behind: int = 0) -> None:
         self._kept = kept
         self._server = server
         self._interval = interval
@@ -60,7 +60,7 @@ class CompactingHistory(SchemaHistoryStore):
         except SchemaHistoryError as failure:
             log.warning("no summary of the schema history is written: %s", failure)
         else:
-            keep_summary(self._kept, reading, 0)
+            save_summary(self._kept, reading, 0)
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
         """The records."""
@@ -79,7 +79,7 @@ class CompactingHistory(SchemaHistoryStore):
         self._kept.store.close()
 
 
-def keep_summary(kept: Kept, reading: Reading, interval: int) -> int:
+def save_summary(kept: StoredHistory, reading: HistoryReader, interval: int) -> int:
     """Keep what was read as a summary, if one is due; returns how many of its records are in none then."""
     if kept.summaries is None or reading.behind < interval:
         return reading.behind

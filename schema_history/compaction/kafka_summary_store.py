@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from rowtide.schema_history.compaction.summary_store import KEPT
+from rowtide.schema_history.compaction.summary_store import SUMMARIES_KEPT
 from rowtide.schema_history.store.history_store import HistoryStoreError
 from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
 from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWriter
@@ -87,8 +87,8 @@ class KafkaSummaries:
             raise HistoryStoreError(f"cannot write the compact schema history {self._topic!r}: {failure}") from failure
         finally:
             self._writer.close()
-        if len(before) >= KEPT:
-            self._delete(before[1 - KEPT][0])
+        if len(before) >= SUMMARIES_KEPT:
+            self._delete(before[1 - SUMMARIES_KEPT][0])
 
     def _delete(self, end: int) -> None:
         """Delete what stands before an offset; without the right to do so it stays."""

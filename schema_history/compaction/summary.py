@@ -4,8 +4,8 @@ A summary is made of records, never of a running connector's structures: recover
 it, does exactly what recovery from all records does. It stands beside the history and is no part of it; whoever does
 not know it, or cannot use it, reads the history.
 
-It may be used for a position only if every record in it belongs to the state there (`Frontier`). It is lines of JSON,
-compressed: what it is made of first, then the journal of each table.
+It may be used for a position only if every record in it belongs to the state there (`CoveredPositions`). It is lines of
+JSON, compressed: what it is made of first, then the history of each table.
 """
 
 import json
@@ -17,11 +17,11 @@ from hashlib import sha256
 from typing import Any
 
 from rowtide.schema_history.catalog.changes import ChangeKind
+from rowtide.schema_history.compaction.covered_positions import CoveredPositions
 from rowtide.schema_history.model import Database, TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
-from rowtide.schema_history.position.coverage import Frontier
-from rowtide.schema_history.recovery.journal import Entry, Journal
-from rowtide.schema_history.recovery.recovery import IDENTITY, Recovery
+from rowtide.schema_history.recovery.recover import IDENTITY, Recovery
+from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.record import RecordedTable
 
@@ -34,7 +34,7 @@ class UnusableSummary(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SummaryHeader:
     """What a summary was made of.
 
     Attributes:
@@ -51,7 +51,7 @@ class Origin:
     last: int
     digest: str
     records: int
-    frontier: Frontier
+    frontier: CoveredPositions
 
 
 def digest(text: str) -> str:
@@ -59,7 +59,7 @@ def digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def dump(origin: Origin, recovery: Recovery) -> bytes:
+def dump(origin: SummaryHeader, recovery: Recovery) -> bytes:
     """Write a summary."""
     databases: dict[Database, int] = {}
     journals = _ordered(recovery.journals.values())
@@ -107,13 +107,13 @@ class Summary:
             head, *self._lines = zlib.decompress(packed).splitlines()
             self._head = json.loads(head)
             self._form = self._head["form"]
-            self.origin = Origin(
+            self.origin = SummaryHeader(
                 self._head["source"],
                 _server(self._head["server"]),
                 self._head["last"],
                 self._head["digest"],
                 self._head["records"],
-                Frontier(BinlogPosition(**place) for place in self._head["frontier"]),
+                CoveredPositions(BinlogPosition(**place) for place in self._head["frontier"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
             raise UnusableSummary(f"it is damaged: {error!r}") from error
@@ -137,7 +137,7 @@ class Summary:
         for number in head["known"]:
             recovery.catalog.put_database(databases[number])
         recovery.catalog.variables.update(head["variables"])
-        journals: list[Journal] = []
+        journals: list[TableHistory] = []
         for line in self._lines:
             journals.append(_journal(json.loads(line), journals, databases))
         for number in head["tables"]:
@@ -147,9 +147,9 @@ class Summary:
         return recovery
 
 
-def _ordered(journals: Iterable[Journal]) -> list[Journal]:
+def _ordered(journals: Iterable[TableHistory]) -> list[TableHistory]:
     """All journals, each behind those that it needs."""
-    ordered: dict[int, Journal] = {}
+    ordered: dict[int, TableHistory] = {}
     for journal in journals:
         waiting = [journal]
         while waiting:
@@ -162,12 +162,12 @@ def _ordered(journals: Iterable[Journal]) -> list[Journal]:
     return list(ordered.values())
 
 
-def _journal_fields(journal: Journal, numbers: Mapping[int, int], databases: dict[Database, int]) -> list[Any]:
+def _journal_fields(journal: TableHistory, numbers: Mapping[int, int], databases: dict[Database, int]) -> list[Any]:
     entries = [list(_entry_fields(entry, numbers, databases)) for entry in journal.entries]
     return [astuple(journal.id), entries, _told_fields(journal.told)]
 
 
-def _entry_fields(entry: Entry, numbers: Mapping[int, int], databases: dict[Database, int]) -> Iterator[Any]:
+def _entry_fields(entry: HistoryEntry, numbers: Mapping[int, int], databases: dict[Database, int]) -> Iterator[Any]:
     """Its fields in their order; those at the end that are empty are left out."""
     fields: list[Any] = [
         entry.ddl,
@@ -190,15 +190,15 @@ def _told_fields(told: RecordedTable | None) -> list[Any] | None:
     return [told.kind.value, astuple(told.id), previous, told.fields, told.comment]
 
 
-def _journal(fields: list[Any], journals: list[Journal], databases: list[Database]) -> Journal:
+def _journal(fields: list[Any], journals: list[TableHistory], databases: list[Database]) -> TableHistory:
     table_id, entries, told = fields
     made = tuple(_entry(entry, journals, databases) for entry in entries)
-    return Journal(TableId(*table_id), made, _told(told))
+    return TableHistory(TableId(*table_id), made, _told(told))
 
 
-def _entry(fields: list[Any], journals: list[Journal], databases: list[Database]) -> Entry:
+def _entry(fields: list[Any], journals: list[TableHistory], databases: list[Database]) -> HistoryEntry:
     ddl, database, used, needs, told, moved, session = fields + [None] * (7 - len(fields))
-    return Entry(
+    return HistoryEntry(
         ddl,
         database,
         tuple(databases[number] for number in used or ()),

@@ -1,28 +1,32 @@
-"""Where the compact form of a schema history is kept: the protocol, and the form that keeps it in memory."""
+"""Where summaries of a schema history are stored: the protocol, and its implementations in memory and in files."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol
 
-KEPT = 2
-"""How many summaries are kept: the stored position may not have reached the newest one yet."""
+from rowtide.schema_history.store.history_store import HistoryStoreError
+
+SUMMARIES_KEPT = 2
+"""How many summaries are kept. The stored offset may still be behind the newest one; then the older one is used."""
 
 
 class SummaryStore(Protocol):
-    """Keeps the newest summaries of one history. One that was not written whole is as if it had not been written."""
+    """Stores the newest summaries of one history. A summary that was not written completely does not count."""
 
     def load(self) -> Iterator[bytes]:
-        """All that are whole, the newest first.
+        """Yield the complete summaries, newest first.
 
         Raises:
-            HistoryStoreError: they cannot be read.
+            HistoryStoreError: the summaries cannot be read.
         """
         ...
 
     def save(self, packed: bytes) -> None:
-        """Keep another one.
+        """Store a new summary.
 
         Raises:
-            HistoryStoreError: it cannot be written.
+            HistoryStoreError: the summary cannot be written.
         """
         ...
 
@@ -31,12 +35,48 @@ class InMemorySummaries:
     """Summaries in a list, for tests."""
 
     def __init__(self) -> None:
-        self.kept: list[bytes] = []
+        self.summaries: list[bytes] = []
 
     def load(self) -> Iterator[bytes]:
-        """The newest first."""
-        yield from reversed(self.kept)
+        """Yield the summaries, newest first."""
+        yield from reversed(self.summaries)
 
     def save(self, packed: bytes) -> None:
-        """Keep it, and the one before."""
-        self.kept = [*self.kept, packed][-KEPT:]
+        """Store a summary and drop all but the newest ``SUMMARIES_KEPT``."""
+        self.summaries = [*self.summaries, packed][-SUMMARIES_KEPT:]
+
+
+class FileSummaries:
+    """Summaries in files beside a history file: ``NAME.compact`` is the newest, ``NAME.compact.1`` the previous one.
+
+    Args:
+        name: path of the history file; ends with the connector's name if connectors share the history.
+    """
+
+    def __init__(self, name: Path) -> None:
+        self._newest = name.with_name(f"{name.name}.compact")
+        self._previous = name.with_name(f"{name.name}.compact.1")
+
+    def load(self) -> Iterator[bytes]:
+        """Yield the summaries, newest first."""
+        for path in (self._newest, self._previous):
+            try:
+                yield path.read_bytes()
+            except FileNotFoundError:
+                continue
+            except OSError as failure:
+                raise HistoryStoreError(f"cannot read the compact schema history {path}: {failure}") from failure
+
+    def save(self, packed: bytes) -> None:
+        """Write a temporary file, force it to disk, and rename it; a crash leaves the previous summaries intact."""
+        new = self._newest.with_name(f"{self._newest.name}.new")
+        try:
+            with new.open("wb") as file:
+                file.write(packed)
+                file.flush()
+                os.fsync(file.fileno())
+            if self._newest.exists():
+                self._newest.replace(self._previous)
+            new.replace(self._newest)
+        except OSError as failure:
+            raise HistoryStoreError(f"cannot write the compact schema history {new}: {failure}") from failure

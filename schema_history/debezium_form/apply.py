@@ -22,16 +22,16 @@ from rowtide.schema_history.ddl.statements import (
     SetOptions,
     TableOptions,
 )
-from rowtide.schema_history.debezium_form.columns import column_form, strip_quotes, with_default, with_table_charset
-from rowtide.schema_history.debezium_form.editor import FormEditor
+from rowtide.schema_history.debezium_form.columns import debezium_column, strip_quotes, with_default, with_table_charset
+from rowtide.schema_history.debezium_form.editor import TableEditor
 from rowtide.schema_history.debezium_form.normalizer import as_single_quoted
-from rowtide.schema_history.model import ColumnForm, Table, TableForm
+from rowtide.schema_history.model import DebeziumColumn, DebeziumTable, Table
 from rowtide.schema_history.structure.context import Context
 
 
-def create_form(table: Table, statement: CreateTable, database_charset: str | None, ctx: Context) -> Table:
+def apply_create_table(table: Table, statement: CreateTable, database_charset: str | None, ctx: Context) -> Table:
     """The table with the form of its CREATE TABLE."""
-    editor = FormEditor()
+    editor = TableEditor()
     for element in statement.elements:
         if isinstance(element, ColumnDef):
             _declare(editor, element, ctx)
@@ -51,8 +51,8 @@ def _comment(options: TableOptions, ctx: Context) -> str | None:
     return strip_quotes(as_single_quoted(options.raw_comment, ctx))
 
 
-def _declare(editor: FormEditor, element: ColumnDef, ctx: Context) -> None:
-    form = column_form(element, ctx)
+def _declare(editor: TableEditor, element: ColumnDef, ctx: Context) -> None:
+    form = debezium_column(element, ctx)
     if element.has("PRIMARY"):
         editor.add(form)
         editor.primary_key = [form.name]
@@ -60,14 +60,14 @@ def _declare(editor: FormEditor, element: ColumnDef, ctx: Context) -> None:
     _promote(editor, element, form.name)
 
 
-def _promote(editor: FormEditor, definition: ColumnDef, name: str) -> None:
+def _promote(editor: TableEditor, definition: ColumnDef, name: str) -> None:
     """Take a column that is unique by its own definition for the key, even one that can be NULL, if there is none."""
     serial = definition.type.words[0] == "SERIAL" or definition.has("SERIAL DEFAULT VALUE")
     if (serial or definition.has("UNIQUE")) and not editor.primary_key:
         editor.primary_key = [name]
 
 
-def _add_index(editor: FormEditor, index: IndexDef) -> None:
+def _add_index(editor: TableEditor, index: IndexDef) -> None:
     if index.kind == "primary":
         editor.set_primary_key([p.column for p in index.parts if p.expression is None])
     elif index.kind == "unique":
@@ -78,12 +78,12 @@ def _part(part: KeyPartDef) -> str | None:
     return part.column if part.expression is None else None
 
 
-def like_form(table: Table) -> Table:
+def apply_create_like(table: Table) -> Table:
     """The copy of a table: its comment is not taken over."""
-    return replace(table, form=replace(table.form, comment=None))
+    return replace(table, debezium=replace(table.debezium, comment=None))
 
 
-def altered_by_index(table: Table, statement: CreateIndex) -> tuple[Table, bool]:
+def apply_create_index(table: Table, statement: CreateIndex) -> tuple[Table, bool]:
     """The table after CREATE INDEX, and whether Debezium reports it.
 
     It reports a unique index of plain columns on a table without a key, even if a column that can be NULL then keeps
@@ -99,11 +99,11 @@ def altered_by_index(table: Table, statement: CreateIndex) -> tuple[Table, bool]
     return editor.onto(table), True
 
 
-def _editor(table: Table) -> FormEditor:
-    return FormEditor(table.form, [c.form for c in table.columns if c.form is not None])
+def _editor(table: Table) -> TableEditor:
+    return TableEditor(table.debezium, [c.debezium for c in table.columns if c.debezium is not None])
 
 
-def alter_form(before: Table, after: Table, statement: AlterTable, ctx: Context) -> Table:
+def apply_alter_table(before: Table, after: Table, statement: AlterTable, ctx: Context) -> Table:
     """The altered table with the form that Debezium makes of the actions, one after the other.
 
     Where that loses columns, as in ``CHANGE a b INT, CHANGE b a TEXT``, they count as the server takes them: old names
@@ -121,7 +121,7 @@ _OLD = "\0"
 """In front of a column's name as it was before the statement; no name has it."""
 
 
-def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> FormEditor:
+def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> TableEditor:
     editor = _editor(before)
     names = [form.name for form in editor.columns.values()]
     for name in names:
@@ -147,7 +147,7 @@ def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> FormEd
     return editor
 
 
-def _alter(editor: FormEditor, action: Action, ctx: Context, before: Table) -> None:
+def _alter(editor: TableEditor, action: Action, ctx: Context, before: Table) -> None:
     if isinstance(action, AddColumn):
         if action.if_not_exists and before.column(action.column.name) is not None:
             return
@@ -174,21 +174,21 @@ def _alter(editor: FormEditor, action: Action, ctx: Context, before: Table) -> N
         editor.comment = _comment(action.options, ctx)
 
 
-def _added(editor: FormEditor, action: AddColumn, ctx: Context) -> ColumnForm:
+def _added(editor: TableEditor, action: AddColumn, ctx: Context) -> DebeziumColumn:
     definition = action.column
-    form = column_form(definition, ctx, explicit_only=action.several and not ctx.mariadb)
+    form = debezium_column(definition, ctx, explicit_only=action.several and not ctx.mariadb)
     if definition.has("PRIMARY") and not (action.several and not ctx.mariadb):
         editor.add(form)
         editor.primary_key = [form.name]
     return form
 
 
-def _change(editor: FormEditor, action: ChangeColumn, ctx: Context) -> None:
+def _change(editor: TableEditor, action: ChangeColumn, ctx: Context) -> None:
     known = editor.get(action.old)
     if known is None:
         return
     definition = action.column
-    form = column_form(definition, ctx, base=None if action.modify else known)
+    form = debezium_column(definition, ctx, base=None if action.modify else known)
     name = definition.name
     placed = replace(form, name=action.old if action.modify else known.name)
     editor.add(with_table_charset(placed, editor.charset))
@@ -200,7 +200,7 @@ def _change(editor: FormEditor, action: ChangeColumn, ctx: Context) -> None:
         _promote(editor, definition, name)
 
 
-def _alter_default(editor: FormEditor, action: AlterDefault, ctx: Context) -> None:
+def _alter_default(editor: TableEditor, action: AlterDefault, ctx: Context) -> None:
     known = editor.get(action.name)
     if known is None:
         return
@@ -221,7 +221,7 @@ def _alter_default(editor: FormEditor, action: AlterDefault, ctx: Context) -> No
         editor.add(with_default(known, default, ctx))
 
 
-def _convert(editor: FormEditor, action: ConvertTo) -> None:
+def _convert(editor: TableEditor, action: ConvertTo) -> None:
     if action.charset is None:
         return
     editor.charset = action.charset
@@ -230,4 +230,4 @@ def _convert(editor: FormEditor, action: ConvertTo) -> None:
             editor.add(replace(form, charset_name=action.charset))
 
 
-__all__ = ["TableForm", "alter_form", "altered_by_index", "create_form", "like_form"]
+__all__ = ["DebeziumTable", "apply_alter_table", "apply_create_index", "apply_create_like", "apply_create_table"]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from rowtide.schema_history.ddl.statements import ColumnDef, DataType, Default, Literal, Now
 from rowtide.schema_history.debezium_form.normalizer import as_single_quoted
-from rowtide.schema_history.model import Column, ColumnForm, DefaultKind
+from rowtide.schema_history.model import Column, DebeziumColumn, DefaultKind
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.types import BINARY_TYPES
@@ -73,12 +73,12 @@ _DIGITS = re.compile(r"(?:0x|[xX]')((?:[0-9A-Fa-f]{2})*)'?")
 _NOW_1970 = "1970-01-01 00:00:00"
 
 
-def column_form(
+def debezium_column(
     definition: ColumnDef,
     ctx: Context,
-    base: ColumnForm | None = None,
+    base: DebeziumColumn | None = None,
     explicit_only: bool = False,
-) -> ColumnForm:
+) -> DebeziumColumn:
     """The form of a definition, before it takes the character set of its table.
 
     Args:
@@ -127,7 +127,7 @@ def column_form(
     return form
 
 
-def _collated(form: ColumnForm, raw: str, ctx: Context) -> ColumnForm:
+def _collated(form: DebeziumColumn, raw: str, ctx: Context) -> DebeziumColumn:
     """The form with the character set of a collation; of MariaDB's only text has one, without ENUM and SET."""
     if ctx.mariadb:
         known = charsets.known_collation(strip_quotes(raw), None, ctx.flavor)
@@ -138,7 +138,7 @@ def _collated(form: ColumnForm, raw: str, ctx: Context) -> ColumnForm:
     return replace(form, charset_name=name.split("_", 1)[0]) if "_" in name[1:] else form
 
 
-def _typed(definition: ColumnDef, ctx: Context) -> ColumnForm:
+def _typed(definition: ColumnDef, ctx: Context) -> DebeziumColumn:
     written = definition.type
     first = written.words[0]
     jdbc = _JDBC.get(first, OTHER)
@@ -151,7 +151,7 @@ def _typed(definition: ColumnDef, ctx: Context) -> ColumnForm:
     elif first == "LONG" and written.words[-1] == "VARBINARY":
         jdbc = 2004
     if first == "SERIAL":
-        return ColumnForm(
+        return DebeziumColumn(
             definition.name, jdbc, "BIGINT UNSIGNED", "BIGINT UNSIGNED", auto_incremented=True, generated=True
         )
     name += _modifiers(written, ctx)
@@ -164,8 +164,8 @@ def _typed(definition: ColumnDef, ctx: Context) -> ColumnForm:
     if first in ("ENUM", "SET"):
         length = 1 if first == "ENUM" else max(0, 2 * len(written.labels) - 1)
         raw = tuple(as_single_quoted(label, ctx) for label in written.raw_labels)
-        return ColumnForm(definition.name, jdbc, name, name, None, charset, length, enum_values=raw)
-    return ColumnForm(definition.name, jdbc, name, name, None, charset, length, scale)
+        return DebeziumColumn(definition.name, jdbc, name, name, None, charset, length, enum_values=raw)
+    return DebeziumColumn(definition.name, jdbc, name, name, None, charset, length, scale)
 
 
 def _charset(written: DataType) -> str | None:
@@ -202,7 +202,7 @@ def _dimensions(written: DataType, first: str, ctx: Context) -> tuple[int | None
     return length, scale
 
 
-def with_default(form: ColumnForm, default: Default, ctx: Context) -> ColumnForm:
+def with_default(form: DebeziumColumn, default: Default, ctx: Context) -> DebeziumColumn:
     """The form with a default of a column's definition."""
     if isinstance(default, Now):
         return replace(form, has_default=True, default_expression=_now(default, ctx))
@@ -214,7 +214,7 @@ def with_default(form: ColumnForm, default: Default, ctx: Context) -> ColumnForm
     return replace(form, has_default=True, default_expression=None)
 
 
-def with_value(form: ColumnForm, column: Column) -> ColumnForm:
+def with_value(form: DebeziumColumn, column: Column) -> DebeziumColumn:
     """The form with the value of a hexadecimal default, of which Debezium keeps the digits but for the last one.
 
     Bytes that are no UTF-8 are no text: such a default is left out. MariaDB's DATE in ``sql_mode=ORACLE`` and its
@@ -288,7 +288,7 @@ def strip_quotes(text: str) -> str:
     return text
 
 
-def with_table_charset(form: ColumnForm, charset: str | None) -> ColumnForm:
+def with_table_charset(form: DebeziumColumn, charset: str | None) -> DebeziumColumn:
     """The form in its table, whose character set it takes if it has none of its own."""
     if form.jdbc_type in _WITH_CHARSET and (form.charset_name is None or form.charset_name.upper() == "DEFAULT"):
         return replace(form, charset_name=charset)

@@ -4,25 +4,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rowtide.schema_history.debezium_form.columns import with_table_charset, with_value
-from rowtide.schema_history.model import ColumnForm, Table, TableForm
+from rowtide.schema_history.model import DebeziumColumn, DebeziumTable, Table
 
 
-class FormEditor:
+class TableEditor:
     """A table's form while a statement is applied to it."""
 
-    def __init__(self, form: TableForm | None = None, columns: Iterable[ColumnForm] = ()) -> None:
-        form = form or TableForm()
+    def __init__(self, form: DebeziumTable | None = None, columns: Iterable[DebeziumColumn] = ()) -> None:
+        form = form or DebeziumTable()
         self.charset = form.default_charset_name
         self.comment = form.comment
         self.attributes = form.attributes
         self.primary_key = list(form.primary_key)
-        self.columns: dict[str, ColumnForm] = {c.name.lower(): c for c in columns}
+        self.columns: dict[str, DebeziumColumn] = {c.name.lower(): c for c in columns}
 
-    def get(self, name: str) -> ColumnForm | None:
+    def get(self, name: str) -> DebeziumColumn | None:
         """The column of that name."""
         return self.columns.get(name.lower())
 
-    def add(self, form: ColumnForm) -> None:
+    def add(self, form: DebeziumColumn) -> None:
         """Add a column at the end, or replace the one of its name in its place.
 
         A column that can be NULL has NULL for its default from then on, if it has none: even behind DROP DEFAULT.
@@ -68,10 +68,10 @@ class FormEditor:
         if not self.primary_key and all(form is not None and not form.optional for form in forms):
             self.primary_key = [form.name for form in forms if form is not None]
 
-    def table_form(self) -> TableForm:
+    def debezium_table(self) -> DebeziumTable:
         """The table's part of the form."""
         key = tuple(name for name in self.primary_key if name.lower() in self.columns)
-        return TableForm(self.charset, key, self.comment, self.attributes)
+        return DebeziumTable(self.charset, key, self.comment, self.attributes)
 
     def onto(self, table: Table) -> Table:
         """The table with this form; columns that Debezium would not know get one from the server's truth."""
@@ -79,8 +79,8 @@ class FormEditor:
         for column in table.columns:
             form = self.get(column.name)
             if form is None:
-                form = column.form
+                form = column.debezium
             if form is not None:
                 form = with_value(with_table_charset(form, self.charset), column)
-            columns.append(replace(column, form=form))
-        return replace(table, columns=tuple(columns), form=self.table_form())
+            columns.append(replace(column, debezium=form))
+        return replace(table, columns=tuple(columns), debezium=self.debezium_table())

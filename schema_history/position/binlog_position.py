@@ -89,7 +89,7 @@ class BinlogPosition:
         return number
 
 
-class Reach:
+class PositionFilter:
     """What belongs to the state at one position: the rule of `is_at_or_before` for many records.
 
     Args:
@@ -100,7 +100,7 @@ class Reach:
     def __init__(self, desired: BinlogPosition, keep: SourceFilter | None = None) -> None:
         self._desired = desired
         self._keep = keep
-        self._gtids = None if desired.gtids is None else read_gtids(desired.gtids, keep)
+        self._gtids = None if desired.gtids is None else parse_gtids(desired.gtids, keep)
 
     def includes(self, recorded: BinlogPosition) -> bool:
         """Whether what was recorded at a position is part of it.
@@ -110,7 +110,7 @@ class Reach:
         """
         desired = self._desired
         if recorded.gtids is not None and self._gtids is not None:
-            return self._by_gtids(recorded, read_gtids(recorded.gtids, self._keep), self._gtids)
+            return self._by_gtids(recorded, parse_gtids(recorded.gtids, self._keep), self._gtids)
         if recorded.gtids is not None or desired.gtids is not None:
             return recorded.gtids is None
         if recorded.server_id and desired.server_id and recorded.server_id != desired.server_id:
@@ -158,14 +158,14 @@ def is_at_or_before(recorded: BinlogPosition, desired: BinlogPosition, keep: Sou
     Raises:
         ValueError: a GTID set or a file name cannot be read.
     """
-    return Reach(desired, keep).includes(recorded)
+    return PositionFilter(desired, keep).includes(recorded)
 
 
 def _place(position: BinlogPosition) -> tuple[int, int, int, int]:
     return position.file_number, position.pos, position.event, position.row
 
 
-def read_gtids(text: str, keep: SourceFilter | None = None) -> GtidSet | MariadbGtidPosition:
+def parse_gtids(text: str, keep: SourceFilter | None = None) -> GtidSet | MariadbGtidPosition:
     """A GTID set of MySQL, or a position of MariaDB.
 
     Args:

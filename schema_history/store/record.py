@@ -13,7 +13,7 @@ from typing import Any
 
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.errors import DamagedHistory
-from rowtide.schema_history.model import ColumnForm, Table, TableForm, TableId
+from rowtide.schema_history.model import DebeziumColumn, DebeziumTable, Table, TableId
 
 _ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
 
@@ -37,7 +37,7 @@ class RecordedTable:
     comment: str | None = None
 
     @property
-    def form(self) -> TableForm | None:
+    def debezium(self) -> DebeziumTable | None:
         """The table as Debezium describes it; ``None`` if it is dropped.
 
         Raises:
@@ -46,7 +46,7 @@ class RecordedTable:
         if self.fields is None:
             return None
         try:
-            return TableForm(
+            return DebeziumTable(
                 self.fields.get("defaultCharsetName"),
                 tuple(self.fields.get("primaryKeyColumnNames") or ()),
                 self.comment,
@@ -56,14 +56,14 @@ class RecordedTable:
             raise self._damaged(error) from error
 
     @property
-    def columns(self) -> tuple[ColumnForm, ...]:
+    def columns(self) -> tuple[DebeziumColumn, ...]:
         """Its columns.
 
         Raises:
             DamagedHistory: the JSON is not a table's.
         """
         try:
-            return tuple(_column_form(column) for column in self.fields["columns"]) if self.fields is not None else ()
+            return tuple(_debezium_column(column) for column in (self.fields or {"columns": ()})["columns"])
         except (KeyError, TypeError, AttributeError) as error:
             raise self._damaged(error) from error
 
@@ -140,7 +140,7 @@ def _table_changes(change: SchemaChange, *, comments: bool) -> list[dict[str, An
     if change.previous_id is not None:
         entry["previousId"] = id_text(change.previous_id)
     entry["table"] = table_fields(change.table, comments=comments)
-    entry["comment"] = change.table.form.comment if comments else None
+    entry["comment"] = change.table.debezium.comment if comments else None
     return [entry]
 
 
@@ -152,16 +152,16 @@ def id_text(table_id: TableId) -> str:
 
 def table_fields(table: Table, *, comments: bool = False) -> dict[str, Any]:
     """A table as Debezium's JSON has it."""
-    forms = [column.form for column in table.columns if column.form is not None]
+    forms = [column.debezium for column in table.columns if column.debezium is not None]
     return {
-        "defaultCharsetName": table.form.default_charset_name,
-        "primaryKeyColumnNames": list(table.form.primary_key),
+        "defaultCharsetName": table.debezium.default_charset_name,
+        "primaryKeyColumnNames": list(table.debezium.primary_key),
         "columns": [_column_fields(form, place, comments=comments) for place, form in enumerate(forms, 1)],
-        "attributes": [{"name": name, "value": value} for name, value in table.form.attributes],
+        "attributes": [{"name": name, "value": value} for name, value in table.debezium.attributes],
     }
 
 
-def _column_fields(form: ColumnForm, position: int, *, comments: bool) -> dict[str, Any]:
+def _column_fields(form: DebeziumColumn, position: int, *, comments: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": form.name, "jdbcType": form.jdbc_type}
     if form.native_type is not None:
         fields["nativeType"] = form.native_type
@@ -259,8 +259,8 @@ def _table_id(text: str) -> TableId:
     return TableId(match[1].replace('""', '"'), match[2].replace('""', '"'))
 
 
-def _column_form(fields: Mapping[str, Any]) -> ColumnForm:
-    return ColumnForm(
+def _debezium_column(fields: Mapping[str, Any]) -> DebeziumColumn:
+    return DebeziumColumn(
         name=fields["name"],
         jdbc_type=fields["jdbcType"],
         type_name=fields["typeName"],

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.compaction.compacting_history import keep_summary
-from rowtide.schema_history.compaction.file_summary_store import FileSummaries
-from rowtide.schema_history.compaction.reading import Kept, read_history
+from rowtide.schema_history.compaction.compacting_history import save_summary
+from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
+from rowtide.schema_history.compaction.summary_store import FileSummaries
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
@@ -57,8 +57,9 @@ def write(path: Path, tables: int, alters: int) -> int:
 
 def summarise(path: Path) -> int:
     """Write the compact form of the history; returns its bytes."""
-    kept, wall, cpu = Kept(FileSchemaHistory(path), "p", FileSummaries(path)), time.perf_counter(), time.process_time()
-    keep_summary(kept, read_history(kept, SERVER, None), 0)
+    kept = StoredHistory(FileSchemaHistory(path), "p", FileSummaries(path))
+    wall, cpu = time.perf_counter(), time.process_time()
+    save_summary(kept, read_history(kept, SERVER, None), 0)
     report("making the compact form", wall, cpu)
     return len(next(FileSummaries(path).load()))
 
@@ -86,7 +87,7 @@ def main() -> None:
         size = path.stat().st_size / 1e6
         base = peak_bytes(os.getpid()) / 2**20
         wall, cpu = time.perf_counter(), time.process_time()
-        kept = Kept(FileSchemaHistory(path), "p", FileSummaries(path) if options.compact else None)
+        kept = StoredHistory(FileSchemaHistory(path), "p", FileSummaries(path) if options.compact else None)
         end = BinlogPosition("binlog.000009", 4, f"{UUID}:1-{records + 1}")
         tables = read_history(kept, SERVER, end).tables()
         report("recovery", wall, cpu)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from rowtide.cli import main
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.queries.structure_at import NotAMoment, moment
+from rowtide.schema_history.queries.point_in_time import InvalidPointInTime, parse_point_in_time
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.record import history_record
@@ -111,7 +111,9 @@ def test_what_is_wrong_is_told(history: Path, tmp_path: Path) -> None:
         "show", "shop.itm", "--history", history
     )
     assert "one of --config, --history and --binlogs" in refused("show", "shop.item")
-    assert "is no moment: expected a file and position" in refused("show", "x.y", "--history", history, "--at", "soon")
+    assert "invalid point in time 'soon': expected a file and position" in refused(
+        "show", "x.y", "--history", history, "--at", "soon"
+    )
     assert "nothing is told of a table shop.itm" in refused("log", "shop.itm", "--history", history)
     damaged = tmp_path / "damaged"
     damaged.write_text("nonsense\n")
@@ -120,7 +122,7 @@ def test_what_is_wrong_is_told(history: Path, tmp_path: Path) -> None:
 
 
 def test_moments() -> None:
-    assert moment("0-1-5").position is not None
-    assert moment("2026-01-31 12:00:00").time == 1769860800
-    with pytest.raises(NotAMoment, match="file and position"):
-        moment("binlog.1x:5")
+    assert parse_point_in_time("0-1-5").position is not None
+    assert parse_point_in_time("2026-01-31 12:00:00").time == 1769860800
+    with pytest.raises(InvalidPointInTime, match="file and position"):
+        parse_point_in_time("binlog.1x:5")

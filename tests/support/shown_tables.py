@@ -48,4 +48,4 @@ def _column(column: Column) -> Column:
     width = None if column.data_type.endswith("int") else column.length
     # PAD_CHAR_TO_FULL_LENGTH is a matter of the session.
     default = column.default.rstrip(" ") if column.default and column.data_type == "char" else column.default
-    return replace(column, default_kind=kind, default=default, length=width, form=None)
+    return replace(column, default_kind=kind, default=default, length=width, debezium=None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rowtide.topics.java_regex import Replacement, compile_java
 from rowtide.topics.naming import (
     KeyAugment,
-    Parts,
+    NameParts,
     Routing,
     StandardNaming,
     TopicNameClashError,
@@ -66,9 +66,9 @@ def test_the_unicode_strategy_replaces_the_underscore_too() -> None:
 
 
 def test_the_schema_strategy_leaves_the_database_out() -> None:
-    naming = StandardNaming(PREFIX, Parts.TABLE)
+    naming = StandardNaming(PREFIX, NameParts.TABLE)
     assert [naming.data_change(*table) for table in TABLES[:3]] == [f"{PREFIX}.{n}" for n in ("t", "t.a-b_c", "t_ble")]
-    assert StandardNaming(PREFIX, Parts.TABLE).data_change("d", "") == PREFIX
+    assert StandardNaming(PREFIX, NameParts.TABLE).data_change("d", "") == PREFIX
 
 
 def test_delimiter_and_names_of_the_connectors_own_topics() -> None:
@@ -98,8 +98,8 @@ def test_routed_tables_share_a_topic_and_keep_their_keys_apart() -> None:
     assert naming.data_change("d", "tbl_shard_07") == f"{PREFIX}.d.tbl_all"
     assert naming.data_change("d", "plain") == f"{PREFIX}.d.plain"
     assert naming.key_augment("d", "é_9") == KeyAugment("__dbz__physicalTableIdentifier", f"{PREFIX}.d.é_9")
-    assert naming.joins("d", "tbl_shard_07")
-    assert not naming.joins("d", "plain")
+    assert naming.shares_topic("d", "tbl_shard_07")
+    assert not naming.shares_topic("d", "plain")
 
 
 def test_the_key_field_can_come_from_the_tables_name() -> None:
@@ -141,12 +141,12 @@ def test_two_tables_that_clash_are_an_error_that_names_both_and_a_way_out() -> N
     assert names.data_change("d", "a b") == "p.d.a_b"
     with pytest.raises(TopicNameClashError, match=r"d\.a b and d\.a\$b .*Unicode"):
         names.data_change("d", "a$b")
-    names.forget("d", "a b")
+    names.release("d", "a b")
     assert names.data_change("d", "a$b") == "p.d.a_b"
 
 
 def test_a_table_may_not_take_the_connectors_own_topics() -> None:
-    names = TopicNames(StandardNaming("p", Parts.TABLE))
+    names = TopicNames(StandardNaming("p", NameParts.TABLE))
     with pytest.raises(TopicNameClashError, match="transaction metadata"):
         names.data_change("d", "transaction")
 

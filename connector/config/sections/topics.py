@@ -11,7 +11,7 @@ from rowtide.connector.config.model import (
 )
 from rowtide.connector.config.sections.reader import Reader
 from rowtide.topics.java_regex import InvalidPatternError, Replacement, compile_java
-from rowtide.topics.naming import Parts, Routing, StandardNaming
+from rowtide.topics.naming import NameParts, Routing, StandardNaming
 from rowtide.topics.settings import TopicCreation, TopicGroup, TopicSettings, topic_patterns
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ def topics_config(reader: Reader) -> TopicsConfig:
         prefix=reader[connection.TOPIC_PREFIX],
         naming=StandardNaming(
             prefix=reader[connection.TOPIC_PREFIX],
-            parts=Parts.TABLE if strategy.startswith("Schema") else Parts.DATABASE_AND_TABLE,
+            parts=NameParts.TABLE if strategy.startswith("Schema") else NameParts.DATABASE_AND_TABLE,
             unicode="Unicode" in strategy,
             delimiter=reader[topics.DELIMITER],
             heartbeat_prefix=heartbeat,

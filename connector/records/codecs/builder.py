@@ -107,7 +107,7 @@ def meaning(column: model.Column, record: RecordColumn, mapped: MappedColumn) ->
     kind = record.type.kind
     decode: charset.Decoder | None = None
     if kind == "text":
-        name = column.charset or (column.form.charset_name if column.form else None)
+        name = column.charset or (column.debezium.charset_name if column.debezium else None)
         if name == "binary":  # CHAR(4) CHARACTER SET binary: to Debezium a text, of one character for each byte
             decode = _latin1
         elif name is not None and name not in _UTF8:
@@ -129,7 +129,7 @@ def _padding(column: model.Column) -> int:
         return 16
     if column.data_type != "binary":
         return 0
-    return (column.length if column.form is None else column.form.length) or 0
+    return (column.length if column.debezium is None else column.debezium.length) or 0
 
 
 def _json_or_nothing(text: Callable[[bytes], str], data: bytes) -> str | None:
@@ -192,8 +192,8 @@ def inserted_text(column: model.Column, record: RecordColumn, settings: Pipeline
         column.default_kind is model.DefaultKind.NONE and column.nullable
     ):
         value = None
-    elif column.default_kind is model.DefaultKind.LITERAL and column.form is not None:
-        value = default_value(column.form, record.type)
+    elif column.default_kind is model.DefaultKind.LITERAL and column.debezium is not None:
+        value = default_value(column.debezium, record.type)
         if value is None:
             return None
     else:

@@ -12,7 +12,7 @@ from ddl_recorder import DdlRecorder
 
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.schema_history.queries.information_schema import table_json
-from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.record import parse_record
 

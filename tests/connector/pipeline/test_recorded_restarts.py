@@ -16,7 +16,7 @@ from pymysql.constants import CLIENT
 
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.schema_history.position.binlog_position import BinlogPosition
-from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
 from rowtide.schema_history.store.record import parse_record
 

@@ -15,7 +15,7 @@ from rowtide.connector.protocol.events.table_structure import ColumnType, Mapped
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
-from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.record import history_record, parse_record
 from rowtide.schema_history.structure.show_create import show_create
@@ -73,7 +73,7 @@ def test_a_table_that_is_not_known_is_made_of_its_table_map() -> None:
     table, (change,) = repair.table, repair.changes
     lines = show_create(table, MYSQL).split("\n")[1:-1]
     assert "".join(line.strip() for line in lines) == WANTED
-    assert table.form.primary_key == ("id", "Name")
+    assert table.debezium.primary_key == ("id", "Name")
     assert contradictions(FULL, table) == []
     text = history_record(change, "p", {"file": "b.000001", "pos": 4}, 0)
     assert json.loads(text)["tableChanges"][0]["type"] == "CREATE"

@@ -23,7 +23,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.position.binlog_position import BinlogPosition
-from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
 from rowtide.schema_history.store.record import parse_record
 

@@ -54,7 +54,7 @@ def columns(tables: Tables) -> dict[tuple[str, str], tuple[str, int]]:
     return {
         (f"{table.id.database}.{table.id.table}", column.name): (
             column.data_type,
-            column.form.jdbc_type if column.form else 0,
+            column.debezium.jdbc_type if column.debezium else 0,
         )
         for table in tables
         for column in table.columns

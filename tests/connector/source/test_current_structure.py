@@ -17,7 +17,7 @@ from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.current_structure import CurrentStructure
-from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.store.record import parse_record
 
 if TYPE_CHECKING:

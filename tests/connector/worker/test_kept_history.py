@@ -12,7 +12,7 @@ from running_connector import failure, run_until, running
 from topic_tools import Topics
 from worker_process import SOON, WorkerConfig, eventually
 
-from rowtide.schema_history.compaction.reading import ForeignHistory
+from rowtide.schema_history.compaction.history_reader import NotInHistory
 from rowtide.schema_history.errors import DamagedHistory
 
 if TYPE_CHECKING:
@@ -87,5 +87,5 @@ def test_a_history_of_another_connector_is_told(
     run_until(other, topics, table, 1)
     name = "schema.history.internal.kafka.topic"
     found = failure(_with(one, **{name.replace(".", "_"): other.properties[name]}))
-    assert isinstance(found, ForeignHistory)
+    assert isinstance(found, NotInHistory)
     assert f"topic.prefix={one.name}, only of {other.name!r}" in str(found)

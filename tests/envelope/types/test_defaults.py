@@ -7,7 +7,7 @@ import pytest
 from rowtide.envelope.settings import ValueSettings
 from rowtide.envelope.types.defaults import _decimal, default_value
 from rowtide.envelope.types.mapping import column_type
-from rowtide.schema_history.model import ColumnForm
+from rowtide.schema_history.model import DebeziumColumn
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ from rowtide.schema_history.model import ColumnForm
     ],
 )
 def test_a_decimal_keeps_all_its_digits(text: str, scale: int | None, number: int) -> None:
-    assert _decimal(text, ColumnForm("d", 3, "DECIMAL", "DECIMAL", scale=scale)) == number
+    assert _decimal(text, DebeziumColumn("d", 3, "DECIMAL", "DECIMAL", scale=scale)) == number
 
 
 def test_the_time_of_a_row_is_a_default_without_a_fraction() -> None:
-    now = ColumnForm("t", 2014, "TIMESTAMP", "TIMESTAMP", length=6, optional=False, default_expression=_NOW)
+    now = DebeziumColumn("t", 2014, "TIMESTAMP", "TIMESTAMP", length=6, optional=False, default_expression=_NOW)
     made = column_type(now, ValueSettings(), "stream")
     assert made is not None
     assert default_value(now, made) == "1970-01-01T00:00:00Z"

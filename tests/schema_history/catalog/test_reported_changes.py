@@ -26,7 +26,7 @@ def test_a_unique_index_on_a_table_without_key_is_reported(create: str, index: s
     assert change.kind is ChangeKind.ALTER
     assert str(change.table_id) == "d.t"
     assert change.table is not None
-    assert change.table.form.primary_key == key
+    assert change.table.debezium.primary_key == key
     assert change.ddl == index.removeprefix("create ")
 
 

@@ -14,16 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.compaction.compacting_history import CompactingHistory, keep_summary
-from rowtide.schema_history.compaction.file_summary_store import FileSummaries
-from rowtide.schema_history.compaction.reading import Kept, Reading, read_history
+from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
+from rowtide.schema_history.compaction.covered_positions import CoveredPositions
+from rowtide.schema_history.compaction.history_reader import HistoryReader, StoredHistory, read_history
 from rowtide.schema_history.compaction.summary import Summary, UnusableSummary
-from rowtide.schema_history.compaction.summary_store import InMemorySummaries
+from rowtide.schema_history.compaction.summary_store import FileSummaries, InMemorySummaries
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.position.binlog_position import BinlogPosition, Reach
-from rowtide.schema_history.position.coverage import Frontier
-from rowtide.schema_history.recovery.journal import Entry, Journal
-from rowtide.schema_history.recovery.session import session_needed
+from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
+from rowtide.schema_history.recovery.session_settings import required_session
+from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, StoredText
@@ -75,7 +74,7 @@ def texts(kind: str, server: Server, order: list[int], source: str = "p") -> lis
     for number, statement in enumerate(STATEMENTS):
         event = QueryEvent(statement, "d", sql_mode=0)
         applied = tables.apply(event)
-        session = session_needed(tables, event, applied)
+        session = required_session(tables, event, applied)
         at = place(number, kind, server.flavor)
         by_statement.append([history_record(c, source, at, number, session=session) for c in applied.changes])
     found: list[str] = []
@@ -86,7 +85,7 @@ def texts(kind: str, server: Server, order: list[int], source: str = "p") -> lis
     return found
 
 
-def answer(kept: Kept, server: Server, position: BinlogPosition | None) -> tuple[object, int]:
+def answer(kept: StoredHistory, server: Server, position: BinlogPosition | None) -> tuple[object, int]:
     """All that recovery gives, and how many records were read for it."""
     reading, found = read_history(kept, server, position), []
     for prefer_ddl in (False, True):
@@ -114,11 +113,17 @@ def test_recovery_from_a_summary_is_recovery_from_all_records(
         if foreign:
             store.append(foreign.pop())
         if number in cuts:
-            keep_summary(Kept(store, "p", summaries), read_history(Kept(store, "p", summaries), server, None), 0)
+            save_summary(
+                StoredHistory(store, "p", summaries),
+                read_history(StoredHistory(store, "p", summaries), server, None),
+                0,
+            )
     used = 0
     for number in range(len(STATEMENTS)):
         at = BinlogPosition.from_map({**place(number, kind, server.flavor), "event": number % 2})
-        (compact, behind), (whole, records) = (answer(Kept(store, "p", each), server, at) for each in (summaries, None))
+        (compact, behind), (whole, records) = (
+            answer(StoredHistory(store, "p", each), server, at) for each in (summaries, None)
+        )
         assert compact == whole, number
         used += behind < records
     if min(cuts) < len(STATEMENTS) - 4:
@@ -144,21 +149,21 @@ positions = st.builds(
 def test_a_frontier_is_within_a_position_if_all_its_positions_are(
     places: list[BinlogPosition], at: BinlogPosition
 ) -> None:
-    reach = Reach(at)
-    assert Frontier(places).within(at) == all(reach.includes(one) for one in places)
-    assert len(Frontier(places).places) <= len(set(places))
+    reach = PositionFilter(at)
+    assert CoveredPositions(places).within(at) == all(reach.includes(one) for one in places)
+    assert len(CoveredPositions(places).places) <= len(set(places))
 
 
 def test_a_frontier_stays_small() -> None:
     places = [BinlogPosition.from_map(place(number, "two sources", Flavor.MYSQL)) for number in range(200)]
-    assert Frontier(places).places == (places[-1],)
+    assert CoveredPositions(places).places == (places[-1],)
 
 
 def summed(store: InMemorySchemaHistory, server: Server = SERVERS[0], source: str = "p") -> InMemorySummaries:
     summaries = InMemorySummaries()
-    kept = Kept(store, source, summaries)
-    keep_summary(kept, read_history(kept, server, None), 0)
-    assert len(summaries.kept) == 1
+    kept = StoredHistory(store, source, summaries)
+    save_summary(kept, read_history(kept, server, None), 0)
+    assert len(summaries.summaries) == 1
     return summaries
 
 
@@ -180,28 +185,30 @@ def store() -> InMemorySchemaHistory:
 )
 def test_a_summary_that_is_damaged_is_not_used(store: InMemorySchemaHistory, damage: Any) -> None:
     summaries = summed(store)
-    summaries.kept = [damage(summaries.kept[0])]
-    reading = read_history(Kept(store, "p", summaries), SERVERS[0], None)
+    summaries.summaries = [damage(summaries.summaries[0])]
+    reading = read_history(StoredHistory(store, "p", summaries), SERVERS[0], None)
     assert reading.behind == reading.records == len(store.records)
     with pytest.raises(UnusableSummary):
-        Summary(summaries.kept[0]).recovery(None)
+        Summary(summaries.summaries[0]).recovery(None)
 
 
 def test_a_summary_of_another_history_is_not_used(store: InMemorySchemaHistory) -> None:
     summaries = summed(store)
     other = Server(Flavor.MYSQL, "9.7.0", collation="utf8mb4_0900_ai_ci")
-    assert read_history(Kept(store, "p", summaries), SERVERS[0], None).behind == 0
-    assert read_history(Kept(store, "p", summaries), other, None).behind == len(store.records)
+    assert read_history(StoredHistory(store, "p", summaries), SERVERS[0], None).behind == 0
+    assert read_history(StoredHistory(store, "p", summaries), other, None).behind == len(store.records)
     store.records[-1] = store.records[-1].replace('"ts_ms" : 17', '"ts_ms" : 18')
-    assert read_history(Kept(store, "p", summaries), SERVERS[0], None).behind == len(store.records), "made anew"
+    assert read_history(StoredHistory(store, "p", summaries), SERVERS[0], None).behind == len(store.records), (
+        "made anew"
+    )
     store.records.pop()
-    assert read_history(Kept(store, "p", summaries), SERVERS[0], None).behind == len(store.records), "shorter"
+    assert read_history(StoredHistory(store, "p", summaries), SERVERS[0], None).behind == len(store.records), "shorter"
 
 
 def test_a_summary_that_is_ahead_of_the_position_is_not_used_and_none_is_made(store: InMemorySchemaHistory) -> None:
     summaries = summed(store)
     at = BinlogPosition.from_map(place(5, "gtids", Flavor.MYSQL))
-    reading = read_history(Kept(store, "p", summaries), SERVERS[0], at)
+    reading = read_history(StoredHistory(store, "p", summaries), SERVERS[0], at)
     assert reading.behind == len(store.records)
     assert reading.summary() is None
 
@@ -209,23 +216,23 @@ def test_a_summary_that_is_ahead_of_the_position_is_not_used_and_none_is_made(st
 def test_the_older_summary_is_used_for_an_older_position() -> None:
     whole = texts("gtids", SERVERS[0], [0])
     store, summaries = InMemorySchemaHistory(), InMemorySummaries()
-    history = CompactingHistory(Kept(store, "p", summaries), SERVERS[0], 5)
+    history = CompactingHistory(StoredHistory(store, "p", summaries), SERVERS[0], 5)
     for text in whole:
         history.append(text)
-    assert [Summary(packed).origin.records for packed in summaries.kept] == [15, 20]
+    assert [Summary(packed).origin.records for packed in summaries.summaries] == [15, 20]
     at = BinlogPosition.from_map(place(14, "gtids", Flavor.MYSQL))
-    reading = read_history(Kept(store, "p", summaries), SERVERS[0], at)
+    reading = read_history(StoredHistory(store, "p", summaries), SERVERS[0], at)
     assert reading.records - reading.behind == 15
 
 
 def test_records_of_a_snapshot_make_one_summary_at_its_end() -> None:
     summaries = InMemorySummaries()
-    history = CompactingHistory(Kept(InMemorySchemaHistory(), "p", summaries), SERVERS[0], 3)
+    history = CompactingHistory(StoredHistory(InMemorySchemaHistory(), "p", summaries), SERVERS[0], 3)
     with history.buffered():
         for text in texts("gtids", SERVERS[0], [0]):
             history.append(text)
-        assert not summaries.kept
-    assert len(summaries.kept) == 1
+        assert not summaries.summaries
+    assert len(summaries.summaries) == 1
 
 
 def test_a_summary_that_cannot_be_made_does_not_stop_the_connector(caplog: pytest.LogCaptureFixture) -> None:
@@ -233,11 +240,11 @@ def test_a_summary_that_cannot_be_made_does_not_stop_the_connector(caplog: pytes
         def save(self, packed: bytes) -> None:
             raise SchemaHistoryError("the disk is full")
 
-    history = CompactingHistory(Kept(InMemorySchemaHistory(), "p", Full()), SERVERS[0], 1)
+    history = CompactingHistory(StoredHistory(InMemorySchemaHistory(), "p", Full()), SERVERS[0], 1)
     for text in texts("gtids", SERVERS[0], [0])[:3]:
         history.append(text)
     assert "the disk is full" in caplog.text
-    damaged = CompactingHistory(Kept(InMemorySchemaHistory("{"), "p", InMemorySummaries()), SERVERS[0], 1, 1)
+    damaged = CompactingHistory(StoredHistory(InMemorySchemaHistory("{"), "p", InMemorySummaries()), SERVERS[0], 1, 1)
     assert damaged.exists()
     assert "damaged record" in caplog.text
 
@@ -245,7 +252,7 @@ def test_a_summary_that_cannot_be_made_does_not_stop_the_connector(caplog: pytes
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "history"
     store, summaries = FileSchemaHistory(path), FileSummaries(tmp_path / "history.p")
-    kept = Kept(store, "p", summaries)
+    kept = StoredHistory(store, "p", summaries)
     assert list(summaries.load()) == []
     history = CompactingHistory(kept, SERVERS[0], 7)
     whole = texts("gtids", SERVERS[0], [0])
@@ -254,7 +261,7 @@ def test_files(tmp_path: Path) -> None:
     history.close()
     assert [Summary(packed).origin.records for packed in summaries.load()] == [14, 7]
     assert read_history(kept, SERVERS[0], None).behind == len(whole) - 14
-    assert answer(kept, SERVERS[0], None)[0] == answer(Kept(store, "p"), SERVERS[0], None)[0]
+    assert answer(kept, SERVERS[0], None)[0] == answer(StoredHistory(store, "p"), SERVERS[0], None)[0]
     (tmp_path / "history.p.compact").write_bytes(b"half")
     assert read_history(kept, SERVERS[0], None).behind == len(whole) - 7
     assert sorted(file.name for file in tmp_path.iterdir()) == ["history", "history.p.compact", "history.p.compact.1"]
@@ -264,10 +271,10 @@ def test_files(tmp_path: Path) -> None:
 
 def test_every_field_of_what_is_written_is_written() -> None:
     # A new one must be added to the summary, and FORM raised.
-    assert [field.name for field in fields(Journal)] == ["id", "entries", "told"]
+    assert [field.name for field in fields(TableHistory)] == ["id", "entries", "told"]
     assert [field.name for field in fields(RecordedTable)] == ["kind", "id", "previous_id", "fields", "comment"]
     entry = ["ddl", "database", "databases", "needs", "told", "moved", "session"]
-    assert [field.name for field in fields(Entry)] == entry
+    assert [field.name for field in fields(HistoryEntry)] == entry
 
 
 def test_a_long_chain_of_tables_made_like_each_other() -> None:
@@ -278,8 +285,11 @@ def test_a_long_chain_of_tables_made_like_each_other() -> None:
         for change in tables.apply(QueryEvent(statement, "d", sql_mode=0)).changes:
             store.append(history_record(change, "p", place(number, "gtids", Flavor.MYSQL), number))
     summaries = summed(store)
-    assert len(summaries.kept[0]) < 3_000
-    assert answer(Kept(store, "p", summaries), SERVERS[0], None)[0] == answer(Kept(store, "p"), SERVERS[0], None)[0]
+    assert len(summaries.summaries[0]) < 3_000
+    assert (
+        answer(StoredHistory(store, "p", summaries), SERVERS[0], None)[0]
+        == answer(StoredHistory(store, "p"), SERVERS[0], None)[0]
+    )
 
 
 def test_lost_records_are_told_although_a_summary_covers_them(store: InMemorySchemaHistory) -> None:
@@ -291,9 +301,9 @@ def test_lost_records_are_told_although_a_summary_covers_them(store: InMemorySch
             yield from super().texts(start)
 
     with pytest.raises(TrimmedHistory):
-        read_history(Kept(Trimmed(*store.records), "p", summed(store)), SERVERS[0], None)
+        read_history(StoredHistory(Trimmed(*store.records), "p", summed(store)), SERVERS[0], None)
 
 
 def test_reading_is_public_state(store: InMemorySchemaHistory) -> None:
-    reading: Reading = read_history(Kept(store, "p"), SERVERS[0], None)
+    reading: HistoryReader = read_history(StoredHistory(store, "p"), SERVERS[0], None)
     assert reading.summary() is None, "without a place for summaries none is made"

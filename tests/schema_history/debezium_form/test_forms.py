@@ -34,13 +34,13 @@ def test_the_key_of_records_after_a_column_that_is_unique(
     alter: str, mysql: tuple[str, ...], mariadb: tuple[str, ...]
 ) -> None:
     for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
-        assert made(flavor, "CREATE TABLE t (a INT)", f"ALTER TABLE t {alter}").form.primary_key == wanted
+        assert made(flavor, "CREATE TABLE t (a INT)", f"ALTER TABLE t {alter}").debezium.primary_key == wanted
 
 
 def test_a_key_stays_when_a_unique_column_comes() -> None:
     for flavor in Flavor:
         table = made(flavor, "CREATE TABLE t (a INT PRIMARY KEY)", "ALTER TABLE t ADD b INT NOT NULL UNIQUE")
-        assert table.form.primary_key == ("a",)
+        assert table.debezium.primary_key == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_a_key_stays_when_a_unique_column_comes() -> None:
 def test_the_words_of_numbers(declared: str, mysql: str, mariadb: str) -> None:
     for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
         (column,) = made(flavor, f"CREATE TABLE t (a {declared})").columns
-        assert column.form is not None
-        assert column.form.type_name == wanted
+        assert column.debezium is not None
+        assert column.debezium.type_name == wanted
 
 
 @pytest.mark.parametrize(
@@ -72,17 +72,17 @@ def test_the_words_of_numbers(declared: str, mysql: str, mariadb: str) -> None:
 def test_the_character_set_of_a_collation(data_type: str, mysql: str | None, mariadb: str | None) -> None:
     for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
         (column,) = made(flavor, f"CREATE TABLE t (a {data_type} COLLATE latin1_bin)").columns
-        assert column.form is not None
-        assert column.form.charset_name == wanted
+        assert column.debezium is not None
+        assert column.debezium.charset_name == wanted
 
 
 def test_default_as_the_character_set_of_a_database_changes_nothing_for_mariadb() -> None:
     alter = "ALTER DATABASE d CHARACTER SET latin1"
     table = made(MARIADB, alter, "ALTER DATABASE d CHARSET DEFAULT", "CREATE TABLE t (a TEXT)")
-    assert table.form.default_charset_name == "latin1"
+    assert table.debezium.default_charset_name == "latin1"
 
 
 def test_the_options_of_a_database_that_is_there_already_count() -> None:
     for flavor in Flavor:
         create = "CREATE DATABASE IF NOT EXISTS d CHARSET latin1"
-        assert made(flavor, create, "CREATE TABLE t (a TEXT)").form.default_charset_name == "latin1"
+        assert made(flavor, create, "CREATE TABLE t (a TEXT)").debezium.default_charset_name == "latin1"

@@ -20,18 +20,18 @@ MAX_MB = 500
 _RECOVER = """
 import json, sys
 from pathlib import Path
-from rowtide.schema_history.compaction.compacting_history import keep_summary
+from rowtide.schema_history.compaction.compacting_history import save_summary
 from rowtide.schema_history.store.file import FileSchemaHistory
-from rowtide.schema_history.compaction.file_summary_store import FileSummaries
+from rowtide.schema_history.compaction.summary_store import FileSummaries
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.server.query_event import Flavor, Server
-from rowtide.schema_history.compaction.reading import Kept, read_history
+from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
 
 path, pos = Path(sys.argv[1]), int(sys.argv[2])
-kept = Kept(FileSchemaHistory(path), "p", FileSummaries(path))
+kept = StoredHistory(FileSchemaHistory(path), "p", FileSummaries(path))
 reading = read_history(kept, Server(Flavor.MYSQL, "8.4.3"), BinlogPosition("binlog.000001", pos))
 tables = reading.tables()
-keep_summary(kept, reading, 1)
+save_summary(kept, reading, 1)
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
 print(json.dumps({
     "tables": len(tables),

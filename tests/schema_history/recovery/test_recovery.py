@@ -14,14 +14,14 @@ from ddl_corpus import lines, recordings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowtide.schema_history.catalog.changes import Applied
+from rowtide.schema_history.catalog.changes import StatementResult
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.queries.apply import event_of, tables_of_header
-from rowtide.schema_history.recovery.recovery import recover
-from rowtide.schema_history.recovery.session import session_needed
+from rowtide.schema_history.recovery.recover import recover
+from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.record import history_record, parse_record
 
@@ -57,7 +57,7 @@ class History:
             applied = self.tables.apply(event)
         except SchemaHistoryError:
             return
-        session = session_needed(self.tables, event, applied)
+        session = required_session(self.tables, event, applied)
         for change in applied.changes:
             self.texts.append(history_record(change, "p", place(number), number, session=session))
         self.starts.append(len(self.texts))
@@ -75,11 +75,13 @@ def state(tables: Tables) -> dict[str, Table]:
 
 def without_comments(table: Table) -> Table:
     """Debezium's forms without comments: the history has them only with ``include.schema.comments``."""
-    columns = tuple(replace(c, form=replace(c.form, comment=None) if c.form else None) for c in table.columns)
-    return replace(table, columns=columns, form=replace(table.form, comment=None))
+    columns = tuple(
+        replace(c, debezium=replace(c.debezium, comment=None) if c.debezium else None) for c in table.columns
+    )
+    return replace(table, columns=columns, debezium=replace(table.debezium, comment=None))
 
 
-def changed(before: dict[str, Table], applied: Applied) -> dict[str, Table]:
+def changed(before: dict[str, Table], applied: StatementResult) -> dict[str, Table]:
     """The tables after a statement."""
     after = dict(before)
     for table_id, table in applied.altered:

@@ -7,7 +7,7 @@ import pytest
 from rowtide.schema_history.catalog.changes import SchemaChange
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.position.binlog_position import BinlogPosition, is_at_or_before
-from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.record import HistoryRecord, history_record, parse_record
 

@@ -26,7 +26,7 @@ def test_a_definition_can_replace_one_of_the_same_statement(alter: str, wanted: 
     for statement in (create, f"ALTER TABLE t {alter}"):
         tables.apply(QueryEvent(statement, "d"))
     (table,) = tables
-    described = [c.form.name + " " + c.form.type_name for c in table.columns if c.form is not None]
+    described = [c.debezium.name + " " + c.debezium.type_name for c in table.columns if c.debezium is not None]
     assert described == [f"{c.name} {c.data_type.upper()}" for c in table.columns]
 
 

@@ -22,5 +22,5 @@ def test_a_column_that_can_be_null_has_null_for_its_default_when_it_has_no_other
     tables.apply(QueryEvent(alteration, "d"))
     table = tables.table("d", "t")
     assert table is not None
-    forms = [column.form for column in table.columns if column.form]
+    forms = [column.debezium for column in table.columns if column.debezium]
     assert [(form.has_default, form.default_expression) for form in forms] == [(True, None), (False, None)]

@@ -3,17 +3,17 @@
 import pytest
 
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.model import ColumnForm
+from rowtide.schema_history.model import DebeziumColumn
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 
-def form(*statements: str, flavor: Flavor = Flavor.MYSQL) -> ColumnForm:
+def form(*statements: str, flavor: Flavor = Flavor.MYSQL) -> DebeziumColumn:
     tables = Tables(Server(flavor))
     for statement in ("create database d", *statements):
         tables.apply(QueryEvent(statement, database="d"))
     table = tables.table("d", "t")
     assert table is not None
-    found = table.columns[0].form
+    found = table.columns[0].debezium
     assert found is not None
     assert not found.hexadecimal
     return found

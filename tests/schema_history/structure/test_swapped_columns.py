@@ -4,7 +4,7 @@ import pytest
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
-from rowtide.schema_history.recovery.recovery import recover
+from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.record import history_record, parse_record
 
@@ -40,7 +40,7 @@ def altered(columns: str, actions: str, flavor: Flavor) -> Table:
 )
 def test_names_that_go_from_one_column_to_another(columns: str, actions: str, wanted: str, flavor: Flavor) -> None:
     table = altered(columns, actions, flavor)
-    forms = [column.form for column in table.columns]
+    forms = [column.debezium for column in table.columns]
     assert ", ".join(f"{form.name} {form.type_name}" for form in forms if form is not None) == wanted
     assert [column.name for column in table.columns] == [form.name for form in forms if form is not None]
 
@@ -48,9 +48,9 @@ def test_names_that_go_from_one_column_to_another(columns: str, actions: str, wa
 def test_the_key_goes_with_them() -> None:
     swap = "CHANGE a b INT, CHANGE b a INT"
     table = altered("a INT NOT NULL, b INT, PRIMARY KEY (a)", swap, Flavor.MYSQL)
-    assert table.form.primary_key == table.primary_key == ("b",)
+    assert table.debezium.primary_key == table.primary_key == ("b",)
     table = altered("a INT, b INT, PRIMARY KEY (a)", f"{swap}, DROP PRIMARY KEY, ADD PRIMARY KEY (a)", Flavor.MYSQL)
-    assert table.form.primary_key == table.primary_key == ("a",)
+    assert table.debezium.primary_key == table.primary_key == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,5 @@ def test_a_type_that_is_another_in_its_mode(definition: str, sql_mode: int, want
     tables = Tables(Server(Flavor.MARIADB))
     tables.apply(QueryEvent(f"CREATE TABLE t (a {definition})", "d", sql_mode=sql_mode))
     ((column,),) = (table.columns for table in tables)
-    assert column.form is not None
-    assert (column.column_type, column.form.type_name, column.form.jdbc_type) == wanted
+    assert column.debezium is not None
+    assert (column.column_type, column.debezium.type_name, column.debezium.jdbc_type) == wanted

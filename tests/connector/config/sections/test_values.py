@@ -17,7 +17,7 @@ from rowtide.connector.config.choices import (
 from rowtide.connector.config.kafka.producer_settings import transactional_id
 from rowtide.connector.config.sections.source import split_statements
 from rowtide.topics.column_rules import Mask
-from rowtide.topics.naming import Parts
+from rowtide.topics.naming import NameParts
 from rowtide.topics.settings import TopicSettings
 
 
@@ -124,7 +124,7 @@ def test_naming_strategies(valid: dict[str, str]) -> None:
     assert from_properties(valid | regex).topics.naming.data_change("d", "SHARD_1") == "shop.d.SHARD_1"
     naming = {"topic.naming.strategy": "io.debezium.schema.SchemaUnicodeTopicNamingStrategy", "topic.delimiter": "-"}
     config = from_properties(valid | naming)
-    assert config.topics.naming.parts is Parts.TABLE
+    assert config.topics.naming.parts is NameParts.TABLE
     assert config.topics.naming.data_change("d", "a_b") == "shop-a_u005fb"
 
 

@@ -10,8 +10,8 @@ import pytest
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import DamagedHistory
 from rowtide.schema_history.model import Table, TableId
-from rowtide.schema_history.recovery.recovery import recover
-from rowtide.schema_history.recovery.session import recorded_event, session_fields, session_needed
+from rowtide.schema_history.recovery.recover import recover
+from rowtide.schema_history.recovery.session_settings import recorded_event, required_session, session_fields
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.record import history_record, parse_record
 
@@ -31,7 +31,7 @@ class Ran:
         texts = []
         for number, event in enumerate(events):
             applied = self.tables.apply(event)
-            session = session_needed(self.tables, event, applied, recorded)
+            session = required_session(self.tables, event, applied, recorded)
             self.sessions.append(session)
             position = {"file": "b.000001", "pos": number}
             texts += [

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rowtide.schema_history.catalog.catalog import Catalog
-from rowtide.schema_history.catalog.changes import Applied, ChangeKind, SchemaChange
+from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
+from rowtide.schema_history.catalog.registry import TableRegistry
 from rowtide.schema_history.ddl.statements import AddKey as AddKeyAction
 from rowtide.schema_history.ddl.statements import (
     AlterDatabase,
@@ -33,7 +33,12 @@ from rowtide.schema_history.ddl.statements import (
     TruncateTable,
     Use,
 )
-from rowtide.schema_history.debezium_form.apply import alter_form, altered_by_index, create_form, like_form
+from rowtide.schema_history.debezium_form.apply import (
+    apply_alter_table,
+    apply_create_index,
+    apply_create_like,
+    apply_create_table,
+)
 from rowtide.schema_history.debezium_form.normalizer import normalized
 from rowtide.schema_history.errors import InconsistentDdl
 from rowtide.schema_history.model import Constraint, Database, Table, TableId
@@ -46,10 +51,10 @@ from rowtide.schema_history.structure.sequences import alter_sequence, build_seq
 from rowtide.schema_history.structure.tables import build_table, charset_and_collation
 
 
-class Execution:
+class StatementExecutor:
     """A statement in progress."""
 
-    def __init__(self, catalog: Catalog, event: QueryEvent, ctx: Context, statement: Statement, sql: str) -> None:
+    def __init__(self, catalog: TableRegistry, event: QueryEvent, ctx: Context, statement: Statement, sql: str) -> None:
         self.catalog = catalog
         self.event = event
         self.ctx = ctx
@@ -58,7 +63,7 @@ class Execution:
         self.staged: dict[TableId, Table | None] = {}
         self.changes: list[tuple[ChangeKind, str, str, TableId | None, TableId | None]] = []
 
-    def run(self) -> Applied:
+    def run(self) -> StatementResult:
         """Apply the statement.
 
         Raises:
@@ -79,7 +84,7 @@ class Execution:
                 self.catalog.remove(table_id)
             else:
                 self.catalog.put(table)
-        return Applied(what, self._reported(what), tuple(self.staged.items()), before, databases)
+        return StatementResult(what, self._reported(what), tuple(self.staged.items()), before, databases)
 
     # ------------------------------------------------------------ names
 
@@ -161,8 +166,8 @@ class Execution:
     def _built(self, body: CreateTable, table_id: TableId) -> Table:
         database = self.catalog.database(table_id.database)
         table = build_table(body, table_id, database, self.ctx)
-        charset = self.catalog.form_charset(table_id.database) or charsets.charset_of(self.ctx.server_collation)
-        return create_form(table, body, charset, self.ctx)
+        charset = self.catalog.debezium_charset(table_id.database) or charsets.charset_of(self.ctx.server_collation)
+        return apply_create_table(table, body, charset, self.ctx)
 
     def create_like(self, body: CreateTableLike) -> None:
         """CREATE TABLE ... LIKE."""
@@ -180,7 +185,7 @@ class Execution:
             if c.kind != "foreign"
         )
         indexes = tuple(reprinted(index, source.columns) for index in source.indexes)
-        table = like_form(replace(source, id=table_id, constraints=constraints, indexes=indexes))
+        table = apply_create_like(replace(source, id=table_id, constraints=constraints, indexes=indexes))
         if body.temporary:
             self._set_temporary(table_id, table)
             return
@@ -202,7 +207,7 @@ class Execution:
         # CONVERT TO CHARACTER SET DEFAULT takes that of the table's database, in MySQL that of the session's.
         database = self.catalog.database(table_id.database if self.ctx.mariadb else self.ctx.database)
         altered = alter(table, body.actions, self.ctx, database)
-        altered = replace(alter_form(table, altered, body, self.ctx), id=new_id)
+        altered = replace(apply_alter_table(table, altered, body, self.ctx), id=new_id)
         if temporary is not None:
             self._set_temporary(table_id, None)
             self._set_temporary(new_id, altered)
@@ -242,7 +247,7 @@ class Execution:
         altered = alter(table, actions, self.ctx)
         reported = False
         if index is not None:
-            altered, reported = altered_by_index(altered, index)
+            altered, reported = apply_create_index(altered, index)
         if temporary is not None:
             self._set_temporary(table_id, altered)
             return
@@ -322,11 +327,11 @@ class Execution:
             default = (charsets.charset_of(self.ctx.server_collation), self.ctx.server_collation)
             options = body.options
             charset, collation = charset_and_collation(options, self.ctx, *default)
-            form = self.catalog.form_of_options(options, None, self.ctx)
+            form = self.catalog.debezium_charset_after(options, None, self.ctx)
             self.catalog.put_database(Database(name, charset, collation, form))
         else:  # Debezium takes the options of a database that is there already
-            form = self.catalog.form_of_options(body.options, known, self.ctx)
-            self.catalog.put_database(replace(known, form_charset=form))
+            form = self.catalog.debezium_charset_after(body.options, known, self.ctx)
+            self.catalog.put_database(replace(known, debezium_charset=form))
         self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.name)
 
     def alter_database(self, body: AlterDatabase) -> None:
@@ -336,7 +341,7 @@ class Execution:
         default = (charsets.charset_of(self.ctx.server_collation), self.ctx.server_collation)
         base = default if known is None or body.options.charset == "" else (known.charset, known.collation)
         charset, collation = charset_and_collation(body.options, self.ctx, *base)
-        form = self.catalog.form_of_options(body.options, known, self.ctx)
+        form = self.catalog.debezium_charset_after(body.options, known, self.ctx)
         self.catalog.put_database(Database(name, charset, collation, form))
 
     def _forget(self, name: str) -> None:
@@ -368,20 +373,20 @@ def _renamed_check(name: str, old: str, new: str) -> str:
     return new + name[len(old) :] if name.startswith(f"{old}_chk_") else name
 
 
-_CLASSES: dict[type, tuple[str, Callable[[Execution, Any], None]]] = {
-    CreateTable: ("create table", Execution.create_table),
-    CreateTableLike: ("create table", Execution.create_like),
-    AlterTable: ("alter table", Execution.alter_table),
-    CreateIndex: ("create index", Execution.create_index),
-    DropIndex: ("drop index", Execution.drop_index),
-    DropTable: ("drop table", Execution.drop_table),
-    RenameTable: ("rename table", Execution.rename_table),
-    TruncateTable: ("truncate table", Execution.truncate_table),
-    CreateSequence: ("create sequence", Execution.create_sequence),
-    AlterSequence: ("alter sequence", Execution.alter_sequence),
-    CreateDatabase: ("create database", Execution.create_database),
-    AlterDatabase: ("alter database", Execution.alter_database),
-    DropDatabase: ("drop database", Execution.drop_database),
-    SetVariables: ("set", Execution.set_variables),
-    Use: ("use", Execution.use),
+_CLASSES: dict[type, tuple[str, Callable[[StatementExecutor, Any], None]]] = {
+    CreateTable: ("create table", StatementExecutor.create_table),
+    CreateTableLike: ("create table", StatementExecutor.create_like),
+    AlterTable: ("alter table", StatementExecutor.alter_table),
+    CreateIndex: ("create index", StatementExecutor.create_index),
+    DropIndex: ("drop index", StatementExecutor.drop_index),
+    DropTable: ("drop table", StatementExecutor.drop_table),
+    RenameTable: ("rename table", StatementExecutor.rename_table),
+    TruncateTable: ("truncate table", StatementExecutor.truncate_table),
+    CreateSequence: ("create sequence", StatementExecutor.create_sequence),
+    AlterSequence: ("alter sequence", StatementExecutor.alter_sequence),
+    CreateDatabase: ("create database", StatementExecutor.create_database),
+    AlterDatabase: ("alter database", StatementExecutor.alter_database),
+    DropDatabase: ("drop database", StatementExecutor.drop_database),
+    SetVariables: ("set", StatementExecutor.set_variables),
+    Use: ("use", StatementExecutor.use),
 }

@@ -9,7 +9,7 @@ from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.structure.context import Context
 
 
-class Catalog:
+class TableRegistry:
     """Databases and tables; the values are immutable, so a copy shares them.
 
     Attributes:
@@ -101,19 +101,19 @@ class Catalog:
         for name, value in variables:
             self.variables[name] = value.strip("'\"")
 
-    def form_charset(self, database: str) -> str | None:
+    def debezium_charset(self, database: str) -> str | None:
         """The character set of a database's new tables as Debezium tracks it."""
         known = self.database(database)
-        if known is not None and known.form_charset is not None:
-            return known.form_charset
+        if known is not None and known.debezium_charset is not None:
+            return known.debezium_charset
         given = self.variables.get("character_set_server")
         if given is not None:
             return given
         return charsets.charset_of(self.server.collation) if self.server.collation else None
 
-    def form_of_options(self, options: TableOptions, known: Database | None, ctx: Context) -> str | None:
+    def debezium_charset_after(self, options: TableOptions, known: Database | None, ctx: Context) -> str | None:
         """Debezium's character set of a database after CREATE or ALTER DATABASE: a collation alone counts once."""
-        before = known.form_charset if known is not None else None
+        before = known.debezium_charset if known is not None else None
         if options.charset == "":
             return before if ctx.mariadb else self.variables.get("character_set_server")
         if options.charset is not None:

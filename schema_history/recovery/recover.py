@@ -42,9 +42,9 @@ from rowtide.schema_history.ddl.statements import (
 )
 from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.position.binlog_position import BinlogPosition, Reach
-from rowtide.schema_history.recovery.journal import Entry, Journal, table_of
-from rowtide.schema_history.recovery.session import recorded_event
+from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
+from rowtide.schema_history.recovery.session_settings import recorded_event
+from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory, table_of
 from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.schema_history.store.record import HistoryRecord, RecordedTable
 from rowtide.schema_history.structure.context import context_of
@@ -70,14 +70,14 @@ def recover(
         prefer_ddl: ``schema.history.internal.prefer.ddl``: statements count, recorded tables only where there is none.
     """
     recovery = Recovery(server, position)
-    with collecting_nothing():
+    with without_garbage_collection():
         for record in records:
             recovery.add(record)
     return recovery.tables(prefer_ddl=prefer_ddl)
 
 
 @contextmanager
-def collecting_nothing() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Without the search for unreachable cycles: what is read here has none, and would be searched many times."""
     enabled = gc.isenabled()
     gc.disable()
@@ -112,11 +112,11 @@ class Recovery:
 
     def __init__(self, server: Server, position: BinlogPosition | None = None) -> None:
         self._server = server
-        self._reach = Reach(position) if position is not None else None
+        self._reach = PositionFilter(position) if position is not None else None
         self._database = ""  # the default one of the statement in hand
         self.done: set[bytes] = set()
         self.catalog = Tables(server)
-        self.journals: dict[TableId, Journal] = {}
+        self.journals: dict[TableId, TableHistory] = {}
 
     def add(self, record: HistoryRecord) -> bool:
         """Take the next record, if it is not behind the position; returns whether it is not.
@@ -133,7 +133,7 @@ class Recovery:
             self.take(record)
         return True
 
-    def put(self, journal: Journal) -> None:
+    def put(self, journal: TableHistory) -> None:
         """Add a table that was read before."""
         self.journals[self._key(journal.id)] = journal
 
@@ -171,21 +171,21 @@ class Recovery:
             return
         known = self.journals.get(key)
         if not record.ddl:
-            entries: tuple[Entry, ...] = (Entry(None, record.database, told=told),)
+            entries: tuple[HistoryEntry, ...] = (HistoryEntry(None, record.database, told=told),)
         elif known is not None and (told.previous_id is not None or known.entries[-1].ddl is record.ddl):
             entries = known.entries  # the statement was looked at before
         else:
             before = known.entries if known is not None and told.kind is not ChangeKind.CREATE else ()
             entries = (*before, self._entry(record, told.id))
-        self.journals[key] = Journal(told.id, entries, told)
+        self.journals[key] = TableHistory(told.id, entries, told)
 
-    def _entry(self, record: HistoryRecord, *about: TableId, needs: tuple[Journal, ...] = ()) -> Entry:
+    def _entry(self, record: HistoryRecord, *about: TableId, needs: tuple[TableHistory, ...] = ()) -> HistoryEntry:
         names = dict.fromkeys((self._database, *(table_id.database for table_id in about)))
         found = (self.catalog.database(name) for name in names)
         databases = tuple(database for database in found if database)
-        return Entry(record.ddl, record.database, databases, needs, session=record.session)
+        return HistoryEntry(record.ddl, record.database, databases, needs, session=record.session)
 
-    def _move(self, old: TableId, new: TableId, *entries: Entry) -> None:
+    def _move(self, old: TableId, new: TableId, *entries: HistoryEntry) -> None:
         journal = self.journals.pop(self._key(old), None)
         if journal is not None:
             self.journals[self._key(new)] = replace(journal, id=new, entries=(*journal.entries, *entries))
@@ -221,7 +221,10 @@ class Recovery:
             self.journals = {key: journal for key, journal in self.journals.items() if key.database != gone}
 
     def _create(
-        self, record: HistoryRecord, body: CreateTable | CreateTableLike | CreateSequence, like: Journal | None = None
+        self,
+        record: HistoryRecord,
+        body: CreateTable | CreateTableLike | CreateSequence,
+        like: TableHistory | None = None,
     ) -> None:
         table_id = self._id(body.name)
         known = self.journals.get(self._key(table_id))
@@ -235,13 +238,13 @@ class Recovery:
                 self.journals[self._key(table_id)] = replace(known, entries=entries)
             return
         entry = self._entry(record, table_id, needs=(like,) if like is not None else ())
-        self.journals[self._key(table_id)] = Journal(table_id, (entry,))
+        self.journals[self._key(table_id)] = TableHistory(table_id, (entry,))
 
     def _rename(self, record: HistoryRecord, body: RenameTable) -> None:
         """The names that a record tells are full; those of its statement may lack the session's database."""
         pairs = [(told.previous_id, told.id) for told in record.tables if told.previous_id is not None]
         for old, new in pairs or [(self._id(old), self._id(new)) for old, new in body.pairs]:
-            self._move(old, new, Entry(None, record.database, moved=(old, new)))
+            self._move(old, new, HistoryEntry(None, record.database, moved=(old, new)))
 
     def _alter(self, record: HistoryRecord, body: AlterTable) -> None:
         table_id = self._id(body.name)
@@ -264,7 +267,7 @@ class Recovery:
             return
         # What was told of it before holds on after a statement with no table beside it: only indexes have changed.
         told = None if record.tables else journal.told
-        self.journals[key] = Journal(journal.id, (*journal.entries, self._entry(record, table_id)), told)
+        self.journals[key] = TableHistory(journal.id, (*journal.entries, self._entry(record, table_id)), told)
 
     def _id(self, name: TableName) -> TableId:
         return TableId(name.database if name.database is not None else self._database, name.table)

@@ -5,7 +5,7 @@ Enough to decode rows: type, sign, length, character set, labels. Nothing is kno
 
 import re
 
-from rowtide.schema_history.model import Column, ColumnForm, DefaultKind
+from rowtide.schema_history.model import Column, DebeziumColumn, DefaultKind
 
 _SYNONYMS = {
     "bool": "tinyint", "boolean": "tinyint", "int1": "tinyint", "int2": "smallint", "int3": "mediumint",
@@ -18,7 +18,7 @@ _SYNONYMS = {
 _LABEL_ESCAPE = re.compile(r"\\.|''", re.DOTALL)
 
 
-def column_of_form(form: ColumnForm) -> Column:
+def server_column(form: DebeziumColumn) -> Column:
     """The column that a form describes."""
     words = form.type_name.lower().split()
     data_type = _SYNONYMS.get(words[0], words[0])
@@ -41,7 +41,7 @@ def column_of_form(form: ColumnForm) -> Column:
         unsigned="unsigned" in words or "zerofill" in words or words[0] == "serial",
         zerofill="zerofill" in words,
         labels=labels,
-        form=form,
+        debezium=form,
     )
 
 

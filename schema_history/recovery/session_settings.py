@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rowtide.schema_history.catalog.changes import Applied
+from rowtide.schema_history.catalog.changes import StatementResult
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import DamagedHistory
-from rowtide.schema_history.model import Table, TableForm, TableId
+from rowtide.schema_history.model import DebeziumTable, Table, TableId
 from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.schema_history.structure.context import statement_text
 from rowtide.schema_history.structure.show_create import show_create
@@ -70,8 +70,8 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else int(value)
 
 
-def session_needed(
-    tables: Tables, event: QueryEvent, applied: Applied, recorded: Callable[[TableId], bool] | None = None
+def required_session(
+    tables: Tables, event: QueryEvent, applied: StatementResult, recorded: Callable[[TableId], bool] | None = None
 ) -> dict[str, Any] | None:
     """The field ``session`` for the records of a statement, if they need one.
 
@@ -109,7 +109,7 @@ _TWO_TABLES = re.compile(r"\b(?:LIKE|RENAME|EXCHANGE|CONVERT)\b", re.IGNORECASE)
 class _Trial:
     """Reads the records of a statement, and compares."""
 
-    def __init__(self, tables: Tables, applied: Applied, recorded: Callable[[TableId], bool] | None) -> None:
+    def __init__(self, tables: Tables, applied: StatementResult, recorded: Callable[[TableId], bool] | None) -> None:
         self._tables = tables
         self._applied = applied
         self._recorded = recorded
@@ -135,5 +135,5 @@ def _bare(table: Table | None) -> Table | None:
     """Without Debezium's forms, which records tell by themselves."""
     if table is None:
         return None
-    columns, hidden = (tuple(replace(c, form=None) for c in some) for some in (table.columns, table.hidden))
-    return replace(table, columns=columns, hidden=hidden, form=TableForm())
+    columns, hidden = (tuple(replace(c, debezium=None) for c in some) for some in (table.columns, table.hidden))
+    return replace(table, columns=columns, hidden=hidden, debezium=DebeziumTable())

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from rowtide.schema_history.position.binlog_position import BinlogPosition, Reach, read_gtids
+from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter, parse_gtids
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 
-class Frontier:
+class CoveredPositions:
     """Positions that no other one stands behind for certain: if all of these are reached, then all are.
 
     Args:
@@ -31,7 +31,7 @@ class Frontier:
         """
         if place in self._places:
             return
-        gtids = None if place.gtids is None else read_gtids(place.gtids)
+        gtids = None if place.gtids is None else parse_gtids(place.gtids)
         if any(_before(place, gtids, other, known) for other, known in self._places.items()):
             return
         for other in [other for other, known in self._places.items() if _before(other, known, place, gtids)]:
@@ -40,7 +40,7 @@ class Frontier:
 
     def within(self, position: BinlogPosition) -> bool:
         """Whether all positions that were added belong to the state at a position."""
-        reach = Reach(position)
+        reach = PositionFilter(position)
         return all(reach.includes(place) for place in self._places)
 
 
@@ -50,7 +50,7 @@ def _before(
     other: BinlogPosition,
     known: GtidSet | MariadbGtidPosition | None,
 ) -> bool:
-    """Whether every position that includes the other one includes the first too, by the rules of ``Reach``."""
+    """Whether every position that includes the other one includes the first too, by the rules of ``PositionFilter``."""
     if isinstance(gtids, GtidSet) and isinstance(known, GtidSet):
         return gtids <= known and not known <= gtids
     if isinstance(gtids, MariadbGtidPosition) and isinstance(known, MariadbGtidPosition):

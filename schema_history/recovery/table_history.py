@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.debezium_form.column_of_form import column_of_form
+from rowtide.schema_history.debezium_form.server_column import server_column
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Database, Table, TableId
-from rowtide.schema_history.recovery.session import recorded_event
+from rowtide.schema_history.recovery.session_settings import recorded_event
 from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.store.record import RecordedTable
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One record's part in a table.
 
     Attributes:
@@ -38,14 +38,14 @@ class Entry:
     ddl: str | None
     database: str
     databases: tuple[Database, ...] = ()
-    needs: tuple["Journal", ...] = ()
+    needs: tuple["TableHistory", ...] = ()
     told: RecordedTable | None = None
     moved: tuple[TableId, TableId] | None = None
     session: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class TableHistory:
     """All that a history tells of one table.
 
     Attributes:
@@ -55,11 +55,11 @@ class Journal:
     """
 
     id: TableId
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[HistoryEntry, ...] = ()
     told: RecordedTable | None = None
 
 
-def table_of(journal: Journal, server: Server, *, prefer_ddl: bool = False) -> Table | None:
+def table_of(journal: TableHistory, server: Server, *, prefer_ddl: bool = False) -> Table | None:
     """Make the table.
 
     Args:
@@ -98,7 +98,7 @@ def _move(tables: Tables, old: TableId, new: TableId) -> None:
         tables.put(table.renamed(new))
 
 
-def _apply(tables: Tables, entry: Entry, *, report: bool) -> bool:
+def _apply(tables: Tables, entry: HistoryEntry, *, report: bool) -> bool:
     try:
         tables.apply(recorded_event(entry.ddl or "", entry.database, entry.session))
     except SchemaHistoryError as error:
@@ -115,21 +115,21 @@ def merged(known: Table | None, told: RecordedTable, *, understood: bool) -> Tab
     Debezium loses a column now and then, as in ``CHANGE a b, CHANGE b a``: then the statements count, if all of them
     were understood.
     """
-    form, columns = told.form, told.columns
+    form, columns = told.debezium, told.columns
     assert form is not None
     if known is not None:
         forms = {column.name: column for column in columns}
         names, wanted = [column.name for column in known.columns], [column.name for column in columns]
         if names == wanted:
             pairs = zip(known.columns, columns, strict=True)
-            return replace(known, id=told.id, columns=tuple(replace(c, form=f) for c, f in pairs), form=form)
+            return replace(known, id=told.id, columns=tuple(replace(c, debezium=f) for c, f in pairs), debezium=form)
         if understood and known.complete and forms.keys() <= set(names):
-            kept = tuple(replace(column, form=forms.get(column.name, column.form)) for column in known.columns)
-            return replace(known, id=told.id, columns=kept, form=form)
+            kept = tuple(replace(column, debezium=forms.get(column.name, column.debezium)) for column in known.columns)
+            return replace(known, id=told.id, columns=kept, debezium=form)
     return Table(
         told.id,
-        tuple(column_of_form(column) for column in columns),
+        tuple(server_column(column) for column in columns),
         charset=form.default_charset_name or "",
         complete=False,
-        form=form,
+        debezium=form,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.compaction.reading import ForeignHistory, Kept, read_history
+from rowtide.schema_history.compaction.history_reader import NotInHistory, StoredHistory, read_history
 from rowtide.schema_history.errors import DamagedHistory
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -33,7 +33,7 @@ def texts(*statements: str, source: str = "p", begin: int = 1, **more: Any) -> l
 
 
 def names(*records: str, position: BinlogPosition | None = None, source: str = "p") -> str:
-    tables = read_history(Kept(InMemorySchemaHistory(*records), source), SERVER, position).tables()
+    tables = read_history(StoredHistory(InMemorySchemaHistory(*records), source), SERVER, position).tables()
     return " ".join(sorted(f"{table.id.table}({','.join(c.name for c in table.columns)})" for table in tables))
 
 
@@ -61,7 +61,7 @@ def test_records_of_others_do_not_count() -> None:
 
 
 def test_a_history_of_others_only_is_told() -> None:
-    with pytest.raises(ForeignHistory, match=r"no record of topic\.prefix=r, only of 'p'.*prefix was changed"):
+    with pytest.raises(NotInHistory, match=r"no record of topic\.prefix=r, only of 'p'.*prefix was changed"):
         names(*T, source="r")
     assert names() == "", "an empty one is none"
 
@@ -113,8 +113,8 @@ class Trimmed(InMemorySchemaHistory):
 
 def test_a_trimmed_history_is_told_unless_all_was_written_anew() -> None:
     with pytest.raises(TrimmedHistory):
-        read_history(Kept(Trimmed(*T), "p"), SERVER, None)
-    tables = read_history(Kept(Trimmed(*T, *ANEW), "p"), SERVER, None).tables()
+        read_history(StoredHistory(Trimmed(*T), "p"), SERVER, None)
+    tables = read_history(StoredHistory(Trimmed(*T, *ANEW), "p"), SERVER, None).tables()
     assert [str(name) for name in tables.names()] == ["d.t", "d.u"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.queries.affected_tables import may_change
+from rowtide.schema_history.queries.table_changes import may_change
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 ANSI_QUOTES = 4

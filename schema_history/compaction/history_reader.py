@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from rowtide.schema_history.catalog.changes import ChangeKind
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.compaction.summary import Origin, Summary, UnusableSummary, digest, dump
+from rowtide.schema_history.compaction.covered_positions import CoveredPositions
+from rowtide.schema_history.compaction.summary import Summary, SummaryHeader, UnusableSummary, digest, dump
 from rowtide.schema_history.compaction.summary_store import SummaryStore
 from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.position.binlog_position import BinlogPosition, Reach
-from rowtide.schema_history.position.coverage import Frontier
-from rowtide.schema_history.recovery.recovery import Recovery, collecting_nothing
+from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
+from rowtide.schema_history.recovery.recover import Recovery, without_garbage_collection
 from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.store.history_store import HistoryStoreError, SchemaHistoryStore, StoredText, parsed
 from rowtide.schema_history.store.record import HistoryRecord, parse_record
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 _NAMES_SHOWN = 5
 
 
-class ForeignHistory(SchemaHistoryError):
+class NotInHistory(SchemaHistoryError):
     """A history has records, but none of this connector; the message says whose they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredHistory:
     """A history where it is kept, and whose records of it count.
 
     Attributes:
@@ -46,7 +46,7 @@ class Kept:
     summaries: SummaryStore | None = None
 
 
-def read_history(kept: Kept, server: Server, position: BinlogPosition | None) -> "Reading":
+def read_history(kept: StoredHistory, server: Server, position: BinlogPosition | None) -> "HistoryReader":
     """Read a history, from the newest summary on that can be used.
 
     Args:
@@ -55,12 +55,12 @@ def read_history(kept: Kept, server: Server, position: BinlogPosition | None) ->
         position: up to where; ``None`` for all.
 
     Raises:
-        ForeignHistory: all its records are of other connectors.
+        NotInHistory: all its records are of other connectors.
         TrimmedHistory, DamagedHistory: records are missing, or cannot be read.
         HistoryStoreError: it cannot be read.
     """
-    with collecting_nothing():
-        reading = Reading(kept, server, position)
+    with without_garbage_collection():
+        reading = HistoryReader(kept, server, position)
         start = reading.begin()
         for stored in kept.store.texts(start):
             reading.take(stored)
@@ -68,7 +68,7 @@ def read_history(kept: Kept, server: Server, position: BinlogPosition | None) ->
     return reading
 
 
-class Reading:
+class HistoryReader:
     """A history that is being read.
 
     Attributes:
@@ -76,17 +76,17 @@ class Reading:
         behind: how many of them are not in the newest summary that was used.
     """
 
-    def __init__(self, kept: Kept, server: Server, position: BinlogPosition | None) -> None:
+    def __init__(self, kept: StoredHistory, server: Server, position: BinlogPosition | None) -> None:
         self.records = 0
         self.behind = 0
         self._kept = kept
         self._server = server
         self._position = position
-        self._reach = None if position is None else Reach(position)
+        self._reach = None if position is None else PositionFilter(position)
         self._recovery = Recovery(server, position)
-        self._frontier: Frontier | None = Frontier() if kept.summaries is not None else None
+        self._frontier: CoveredPositions | None = CoveredPositions() if kept.summaries is not None else None
         self._last: StoredText | None = None
-        self._expected: Origin | None = None
+        self._expected: SummaryHeader | None = None
         self._problem: HistoryStoreError | DamagedHistory | None = None
         self._others: set[str] = set()
         self._anew: set[TableId] | None = None
@@ -100,7 +100,8 @@ class Reading:
         if self._frontier is None or self._last is None:
             return None
         last = self._last
-        origin = Origin(self._kept.source, self._server, last.at, digest(last.text), self.records, self._frontier)
+        source, server = self._kept.source, self._server
+        origin = SummaryHeader(source, server, last.at, digest(last.text), self.records, self._frontier)
         return dump(origin, self._recovery)
 
     def begin(self) -> int:
@@ -119,7 +120,7 @@ class Reading:
             return summary.origin.last
         return 0
 
-    def _check(self, origin: Origin) -> None:
+    def _check(self, origin: SummaryHeader) -> None:
         if (origin.source, origin.server) != (self._kept.source, self._server):
             raise UnusableSummary("it was made for another connector, or another version of the server")
         if self._position is not None and not origin.frontier.within(self._position):
@@ -200,7 +201,7 @@ class Reading:
             raise self._problem
         if not self.records and self._others:
             names = ", ".join(repr(name) for name in sorted(self._others)[:_NAMES_SHOWN])
-            raise ForeignHistory(
+            raise NotInHistory(
                 f"the schema history has no record of topic.prefix={self._kept.source}, only of {names}: it belongs to "
                 "another connector, or the prefix was changed. Name the history that was used before, or the prefix; "
                 "snapshot.mode=recovery writes all structures into it anew, right if no table was changed since"
