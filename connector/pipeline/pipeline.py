@@ -93,7 +93,7 @@ class Pipeline:
             events.Rows: self._rows,
             events.TableMap: self._table_map,
             events.Query: self._query,
-            events.Xid: self._commit,
+            events.Xid: self._end_transaction,
             events.XaPrepare: self._xa_prepare,
             events.Gtid: self._gtid,
             events.MariadbGtidEvent: self._mariadb_gtid,
@@ -230,10 +230,7 @@ class Pipeline:
         if monitor.begin(transaction_id):
             self._transaction_record(transaction_id, transaction.begin_value(transaction_id, progress.boundary_ms()))
 
-    def _commit(self, event: Event) -> None:
-        self._end_transaction()
-
-    def _end_transaction(self) -> None:
+    def _end_transaction(self, _event: Event | None = None) -> None:
         monitor, end = self._monitor, None
         if monitor is not None and monitor.id is not None:
             end = monitor.id, transaction.end_value(monitor.id, monitor.counts, self.progress.boundary_ms())
@@ -345,8 +342,7 @@ class Pipeline:
         structure = self._table_ids.get(event.table_id)
         if structure is None:
             raise ProtocolError(f"rows of table id {event.table_id}, for which no TABLE_MAP came before")
-        wanted = self._codec(structure)
-        if wanted is None:
+        if (wanted := self._codec(structure)) is None:
             return
         table, codec, source = wanted
         rows = codec.rows(event)
@@ -356,10 +352,9 @@ class Pipeline:
         monitor = self._monitor
         blocks = partial(monitor.blocks, str(table.id)) if monitor is not None and monitor.id is not None else None
         context = row_context(self._settings, self.progress, self._clock(), source, blocks)
-        messages = codec.messages(event, rows, skip, context)
         self.progress.rows(total - 1, total)
-        if messages:
-            self._emit(codec.topic, -1, messages, codec.schemas)
+        batch = codec.batch(event, rows, skip, context, self._batch_offset)
+        self._put(batch)
 
     def _codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceTemplate] | None:
         table = self.tables.table(structure.database, structure.table)
@@ -393,8 +388,13 @@ class Pipeline:
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
-        batch = Batch(topic, partition, messages, self.offset(), size, self.progress.change_micros() // 1000, schemas)
-        if self.xa.is_open:
-            self.xa.hold(batch._replace(offset=self._plain_offset()))
-        else:
-            self._out.append(batch)
+        ts_ms = self.progress.change_micros() // 1000
+        self._put(Batch(topic, partition, messages, self._batch_offset(), size, ts_ms, schemas))
+
+    def _batch_offset(self) -> SourceOffset:
+        """The offset behind the event in hand: within an XA transaction, as if there were none."""
+        return self._plain_offset() if self.xa.is_open else self.offset()
+
+    def _put(self, batch: Batch | None) -> None:
+        if batch is not None:
+            self.xa.hold(batch) if self.xa.is_open else self._out.append(batch)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.records.codecs.messages import EventContext
+from rowtide.connector.records.codecs.rows import EventContext, SourcePosition
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.source import SourceTemplate, stream_snapshot_marker
 
@@ -24,10 +24,10 @@ def row_context(
         source: of the table.
         transactions: gives the next ``"transaction":…`` fields, if transaction metadata is on.
     """
-    micros = now // 1000
+    micros, ts_us = now // 1000, progress.change_micros()
     return EventContext(
         source.prefix(
-            progress.change_micros(),
+            ts_us,
             stream_snapshot_marker(settings.values.json_format),
             progress.server_id,
             progress.gtid,
@@ -38,4 +38,14 @@ def row_context(
         f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}',
         settings.headers,
         transactions,
+        SourcePosition(
+            progress.file,
+            progress.pos,
+            progress.gtid,
+            progress.server_id,
+            progress.thread,
+            progress.query,
+            ts_us,
+            now,
+        ),
     )

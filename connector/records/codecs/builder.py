@@ -11,7 +11,7 @@ from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import MappedColumn, TableStructure
 from rowtide.connector.protocol.json import binary
 from rowtide.connector.records.codecs.messages import TableCodec
-from rowtide.connector.records.codecs.system_versioning import VersionedCodec, row_end
+from rowtide.connector.records.codecs.system_versioning import CurrentRows, row_end
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.rows.compiler import Column, Output
@@ -56,10 +56,8 @@ class Codecs:
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
         records = build_table_schema(table, topic, settings.rules, "stream", warn_unknown, augment)
         columns = self._columns(structure, table, records)
-        make: Callable[..., TableCodec] = TableCodec
-        if (end := row_end(table)) is not None:
-            make = partial(VersionedCodec, end=end)
-        return make(
+        end = row_end(table)
+        return TableCodec(
             records,
             columns,
             settings.keys,
@@ -67,6 +65,7 @@ class Codecs:
             tombstones=settings.tombstones,
             skip_unchanged=settings.skip_unchanged,
             minimal_images=settings.rules.values.minimal_row_images,
+            current=None if end is None else CurrentRows(columns, end),
         )
 
     def _columns(self, structure: TableStructure, table: Table, records: TableSchema) -> list[Column]:

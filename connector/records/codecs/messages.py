@@ -1,19 +1,18 @@
 """From the row images of one table to messages: everything about a table that is worth computing only once.
 
-A codec belongs to one structure of a table and one form of its TABLE_MAP. It compiles the row decoder, keeps the schema
-half of every key and value as bytes, and joins the rest per row. It knows neither positions nor transactions: an
-:class:`EventContext` brings what an event adds.
+The codec keeps the schema half of every key and value as bytes, and joins the rest per row.
 """
 
-import struct
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import repeat
 
-from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.records.batch import Headers, Message
+from rowtide.connector.protocol.events.classes import Rows
+from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
+from rowtide.connector.records.codecs.system_versioning import CurrentRows
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.compiler import Column, TextRows, text_rows
-from rowtide.connector.rows.partial_update import whole_images, with_json_parts
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import parse_value
 from rowtide.envelope.json.text import schema_text, value_text
@@ -26,27 +25,8 @@ _MARK = "\0"
 """Stands before a default that is written for null, while rows are compared; JSON text has no such character."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventContext:
-    """What an event adds to the records of its rows, as JSON text.
-
-    Attributes:
-        before_row: ``source`` up to the row number.
-        after_row: ``source`` behind the row number.
-        times: ``"ts_ms":…,"ts_us":…,"ts_ns":…`` of the processing.
-        headers: of every record.
-        transactions: gives the next ``"transaction":…`` fields, if transaction metadata is on.
-    """
-
-    before_row: str
-    after_row: str
-    times: str
-    headers: Headers
-    transactions: Callable[[int], Sequence[str]] | None = None
-
-
-class TableCodec:
-    """Turns row images of one table into messages."""
+class TableCodec(RowsCodec[tuple[str, str], Message]):
+    """Turns row images of one table into Debezium's messages; a row is the JSON of its key and the JSON of itself."""
 
     def __init__(
         self,
@@ -58,52 +38,31 @@ class TableCodec:
         tombstones: bool,
         skip_unchanged: bool,
         minimal_images: bool = False,
+        current: CurrentRows | None = None,
     ) -> None:
-        self.records = records
-        self._columns = [_marked(column) for column in columns] if skip_unchanged else columns
-        self._marks = self._columns != columns
+        marked = [_marked(column) for column in columns] if skip_unchanged else columns
+        super().__init__(records, marked, [_inserted(column) for column in marked] if minimal_images else None, current)
+        self._marks = marked != columns
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
-        self._minimal_images = minimal_images
-        self._inserted_columns = [_inserted(column) for column in self._columns] if minimal_images else self._columns
-        self._insert_decoders: dict[bytes, TextRows] = {}
-        self._decoders: dict[tuple[bytes, ...], TextRows] = {}
-        self._partial_decoders: dict[tuple[bytes, ...], TextRows] = {}
         self._key_open, self._key_close = wrapping(records.key, key_settings)
         self._value_open, self._value_close = wrapping(records.envelope, value_settings)
         self._keyed = records.key is not None
         self.schemas = records.key, records.envelope
 
-    @property
-    def topic(self) -> str:
-        """The topic of the records."""
-        return self.records.topic
+    def compiled(self, columns: Sequence[Column], *layouts: Sequence[bool], carry: bool) -> TextRows:
+        """Compile the function that writes JSON text."""
+        key, constants = self.records.key_columns, self.records.key_constants
+        return text_rows(columns, key, *layouts, key_constants=constants, carry=carry)
 
-    def rows(self, event: Rows) -> list[tuple[str, str]]:
-        """The key and the row of each image of an event, as JSON; the images of updates come in pairs.
-
-        Raises:
-            ValueError: the images do not fit the structure.
-        """
-        if event.partial:
-            return self.decode_partial(event.buffer, event.start, event.end, event.columns, event.columns_after)
-        if event.kind is RowsKind.UPDATE:
-            return self.decode(event.buffer, event.start, event.end, event.columns, event.columns_after)
-        if self._minimal_images and event.kind is RowsKind.WRITE:
-            rows = self._insert_decoders.get(event.columns)
-            if rows is None:
-                rows = self._compiled((event.columns,), self._inserted_columns)
-                self._insert_decoders[event.columns] = rows
-            return self._decoded(rows, event.buffer, event.start, event.end)
-        return self.decode(event.buffer, event.start, event.end, event.columns)
+    def packed(self, records: Sequence[Message], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
+        """The batch of an event's messages."""
+        size = sum([len(key or b"") + len(value or b"") for key, value, _ in records])
+        return Batch(self.topic, -1, records, offset, size, ts_ms, self.schemas)
 
     def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
         """The messages of an event's rows, without the first ``skip`` rows of it."""
-        if event.kind is RowsKind.WRITE:
-            return self.plain(self.created(rows[skip:], skip, context))
-        if event.kind is RowsKind.DELETE:
-            return self.plain(self.deleted(rows[skip:], skip, context))
-        return self.plain(self.updated(rows[2 * skip :: 2], rows[2 * skip + 1 :: 2], skip, context))
+        return self.plain(super().messages(event, rows, skip, context))
 
     def plain(self, messages: list[Message]) -> list[Message]:
         """The messages without the marks of nulls, which have served when rows were compared."""
@@ -114,86 +73,6 @@ class TableCodec:
             (key and key.replace(mark, b""), value and value.replace(mark, b""), headers)
             for key, value, headers in messages
         ]
-
-    def decode(self, buffer: bytes, start: int, end: int, *present: bytes) -> list[tuple[str, str]]:
-        """The key and the row of each image, as JSON.
-
-        Args:
-            buffer: the event.
-            start: of the first image.
-            end: of the last image.
-            present: bitmap of the columns in the images; two of them for pairs of images.
-
-        Raises:
-            ValueError: the images do not fit the structure.
-        """
-        rows = self._decoders.get(present)
-        if rows is None:
-            rows = self._decoders[present] = self._compiled(present, self._columns)
-        return self._decoded(rows, buffer, start, end)
-
-    def _decoded(self, rows: TextRows, buffer: bytes, start: int, end: int) -> list[tuple[str, str]]:
-        try:
-            return rows(buffer, start, end)
-        except (struct.error, IndexError) as error:
-            raise ValueError(
-                f"the row images of table {self.records.table.id} end inside a value ({error}): the structure does not "
-                "fit, or the event is damaged"
-            ) from error
-
-    def decode_partial(self, buffer: bytes, start: int, end: int, before: bytes, after: bytes) -> list[tuple[str, str]]:
-        """As :meth:`decode`, for pairs of images of which the second may hold differences of JSON documents."""
-        present = before, after
-        rows = self._partial_decoders.get(present)
-        if rows is None:
-            rows = self._partial_decoders[present] = self._compiled(present, with_json_parts(self._columns))
-        layout = [column.wire for column in self._columns]
-        whole = whole_images(buffer, start, end, layout, *(self.layout(bitmap) for bitmap in present))
-        return rows(whole, 0, len(whole))
-
-    def layout(self, present: bytes) -> list[bool]:
-        """For each column whether images with that bitmap hold it."""
-        return [bool(present[index >> 3] >> (index & 7) & 1) for index in range(len(self._columns))]
-
-    def _compiled(self, present: tuple[bytes, ...], columns: Sequence[Column]) -> TextRows:
-        layouts = [self.layout(bitmap) for bitmap in present]
-        if len(layouts) == 2 and layouts[0] == layouts[1]:
-            del layouts[1]  # pairs of one layout are a sequence of it
-        if self._minimal_images:
-            self._refuse_keyless(layouts[0], columns)
-        else:
-            for place, layout in enumerate(layouts):
-                self._refuse_partial(layout, after=place == len(layouts) - 1)
-        key, constants = self.records.key_columns, self.records.key_constants
-        return text_rows(columns, key, *layouts, key_constants=constants, carry=self._minimal_images)
-
-    def _refuse_partial(self, layout: Sequence[bool], *, after: bool) -> None:
-        """A row image may leave out BLOB and TEXT columns (NOBLOB), for which there is a placeholder, but no others."""
-        missing = [
-            column.output.field
-            for column, present in zip(self._columns, layout, strict=True)
-            if column.output and not present and column.absent_value is None
-        ]
-        if missing:
-            image = "after" if after else "before"
-            names = ", ".join(missing)
-            raise ValueError(
-                f"the {image} image of a row of table {self.records.table.id} lacks the columns {names}: "
-                "a session changed rows with binlog_row_image=MINIMAL. Let all sessions use FULL or NOBLOB, or set "
-                "binlog.row.image.minimal.allowed=true to have a placeholder or null for what is missing"
-            )
-
-    def _refuse_keyless(self, layout: Sequence[bool], columns: Sequence[Column]) -> None:
-        """A key cannot be made of what the first image of a row leaves out."""
-        for index in self.records.key_columns:
-            output = columns[index].output
-            told = columns is self._inserted_columns and columns[index].inserted_text is not None
-            if output is not None and not layout[index] and not told:
-                raise ValueError(
-                    f"a row image of table {self.records.table.id} lacks {output.field}, which is part of the key: a "
-                    "session changed rows with binlog_row_image=MINIMAL. Let all sessions use FULL, or take the "
-                    "primary key (message.key.columns)"
-                )
 
     def created(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
         """One ``c`` record for each image."""

@@ -6,12 +6,9 @@ deletion. With ``skipped.operations=u`` these deletions are left out too. Rows o
 transactions never come: MariaDB logs changes of theirs as statements.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.records.batch import Message
-from rowtide.connector.records.codecs.messages import EventContext, TableCodec
 from rowtide.connector.rows.compiler import Column, Output, ValueRows, value_rows
 from rowtide.connector.rows.layouts import Meaning
 from rowtide.envelope.json.text import DEFAULT_FORMAT
@@ -40,39 +37,32 @@ def is_current(end: int | None) -> bool:
     return micros == 999_999 and seconds in (_LAST_SECOND, 2**32 - 1)
 
 
-class VersionedCodec(TableCodec):
-    """The codec of a system-versioned table."""
+class CurrentRows:
+    """Finds which row images of an event are current.
 
-    def __init__(self, *arguments: Any, end: int, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._end_columns = [
+    Args:
+        columns: all columns of the row images.
+        end: place of the row_end column among them.
+    """
+
+    def __init__(self, columns: Sequence[Column], end: int) -> None:
+        self._columns = [
             _end_column(column) if place == end else Column(column.wire, column.meaning, column.nullable, None)
-            for place, column in enumerate(self._columns)
+            for place, column in enumerate(columns)
         ]
         self._ends: dict[tuple[bytes, ...], ValueRows] = {}
 
-    def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
-        """The messages of what an event changes in the table of now."""
-        current = self._current(event)
-        messages: list[Message] = []
-        step = 2 if event.kind is RowsKind.UPDATE else 1
-        for place in range(skip, len(rows) // step):
-            first, last = place * step, place * step + step - 1
-            before = rows[first] if event.kind is not RowsKind.WRITE and current[first] else None
-            after = rows[last] if event.kind is not RowsKind.DELETE and current[last] else None
-            if before is not None and after is not None:
-                messages += self.updated([before], [after], place, context)
-            elif after is not None:
-                messages += self.created([after], place, context)
-            elif before is not None:
-                messages += self.deleted([before], place, context)
-        return self.plain(messages)
+    def of(self, event: Rows, layout: Callable[[bytes], Sequence[bool]]) -> list[bool]:
+        """For each image of an event whether it is current.
 
-    def _current(self, event: Rows) -> list[bool]:
+        Args:
+            event: the event.
+            layout: from a bitmap of columns to whether images hold each of them.
+        """
         present = (event.columns, event.columns_after) if event.kind is RowsKind.UPDATE else (event.columns,)
         ends = self._ends.get(present)
         if ends is None:
-            ends = self._ends[present] = value_rows(self._end_columns, *map(self.layout, present))
+            ends = self._ends[present] = value_rows(self._columns, *map(layout, present))
         return [is_current(end) for (end,) in ends(event.buffer, event.start, event.end)]
 
 

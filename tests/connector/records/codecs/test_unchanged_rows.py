@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.records.codecs.messages import EventContext, TableCodec
+from rowtide.connector.records.codecs.messages import TableCodec
+from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.rows import layouts
 from rowtide.connector.rows.compiler import Column, Output
 from rowtide.connector.rows.layouts import Meaning
