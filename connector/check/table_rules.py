@@ -7,7 +7,7 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture, values
 from rowtide.connector.config.choices import BigintUnsignedHandling, LimitAction, ZeroDateHandling
-from rowtide.connector.records.value_risks import OVERFLOW, ZERO_DATES, Risk
+from rowtide.connector.records.lossy_conversions import OVERFLOW, ZERO_DATES, LossyConversion
 from rowtide.topics.filters import Patterns
 from rowtide.topics.java_regex import compile_java
 from rowtide.topics.naming import TopicNameClashError, TopicNames
@@ -30,7 +30,7 @@ def table_findings(
     yield from _patterns(config, tables, captured)
     yield from _clashes(config, captured)
     yield from _guardrail(config, captured)
-    yield from _risks(config, captured, zero_dates=zero_dates)
+    yield from _lossy_conversions(config, captured, zero_dates=zero_dates)
 
 
 def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: list[TableFact]) -> Iterator[Finding]:
@@ -95,26 +95,26 @@ def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Fin
         )
 
 
-def _risks(config: Configuration, captured: list[TableFact], *, zero_dates: bool) -> Iterator[Finding]:
+def _lossy_conversions(config: Configuration, captured: list[TableFact], *, zero_dates: bool) -> Iterator[Finding]:
     """Values that Debezium's form of a column does not hold, though another one would."""
     if config.values.bigint_unsigned is BigintUnsignedHandling.LONG:
-        yield from _risk(config, captured, OVERFLOW, Severity.WARNING, "")
+        yield from _lossy_conversion(config, captured, OVERFLOW, Severity.WARNING, "")
     if config.values.zero_date is ZeroDateHandling.EPOCH:
         severity, more = Severity.WARNING, ""
         if not zero_dates:
             severity, more = Severity.REMARK, ". The server's sql_mode takes no new ones, but a session's may"
-        yield from _risk(config, captured, ZERO_DATES, severity, more)
+        yield from _lossy_conversion(config, captured, ZERO_DATES, severity, more)
 
 
-def _risk(
-    config: Configuration, captured: list[TableFact], risk: Risk, severity: Severity, more: str
+def _lossy_conversion(
+    config: Configuration, captured: list[TableFact], conversion: LossyConversion, severity: Severity, more: str
 ) -> Iterator[Finding]:
     columns = [
         f"{table.database}.{table.name}.{column.name}"
         for table in captured
         for column in table.columns
-        if risk.concerns(column.column_type, column.nullable)
+        if conversion.affects(column.column_type, column.nullable)
         and config.capture.columns.captures(table.database, table.name, column.name)
     ]
     if columns:
-        yield Finding(severity, risk.setting, risk.message(columns) + more)
+        yield Finding(severity, conversion.setting, conversion.message(columns) + more)

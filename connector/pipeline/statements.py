@@ -11,10 +11,10 @@ from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.codecs.messages import json_message
+from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
-from rowtide.connector.records.value_risks import RiskWarnings
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
 from rowtide.envelope.table import build_table_schema
@@ -111,7 +111,7 @@ class Statements:
         self._settings = settings
         self._topics = topics
         self._tables = tables
-        self._risks = RiskWarnings(settings.rules)
+        self._lossy_warnings = LossyConversionWarnings(settings.rules)
         self._recorded = _recorded(settings)
         self._key_schema = key_schema(settings.connector)
         self._value_schema = value_schema(settings.connector)
@@ -138,7 +138,7 @@ class Statements:
             return []
         for altered, now in applied.altered:
             if now is not None:
-                self._topics.made(altered)
+                self._topics.register(altered)
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out
@@ -186,7 +186,7 @@ class Statements:
         elif not captured and settings.only_captured_tables_ddl:
             return
         if captured and change.table is not None:
-            self._risks.changed(change.table)
+            self._lossy_warnings.table_changed(change.table)
         text = history_record(
             change,
             settings.topic_prefix,

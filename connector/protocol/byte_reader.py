@@ -3,7 +3,7 @@
 from rowtide.connector.errors import TruncatedEvent
 
 
-class Reader:
+class ByteReader:
     """Reads little-endian numbers, packed integers and strings from ``data[pos:end]``."""
 
     __slots__ = ("data", "end", "pos")

@@ -13,7 +13,7 @@ from rowtide.connector.errors import (
 )
 from rowtide.connector.protocol.events import control, gtid, statements
 from rowtide.connector.protocol.events.classes import Event, FormatDescription, Rotate, RowsKind, TransactionPayload
-from rowtide.connector.protocol.events.payload import inner_packets
+from rowtide.connector.protocol.events.compression import inner_packets
 from rowtide.connector.protocol.events.rows import rows_parser
 from rowtide.connector.protocol.events.table_map import TableMapParser
 from rowtide.connector.protocol.header import (

@@ -12,7 +12,7 @@ from typing import Any
 
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
-_PREPARED, _GOING_ON = "rowtide_prepared", "rowtide_done"
+_PREPARED, _CURRENT = "rowtide_prepared", "rowtide_done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class SourceOffset:
         before = next((xa.before for xa in self.prepared if xa.before is not None), None)
         if before is not None:
             inner = json.dumps(java_hash_map_order(fields), separators=(",", ":"), ensure_ascii=False)
-            fields = {**before.to_map(), _GOING_ON: inner}
+            fields = {**before.to_map(), _CURRENT: inner}
         return java_hash_map_order(fields)
 
     def _fields(self) -> dict[str, Any]:
@@ -111,8 +111,8 @@ class SourceOffset:
         Raises:
             ValueError: a field is missing or has the wrong type; the message names it.
         """
-        if fields.get(_GOING_ON) is not None:
-            return cls.from_json(fields[_GOING_ON])
+        if fields.get(_CURRENT) is not None:
+            return cls.from_json(fields[_CURRENT])
         if not isinstance(fields.get("file"), str):
             msg = f"source offset 'file' parameter is missing or not a string: {dict(fields)!r}"
             raise ValueError(msg)  # noqa: TRY004 - a stored text is wrong, not an argument's type

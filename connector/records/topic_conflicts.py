@@ -28,9 +28,9 @@ class TopicGuard:
         self._tables = tables
         self._names = TopicNames(settings.naming)
         for table in tables.names():
-            self.made(table)
+            self.register(table)
 
-    def made(self, table: TableId) -> None:
+    def register(self, table: TableId) -> None:
         """A table was made, or has a new name; its topic is its own, if no other table has it."""
         if self._captures(table.database, table.table):
             try:

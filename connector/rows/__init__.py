@@ -1,5 +1,5 @@
-"""The row compiler: one generated function for each table, from bytes to JSON text or Connect values.
+"""The row compilers: one generated function per table, from the bytes of rows to JSON text or Connect values.
 
-``compiler`` reads images of row events, ``text_protocol_rows`` rows of a snapshot's result set. It must not know
-tables, topics or messages: it is given column layouts and the forms of values.
+``compiler`` decodes the row images of the binlog, ``text_protocol_rows`` the result sets of a snapshot. Both take
+column layouts and output types; tables, topics and messages belong to the rooms above.
 """

@@ -1,9 +1,9 @@
-"""Column values as row events have them: for every binlog column type, Python source that reads one value.
+"""The layout of column values in row images: for every binlog type, the Python source that decodes one value.
 
-The binlog says a column's type and metadata (TABLE_MAP), the table's structure says what it means. Here stands how a
-value of a type is laid out in bytes, and how it becomes the canonical value of a kind
-(:mod:`rowtide.envelope.types.column_type`).
-Nothing here reads anything: it gives source lines to the compiler of :mod:`rowtide.connector.rows.compiler`.
+TABLE_MAP states a column's type and metadata; the table's structure adds what the binlog leaves out, such as the sign,
+the character set or the labels of an ENUM. The result is the canonical value of a kind
+(:mod:`rowtide.envelope.types.column_type`). This module only returns source lines, for
+:mod:`rowtide.connector.rows.compiler`.
 
 Layouts: MySQL's ``Field::pack`` and ``log_event_print_value``; source code documentation "Row Based Replication".
 """
@@ -49,19 +49,19 @@ KINDS: dict[Kind, frozenset[int]] = {
     "uuid": frozenset({STRING}),
     "inet": frozenset({STRING}),
 }
-"""The binlog types in which values of a kind can come; anything else means that the structure is wrong."""
+"""The binlog types that values of a kind can have; any other type means that the table's structure is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
-    """A column in a row event.
+class ColumnLayout:
+    """The layout of a column's values in a row image.
 
     Attributes:
-        type: the real binlog type (an ENUM's, not STRING).
-        size: bytes of a value, of its length prefix if it has one.
+        type: the real binlog type (ENUM, where the event has STRING).
+        size: bytes of a value; of its length prefix unless `fixed`.
         fixed: whether every value has ``size`` bytes.
-        precision: of a DECIMAL, the digits; of a temporal type, the digits of fraction; of a BIT, the bits.
-        scale: of a DECIMAL.
+        precision: digits of a DECIMAL, digits of the fraction of a temporal type, or bits of a BIT.
+        scale: the scale of a DECIMAL.
     """
 
     type: int
@@ -77,55 +77,55 @@ _TEMPORAL_SIZES = {TIMESTAMP2: 4, DATETIME2: 5, TIME2: 3}
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
-def wire(type_code: int, metadata: int) -> Wire:
-    """How a column is laid out in a row image.
+def column_layout(type_code: int, metadata: int) -> ColumnLayout:
+    """The layout of a column from its TABLE_MAP entry.
 
     Args:
-        type_code: the real type, as :class:`~rowtide.connector.protocol.events.table_structure.MappedColumn` has it.
-        metadata: in the form that is described there.
+        type_code: ``type`` of :class:`~rowtide.connector.protocol.events.table_structure.MappedColumn`.
+        metadata: its ``metadata``.
 
     Raises:
-        ValueError: the type is not known, or it is one that rows cannot have.
+        ValueError: the type is unknown, or one that rows cannot have.
     """
     if type_code in _FIXED_SIZES:
-        return Wire(type_code, _FIXED_SIZES[type_code])
+        return ColumnLayout(type_code, _FIXED_SIZES[type_code])
     if type_code in _TEMPORAL_SIZES:
-        return Wire(type_code, _TEMPORAL_SIZES[type_code] + (metadata + 1) // 2, precision=metadata)
+        return ColumnLayout(type_code, _TEMPORAL_SIZES[type_code] + (metadata + 1) // 2, precision=metadata)
     if type_code == NEWDECIMAL:
         precision, scale = divmod(metadata, 256)
         whole = precision - scale
         size = whole // 9 * 4 + _DIGIT_BYTES[whole % 9] + scale // 9 * 4 + _DIGIT_BYTES[scale % 9]
-        return Wire(type_code, size, precision=precision, scale=scale)
+        return ColumnLayout(type_code, size, precision=precision, scale=scale)
     if type_code == BIT:
-        return Wire(type_code, (metadata + 7) // 8, precision=metadata)
+        return ColumnLayout(type_code, (metadata + 7) // 8, precision=metadata)
     if type_code in {VARCHAR, VAR_STRING, COMPRESSED_VARCHAR, STRING}:
-        return Wire(type_code, 1 if metadata < 256 else 2, fixed=False)
+        return ColumnLayout(type_code, 1 if metadata < 256 else 2, fixed=False)
     if type_code in {ENUM, SET}:
-        return Wire(type_code, metadata)
+        return ColumnLayout(type_code, metadata)
     if type_code in {TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, COMPRESSED_BLOB, JSON, GEOMETRY, VECTOR}:
-        return Wire(type_code, metadata, fixed=False)
-    raise ValueError(f"binlog column type {type_code} with metadata {metadata:#06x} is not known")
+        return ColumnLayout(type_code, metadata, fixed=False)
+    raise ValueError(f"unknown binlog column type {type_code} with metadata {metadata:#06x}")
 
 
-# --- canonical values from the raw ones -------------------------------------------------------------------------
+# --- from stored values to canonical ones ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
-    """What the table's structure adds to the bytes.
+class ColumnDecoding:
+    """How to interpret a column's bytes, from the table's structure.
 
     Attributes:
-        kind: the kind of value wanted.
-        unsigned: of an integer.
-        decode: from bytes to text, in the column's character set; ``None`` for UTF-8.
-        labels: of an ENUM or SET.
-        pad: bytes of a BINARY(n), whose trailing zeros the binlog leaves out.
-        json_text: from MySQL's binary JSON to text, ``None`` of no bytes.
+        kind: the kind of the canonical value.
+        unsigned: whether an integer is unsigned.
+        text_decoder: decodes text in the column's character set; ``None`` for UTF-8.
+        labels: the labels of an ENUM or SET.
+        pad: n of a BINARY(n), whose trailing zeros the binlog leaves out; 0 for other types.
+        json_text: converts MySQL's binary JSON to text, and no bytes to ``None``.
     """
 
     kind: Kind
     unsigned: bool = False
-    decode: Callable[[bytes], str] | None = None
+    text_decoder: Callable[[bytes], str] | None = None
     labels: Sequence[str] = ()
     pad: int = 0
     json_text: Callable[[bytes], str | None] | None = None
@@ -137,23 +137,23 @@ _STRUCT_CODES = {
 }  # fmt: skip
 
 
-def struct_code(column: Wire, meaning: Meaning) -> str:
-    """The :mod:`struct` code that reads a fixed value as it is; ``Ns`` where it must be taken apart afterwards."""
-    code = _STRUCT_CODES.get((column.type, meaning.unsigned))
+def struct_code(column: ColumnLayout, decoding: ColumnDecoding) -> str:
+    """The :mod:`struct` code of a fixed-size value; ``Ns`` for a value that :func:`fixed_source` decodes from bytes."""
+    code = _STRUCT_CODES.get((column.type, decoding.unsigned))
     if code is None:
         code = {FLOAT: "f", DOUBLE: "d", YEAR: "B"}.get(column.type)
     return code or f"{column.size}s"
 
 
-def fixed_source(column: Wire, meaning: Meaning, v: str, bind: Bind) -> list[str]:
-    """Source lines that turn the variable ``v``, read by :func:`struct_code`, into the canonical value."""
+def fixed_source(column: ColumnLayout, decoding: ColumnDecoding, v: str, bind: Bind) -> list[str]:
+    """Source lines that convert the variable ``v``, unpacked with :func:`struct_code`, to the canonical value."""
     simple = {
         DATE: [f"{v} = {bind(DAYS_BY_PACKED_DATE)}[{_little(v)}]"],
         NEWDATE: [f"{v} = {bind(DAYS_BY_PACKED_DATE)}[{_little(v)}]"],
         YEAR: [f"{v} = {v} and 1900 + {v}"],
         BIT: [f"{v} = {_big(v)}"],
-        ENUM: [f"{v} = {bind(['', *meaning.labels])}[{_little(v)}]"],
-        SET: [f"{v} = {bind(_SetTexts(meaning.labels))}[{_little(v)}]"],
+        ENUM: [f"{v} = {bind(['', *decoding.labels])}[{_little(v)}]"],
+        SET: [f"{v} = {bind(_SetTexts(decoding.labels))}[{_little(v)}]"],
         OLD_TIMESTAMP: [f"{v} = {_little(v)} * 1000000 or {bind(ZERO_DATE)}"],
         OLD_DATETIME: [f"{v} = {bind(old_datetime)}({_little(v)})"],
         OLD_TIME: [f"{v} = {bind(old_time)}({_little(v)})"],
@@ -161,7 +161,7 @@ def fixed_source(column: Wire, meaning: Meaning, v: str, bind: Bind) -> list[str
     if column.type in simple:
         return simple[column.type]
     if column.type == INT24:
-        return [f"{v} = {_little(v, signed=not meaning.unsigned)}"]
+        return [f"{v} = {_little(v, signed=not decoding.unsigned)}"]
     if column.type == NEWDECIMAL:
         return _decimal_source(column, v)
     if column.type == DATETIME2:
@@ -173,24 +173,24 @@ def fixed_source(column: Wire, meaning: Meaning, v: str, bind: Bind) -> list[str
     return []
 
 
-def variable_source(column: Wire, meaning: Meaning, v: str, bind: Bind) -> list[str]:
-    """Source lines that turn the bytes ``v`` of a value with a length prefix into the canonical value."""
+def variable_source(column: ColumnLayout, decoding: ColumnDecoding, v: str, bind: Bind) -> list[str]:
+    """Source lines that convert ``v``, the bytes behind a length prefix, to the canonical value."""
     lines = []
     if column.type in {COMPRESSED_BLOB, COMPRESSED_VARCHAR}:
         lines.append(f"{v} = {bind(uncompressed)}({v})")
-    if meaning.kind == "text":
-        decode = meaning.decode
-        lines.append(f"{v} = {v}.decode('utf-8', 'replace')" if decode is None else f"{v} = {bind(decode)}({v})")
-    elif meaning.kind == "bytes" and meaning.pad:
-        lines.append(f"{v} = {v}.ljust({meaning.pad}, b'\\0')")
-    elif meaning.kind == "json":
-        lines.append(f"{v} = {bind(meaning.json_text)}({v})")
-    elif meaning.kind == "vector":
+    if decoding.kind == "text":
+        decoder = decoding.text_decoder
+        lines.append(f"{v} = {v}.decode('utf-8', 'replace')" if decoder is None else f"{v} = {bind(decoder)}({v})")
+    elif decoding.kind == "bytes" and decoding.pad:
+        lines.append(f"{v} = {v}.ljust({decoding.pad}, b'\\0')")
+    elif decoding.kind == "json":
+        lines.append(f"{v} = {bind(decoding.json_text)}({v})")
+    elif decoding.kind == "vector":
         lines.append(f"{v} = {bind(floats)}({v})")
-    elif meaning.kind == "uuid":
+    elif decoding.kind == "uuid":
         lines.append(f"{v} = {bind(uuid_text)}({v})")
-    elif meaning.kind == "inet":
-        lines.append(f"{v} = {bind(inet6_text if meaning.pad == 16 else inet4_text)}({v})")
+    elif decoding.kind == "inet":
+        lines.append(f"{v} = {bind(inet6_text if decoding.pad == 16 else inet4_text)}({v})")
     return lines
 
 
@@ -202,7 +202,7 @@ def _big(v: str) -> str:
     return f"int.from_bytes({v}, 'big')"
 
 
-def _decimal_source(column: Wire, v: str) -> list[str]:
+def _decimal_source(column: ColumnLayout, v: str) -> list[str]:
     """Groups of nine digits in four bytes, big-endian; the sign is the inverted top bit, a negative value inverted."""
     top = 1 << (column.size * 8 - 1)
     whole = column.precision - column.scale
@@ -226,13 +226,13 @@ def _decimal_source(column: Wire, v: str) -> list[str]:
     ]
 
 
-def _fraction(column: Wire, base: int) -> tuple[int, int]:
-    """Bits of the fraction, and microseconds of its unit."""
+def _fraction(column: ColumnLayout, base: int) -> tuple[int, int]:
+    """The number of bits of the fraction, and its unit in microseconds."""
     size = column.size - base
     return size * 8, (1, 10_000, 100, 1)[size]
 
 
-def _datetime_source(column: Wire, v: str, bind: Bind) -> list[str]:
+def _datetime_source(column: ColumnLayout, v: str, bind: Bind) -> list[str]:
     bits, unit = _fraction(column, 5)
     fraction = f" + ({v} & {(1 << bits) - 1}) * {unit}" if bits else ""
     shifted = f"{v} >> {bits}" if bits else v
@@ -245,7 +245,7 @@ def _datetime_source(column: Wire, v: str, bind: Bind) -> list[str]:
     ]
 
 
-def _timestamp_source(column: Wire, v: str, bind: Bind) -> list[str]:
+def _timestamp_source(column: ColumnLayout, v: str, bind: Bind) -> list[str]:
     bits, unit = _fraction(column, 4)
     if not bits:
         return [f"{v} = {_big(v)} * 1000000 or {bind(ZERO_DATE)}"]
@@ -255,7 +255,7 @@ def _timestamp_source(column: Wire, v: str, bind: Bind) -> list[str]:
     ]
 
 
-def _time_source(column: Wire, v: str) -> list[str]:
+def _time_source(column: ColumnLayout, v: str) -> list[str]:
     bits, unit = _fraction(column, 3)
     fraction = f" + (h & {(1 << bits) - 1}) * {unit}" if bits else ""
     shift = f"(h >> {bits})" if bits else "h"
@@ -271,7 +271,7 @@ ZERO_DATE = InvalidDate(0, 0, 0)
 
 
 class _Months(dict[int, "int | InvalidDate"]):
-    """Microseconds at midnight by DATETIME2's ``(year * 13 + month) << 5 | day``."""
+    """Microseconds since the epoch at midnight, by DATETIME2's ``(year * 13 + month) << 5 | day``."""
 
     def __missing__(self, packed: int) -> "int | InvalidDate":
         year, month = divmod(packed >> 5, 13)
@@ -287,7 +287,7 @@ MONTHS = _Months()
 
 
 def at_time(day: InvalidDate, micros: int) -> InvalidDate:
-    """An off-calendar date with a time of day."""
+    """An invalid date with a time of day."""
     return InvalidDate(day.year, day.month, day.day, micros)
 
 
@@ -328,16 +328,18 @@ def floats(stored: bytes) -> list[float]:
 
 
 def uncompressed(stored: bytes) -> bytes:
-    """A value of a MariaDB COMPRESSED column: a header byte, the length for zlib, then zlib or the plain bytes.
+    """Decompress a value of a MariaDB COMPRESSED column: a header byte, the uncompressed length, a zlib stream.
+
+    With 0 as its header byte, or no bytes at all, the value is not compressed.
 
     Raises:
-        ValueError: an unknown method.
+        ValueError: an unknown compression method.
     """
     if not stored or stored[0] == 0:
         return stored[1:]
     method, size = stored[0] >> 4, stored[0] & 7
     if method != 8:
-        msg = f"a COMPRESSED column's value has method {method}, which is not known"
+        msg = f"the value of a COMPRESSED column has the unknown compression method {method}"
         raise ValueError(msg)
     return zlib.decompress(stored[1 + size :], wbits=-15 if stored[0] & 8 else 15)
 

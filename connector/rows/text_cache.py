@@ -1,7 +1,7 @@
-"""JSON texts of stored values that come again: prices, dates and states of many rows are few different ones.
+"""Caches the JSON text of column values that repeat, such as prices, dates and states.
 
-Working out the text of a DECIMAL, a date or a DOUBLE costs several times as much as finding its bytes in a dictionary.
-Where values do not repeat, the search costs a tenth of the work.
+Converting a DECIMAL, a date or a DOUBLE to text costs several times as much as finding its bytes in a dictionary. Where
+values do not repeat, the lookup adds a tenth to the cost.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,27 +9,27 @@ from weakref import WeakValueDictionary
 
 from rowtide.envelope.types.column_type import Bind
 
-LARGEST = 8192
-"""Values kept for a column; when there are more, all are forgotten, so that new days take the place of old ones."""
+MAX_ENTRIES = 8192
+"""Entries per column. A full cache is emptied, so that values of today replace those of last week."""
 
 
-class Memory:
-    """How much all columns of all tables together remember.
+class CacheBudget:
+    """Bounds the number of cached texts over all columns of all tables.
 
     Args:
-        size: texts that may be added before all are forgotten, so there are never more.
+        size: the maximum number of texts; when it is reached, all caches are emptied.
     """
 
     def __init__(self, size: int) -> None:
         self._size = self._left = size
-        self._texts: WeakValueDictionary[int, RememberedTexts] = WeakValueDictionary()
+        self._texts: WeakValueDictionary[int, TextCache] = WeakValueDictionary()
 
-    def share(self, texts: "RememberedTexts") -> None:
-        """Count these texts among all, as long as they are used."""
+    def share(self, texts: "TextCache") -> None:
+        """Let a cache use this budget, for as long as it exists."""
         self._texts[id(texts)] = texts
 
     def added(self) -> None:
-        """A text was added."""
+        """Count one more text; empty all caches if the budget is used up."""
         self._left -= 1
         if self._left <= 0:
             self._left = self._size
@@ -37,37 +37,41 @@ class Memory:
                 texts.clear()
 
 
-SHARED = Memory(200_000)
-"""About 30 MB, however many tables there are."""
+SHARED_BUDGET = CacheBudget(200_000)
+"""The budget of the process: about 30 MB, regardless of the number of tables."""
 
 
-class RememberedTexts(dict[bytes | str, str]):
-    """The text of each value by its bytes, or by the server's own text of it.
+class TextCache(dict[bytes | str, str]):
+    """The JSON text of each value, by its bytes in the binlog or its text in a result set.
 
     Args:
-        text: works out a text that it does not know.
-        memory: how much is remembered in all.
+        text: converts a value that is not in the cache.
+        budget: bounds this cache together with others.
     """
 
-    __slots__ = ("__weakref__", "_memory", "_text")
+    __slots__ = ("__weakref__", "_budget", "_text")
 
-    def __init__(self, text: Callable[[bytes | str], str], memory: Memory = SHARED) -> None:
+    def __init__(self, text: Callable[[bytes | str], str], budget: CacheBudget = SHARED_BUDGET) -> None:
         super().__init__()
         self._text = text
-        self._memory = memory
-        memory.share(self)
+        self._budget = budget
+        budget.share(self)
 
     def __missing__(self, stored: bytes | str) -> str:
         text = self._text(stored)
-        if len(self) >= LARGEST:
+        if len(self) >= MAX_ENTRIES:
             self.clear()
-        self._memory.added()
+        self._budget.added()
         self[stored] = text
         return text
 
 
-def remembered(lines: Callable[[Bind], Sequence[str]]) -> RememberedTexts:
-    """The texts that source lines work out, which turn the variable ``v`` from a stored value into its text."""
+def compile_text_cache(lines: Callable[[Bind], Sequence[str]]) -> TextCache:
+    """A cache whose texts are made by generated code.
+
+    Args:
+        lines: returns source lines that convert the stored value in the variable ``v`` to its text.
+    """
     names: dict[str, object] = {}
 
     def bind(value: object) -> str:
@@ -77,4 +81,4 @@ def remembered(lines: Callable[[Bind], Sequence[str]]) -> RememberedTexts:
 
     body = "".join(f"    {line}\n" for line in lines(bind))
     exec(compile(f"def text(v):\n{body}    return v\n", "<value decoder>", "exec"), names)
-    return RememberedTexts(names["text"])  # type: ignore[arg-type]
+    return TextCache(names["text"])  # type: ignore[arg-type]

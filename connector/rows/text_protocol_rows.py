@@ -1,7 +1,7 @@
-"""The row compiler for result sets: from the packets of the text protocol straight to JSON, one function per query.
+"""The row compiler for snapshots: generates one function per query, from packets of the text protocol to JSON.
 
-It is the counterpart of :mod:`rowtide.connector.rows.compiler` for snapshots and shares with it how values become JSON.
-A packet of a row holds the columns one after the other, each as a length and the server's text.
+It is the counterpart of :mod:`rowtide.connector.rows.compiler`. The packet of a row holds the columns one after
+another, each as a length and the value in the server's text format.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,15 +10,15 @@ from json.encoder import encode_basestring  # the compiled one where there is on
 
 import orjson
 
-from rowtide.connector.rows.compiler import TIDY, Output, null_text, template
-from rowtide.connector.rows.text_cache import remembered
-from rowtide.connector.rows.text_protocol_values import ASCII_KINDS, REPEATED_KINDS, value_source
+from rowtide.connector.rows.column_output import ESCAPE_FIXES, ColumnOutput, null_text, template
+from rowtide.connector.rows.text_cache import compile_text_cache
+from rowtide.connector.rows.text_protocol_values import ASCII_KINDS, CACHED_KINDS, value_source
 from rowtide.envelope.json.text import normalize_escapes, string_text
 from rowtide.envelope.types.text import TEXT
 from rowtide.schema_history.model import Column
 
 Rows = Sequence[tuple[str, str]]
-"""Of each row the JSON of the key and the JSON of the row."""
+"""The JSON texts of key and row, for each row."""
 
 _NULL = 251
 _LARGEST = 0xFFFFFF
@@ -29,24 +29,24 @@ class ResultColumn:
     """A column of the record.
 
     Attributes:
-        column: its structure.
-        output: its place in the record.
-        absent_text: its JSON text if the query does not select it.
+        column: the column's structure.
+        output: its field in the record.
+        absent_text: the JSON text if the query does not select the column.
     """
 
     column: Column
-    output: Output
+    output: ColumnOutput
     absent_text: str
 
 
 @dataclass(frozen=True, slots=True)
 class TextRows:
-    """A compiled reader.
+    """The compiled functions.
 
     Attributes:
-        rows: from a buffer to the rows of the whole packets at its beginning, and where it stopped: at a packet that
-            is not all there, that is no row, or whose payload goes on in another packet.
-        row: from the payload of one packet, however large, to its row.
+        rows: decodes the complete packets at the start of a buffer; returns their rows and the offset where it stopped:
+            at an incomplete packet, a packet that is not a row, or one whose payload continues in the next packet.
+        row: decodes the payload of one row, of any size.
     """
 
     rows: Callable[[bytes], tuple[Rows, int]]
@@ -59,58 +59,62 @@ def text_rows(
     names: Sequence[str],
     key_constants: Sequence[tuple[str, str]] = (),
 ) -> TextRows:
-    """Compile a reader for a result set.
+    """Compile the functions for a result set.
 
     Args:
         columns: the record's columns.
-        key: places of the key's columns among them, in the key's order.
-        names: the result set's columns; those that the record does not have are passed over.
-        key_constants: further fields of the key, the same for all rows, with their JSON text.
+        key: indexes of the key's columns among them, in the key's order.
+        names: the result set's columns; those that are not in the record are skipped.
+        key_constants: further fields of the key that are the same for all rows, with their JSON text.
     """
-    unchanged = frozenset(i for i in key if columns[i].output.differs_in_key)
-    source = _Source(columns, unchanged)
+    separate_keys = frozenset(i for i in key if columns[i].output.differs_in_key)
+    source = _Source(columns, separate_keys)
     source.read(names)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output.in_value])
-    key_fields = [(columns[i].output.field, f"k{i}" if i in unchanged else f"t{i}") for i in key]
+    key_fields = [(columns[i].output.field, f"k{i}" if i in separate_keys else f"t{i}") for i in key]
     key_fields += [(name, source.bind(text)) for name, text in key_constants]
     return source.compiled(f"k, r = {template(key_fields)}, {row}")
 
 
 class _Source:
-    """The source of the two functions while it is put together.
+    """Builds the source of the two functions.
+
+    In the source ``b`` is the buffer, ``s`` the same as Latin-1 text, ``p`` the offset, ``n`` a length, and ``t0``,
+    ``t1`` … hold the JSON texts of the columns.
 
     Args:
         columns: the record's columns.
-        unchanged: places of the key's columns with another text there: the variable ``k…`` has it.
+        separate_keys: indexes of key columns whose text in the key differs from that in the value; ``k0``, ``k1`` …
+            hold the text for the key.
     """
 
-    def __init__(self, columns: Sequence[ResultColumn], unchanged: frozenset[int]) -> None:
+    def __init__(self, columns: Sequence[ResultColumn], separate_keys: frozenset[int]) -> None:
         self._columns = columns
-        self._unchanged = unchanged
+        self._separate_keys = separate_keys
         self._names: dict[str, object] = {"longer": longer, "overrun": _overrun, "normalize_escapes": normalize_escapes}
         self._lines: list[str] = []
-        self._loose = False
+        self._fix_escapes = False
 
     def bind(self, value: object) -> str:
-        """A variable of the functions that has this value."""
+        """The name of a new constant of the functions with this value."""
         if value is string_text:
-            self._loose, value = True, encode_basestring
+            self._fix_escapes, value = True, encode_basestring
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
 
     def read(self, names: Sequence[str]) -> None:
-        places = {column.column.name.lower(): place for place, column in enumerate(self._columns)}
+        indexes = {column.column.name.lower(): index for index, column in enumerate(self._columns)}
         for name in names:
-            place = places.pop(name.lower(), None)
-            if place is None:
+            index = indexes.pop(name.lower(), None)
+            if index is None:
                 self._skip()
             else:
-                self._column(place)
-        for place in places.values():
-            self._lines.insert(0, f"t{place} = {self._columns[place].absent_text!r}")
-            if place in self._unchanged:
-                self._lines.insert(1, f"k{place} = t{place}")
+                self._column(index)
+        for index in indexes.values():
+            self._lines.insert(0, f"t{index} = {self._columns[index].absent_text!r}")
+            if index in self._separate_keys:
+                self._lines.insert(1, f"k{index} = t{index}")
 
     def _skip(self) -> None:
         self._lines += [
@@ -122,8 +126,8 @@ class _Source:
             "    p += n",
         ]
 
-    def _column(self, place: int) -> None:
-        column, v = self._columns[place], f"t{place}"
+    def _column(self, index: int) -> None:
+        column, v = self._columns[index], f"t{index}"
         kind = column.output.type.kind
         short = kind in ASCII_KINDS
         self._lines += [
@@ -132,28 +136,28 @@ class _Source:
             f"if n == {_NULL}:",
             f"    {v} = {null_text(column.output)!r}",
         ]
-        if place in self._unchanged:
-            self._lines.append(f"    k{place} = {column.output.in_key.fallback.text!r}")
+        if index in self._separate_keys:
+            self._lines.append(f"    k{index} = {column.output.in_key.fallback.text!r}")
         self._lines.append("else:")
         if not short:
             self._lines += [f"    if n > {_NULL}:", "        n, p = longer(b, p, n)"]
         self._lines += ["    q = p + n", f"    {v} = {'s' if short else 'b'}[p:q]", "    p = q"]
-        self._lines += (f"    {line}" for line in self._value_source(place, v))
+        self._lines += (f"    {line}" for line in self._value_source(index, v))
 
-    def _value_source(self, place: int, v: str) -> list[str]:
-        """Source lines that turn ``v`` from what the server sent into JSON text."""
-        column, output = self._columns[place].column, self._columns[place].output
-        if place in self._unchanged:
-            return value_source(column, output, v, self.bind, f"k{place}")
-        if output.type.kind in REPEATED_KINDS:
-            return [f"{v} = {self.bind(remembered(lambda bind: value_source(column, output, 'v', bind)))}[{v}]"]
+    def _value_source(self, index: int, v: str) -> list[str]:
+        """Source lines that convert ``v`` from the server's text to JSON text."""
+        column, output = self._columns[index].column, self._columns[index].output
+        if index in self._separate_keys:
+            return value_source(column, output, v, self.bind, f"k{index}")
+        if output.type.kind in CACHED_KINDS:
+            return [f"{v} = {self.bind(compile_text_cache(lambda bind: value_source(column, output, 'v', bind)))}[{v}]"]
         if output.type is TEXT and output.change is None:
-            self._loose = True
+            self._fix_escapes = True
             return [f"{v} = {self.bind(orjson.dumps)}({v}.decode('utf-8', 'replace')).decode()"]
         return value_source(column, output, v, self.bind)
 
     def compiled(self, result: str) -> TextRows:
-        lines = [*self._lines, result, *(TIDY if self._loose else ())]
+        lines = [*self._lines, result, *(ESCAPE_FIXES if self._fix_escapes else ())]
         body = "".join(f"        {line}\n" for line in lines)
         source = (
             "def rows(b):\n"
@@ -180,7 +184,7 @@ class _Source:
 
 
 def longer(buffer: bytes, position: int, first: int) -> tuple[int, int]:
-    """A length that does not fit into one byte, and where the value begins."""
+    """A length that does not fit into one byte, and the offset of the value."""
     size = {252: 2, 253: 3, 254: 8}[first]
     return int.from_bytes(buffer[position : position + size], "little"), position + size
 

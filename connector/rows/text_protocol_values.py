@@ -1,14 +1,14 @@
-"""Column values as the text protocol has them: for every kind, Python source that takes a server's text apart.
+"""Column values in the text protocol: for every kind, the Python source that parses the server's text of a value.
 
-A result set comes in UTF-8, binary columns as they are, temporal values in UTC. What is made of it are the canonical
-values of :mod:`rowtide.envelope.types.column_type`, the same that :mod:`rowtide.connector.rows.layouts` reads from the
-binlog: from there on a snapshot and the stream go one way. Nothing here reads anything: it gives source lines to the
-compiler of :mod:`rowtide.connector.rows.text_protocol_rows`.
+Text arrives in UTF-8, binary columns as they are stored, temporal values in UTC. The results are the canonical values
+of :mod:`rowtide.envelope.types.column_type`, as :mod:`rowtide.connector.rows.layouts` decodes them from the binlog, so
+that snapshot and stream share everything after this step. This module only returns source lines, for
+:mod:`rowtide.connector.rows.text_protocol_rows`.
 """
 
 from decimal import Context, Decimal
 
-from rowtide.connector.rows.compiler import Output, text_expression
+from rowtide.connector.rows.column_output import ColumnOutput, text_expression
 from rowtide.connector.rows.layouts import at_time, floats
 from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.types.column_type import Bind, Kind
@@ -16,7 +16,7 @@ from rowtide.envelope.types.temporal_values import DAYS_BY_PACKED_DATE, MICROS_P
 from rowtide.schema_history.model import Column
 
 _EXACT = Context(prec=100)
-"""Enough for all 65 digits of a DECIMAL: Python's own context has 28."""
+"""Precise enough for all 65 digits of a DECIMAL; Python's default context has 28."""
 
 BINARY_KINDS: frozenset[Kind] = frozenset({"bytes", "bit", "geometry", "vector"})
 """Kinds whose values are bytes."""
@@ -24,24 +24,29 @@ BINARY_KINDS: frozenset[Kind] = frozenset({"bytes", "bit", "geometry", "vector"}
 ASCII_KINDS: frozenset[Kind] = frozenset(
     {"int", "decimal", "float", "year", "date", "datetime", "timestamp", "time", "uuid", "inet"}
 )
-"""Kinds whose values are short texts of ASCII, which are cut out of the buffer's text without decoding each."""
+"""Kinds whose values are short ASCII texts, cut out of the buffer's Latin-1 text without decoding each one."""
 
-REPEATED_KINDS: frozenset[Kind] = frozenset(
+CACHED_KINDS: frozenset[Kind] = frozenset(
     {"decimal", "float", "date", "datetime", "timestamp", "time", "bit", "enum", "set"}
 )
-"""Kinds whose texts are worth remembering, see :mod:`rowtide.connector.rows.text_cache`."""
+"""Kinds whose texts are cached, see :mod:`rowtide.connector.rows.text_cache`."""
 
 
-def value_source(column: Column, output: Output, v: str, bind: Bind, key: str | None = None) -> list[str]:
-    """Source lines that turn ``v``, bytes or for `ASCII_KINDS` text, into the JSON text of the column's value.
+def value_source(column: Column, output: ColumnOutput, v: str, bind: Bind, key: str | None = None) -> list[str]:
+    """Source lines that convert ``v`` (bytes, or text for `ASCII_KINDS`) to the JSON text of the column's value.
 
-    ``key`` is a variable that gets the key's text.
+    Args:
+        column: the column's structure.
+        output: its field in the record.
+        v: the variable.
+        bind: adds a constant to the source.
+        key: the variable that receives the text for the key, if it can differ.
     """
     kind = output.type.kind
     expression = text_expression(output, v, bind)
     in_key = [] if key is None else [f"{key} = {text_expression(output.in_key, v, bind)}"]
     if kind == "int" and expression == v and not column.zerofill and in_key in ([], [f"{key} = {v}"]):
-        return in_key  # the server's text of an integer is JSON as it stands
+        return in_key  # the server's text of an integer is valid JSON
     lines = _canonical_source(column, kind, v, bind) + in_key
     if expression != v:
         lines.append(f"{v} = {expression}")
@@ -57,7 +62,7 @@ def _canonical_source(column: Column, kind: Kind, v: str, bind: Bind) -> list[st
         case "decimal":
             return _decimal_source(column.scale or 0, v, bind)
         case "float":
-            # FLOAT(M,D) has the schema of a double, but the value that it stores is a float32.
+            # FLOAT(M,D) has the schema of a double, but stores a float32.
             return [f"{v} = {bind(to_float32)}(float({v}))" if column.data_type == "float" else f"{v} = float({v})"]
         case "date":
             return [f"{v} = {bind(DATES)}[{v}]"]
@@ -76,7 +81,7 @@ def _canonical_source(column: Column, kind: Kind, v: str, bind: Bind) -> list[st
 
 
 def _decimal_source(scale: int, v: str, bind: Bind) -> list[str]:
-    """The unscaled number; a query of the user's own can give other digits behind the point than the column has."""
+    """The unscaled number. A custom snapshot query can return another number of decimals than the column has."""
     if not scale:
         return [f"{v} = int({v}) if '.' not in {v} else {bind(unscaled)}({v}, 0)"]
     as_declared = f"{v}[-{scale + 1}:-{scale}] == '.'"
@@ -97,13 +102,13 @@ def _datetime_source(digits: int, v: str, bind: Bind) -> list[str]:
 
 
 def unscaled(text: str, scale: int) -> int:
-    """The unscaled number of a decimal's text, rounded to ``scale`` digits behind the point as MySQL rounds."""
+    """The unscaled number of a decimal's text, rounded half up to ``scale`` decimals, as MySQL rounds."""
     number = Decimal(text).scaleb(scale, _EXACT)
     return int(number.to_integral_value("ROUND_HALF_UP"))
 
 
 def fraction_micros(digits: str) -> int:
-    """Microseconds of the digits behind the point, of which there may be none."""
+    """Microseconds of the digits of a fraction, which may be empty."""
     return int(digits.ljust(6, "0")[:6])
 
 
@@ -116,7 +121,7 @@ def time_micros(text: str) -> int:
 
 
 class _Dates(dict[str, "int | InvalidDate"]):
-    """Days since 1970-01-01 by ``YYYY-MM-DD``; each date is taken apart once."""
+    """Days since 1970-01-01 by ``YYYY-MM-DD``; each date is parsed once."""
 
     def __missing__(self, text: str) -> "int | InvalidDate":
         year, month, day = text.split("-")
@@ -127,7 +132,7 @@ class _Dates(dict[str, "int | InvalidDate"]):
 
 
 class _Midnights(dict[str, "int | InvalidDate"]):
-    """Microseconds at midnight by ``YYYY-MM-DD``."""
+    """Microseconds since the epoch at midnight, by ``YYYY-MM-DD``."""
 
     def __missing__(self, text: str) -> "int | InvalidDate":
         found = DATES[text]

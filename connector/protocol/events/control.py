@@ -3,7 +3,7 @@
 from typing import Literal
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
-from rowtide.connector.protocol.byte_reader import Reader
+from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.events.classes import (
     BinlogCheckpoint,
     FormatDescription,
@@ -50,7 +50,7 @@ def parse_format_description(header: EventHeader, data: bytes, pos: int, end: in
     Raises:
         UnsupportedEvent: the server is older than 5.6.1, or writes something in a way that is not known.
     """
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     version = reader.uint(2)
     server_version = reader.take(50).rstrip(b"\0").decode("ascii", "replace")
     created, header_length = reader.uint(4), reader.uint(1)
@@ -78,7 +78,7 @@ def parse_format_description(header: EventHeader, data: bytes, pos: int, end: in
 
 def parse_rotate(header: EventHeader, data: bytes, pos: int, end: int) -> Rotate:
     """ROTATE."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     position = reader.uint(8)
     return Rotate(header, reader.rest().decode("utf-8"), position)
 
@@ -95,7 +95,7 @@ def parse_heartbeat(header: EventHeader, data: bytes, pos: int, end: int) -> Hea
 
 def parse_heartbeat_v2(header: EventHeader, data: bytes, pos: int, end: int) -> Heartbeat:
     """HEARTBEAT_V2 (8.0.26 and later): fields 1 file, 2 position, 0 end."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     file, position = "", 0
     while reader.remaining():
         field = reader.packed()
@@ -105,7 +105,7 @@ def parse_heartbeat_v2(header: EventHeader, data: bytes, pos: int, end: int) -> 
         if field == 1:
             file = value.decode("utf-8")
         elif field == 2:
-            position = Reader(value, 0, len(value)).packed()
+            position = ByteReader(value, 0, len(value)).packed()
         else:
             raise UnsupportedEvent(f"HEARTBEAT_V2 event with field {field}, which is not known")
     return Heartbeat(header, file, position)
@@ -113,7 +113,7 @@ def parse_heartbeat_v2(header: EventHeader, data: bytes, pos: int, end: int) -> 
 
 def parse_incident(header: EventHeader, data: bytes, pos: int, end: int) -> Incident:
     """INCIDENT."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     number = reader.uint(2)
     return Incident(header, number, reader.string(1).decode("utf-8", "replace"))
 
@@ -125,7 +125,7 @@ def parse_ignorable(header: EventHeader, data: bytes, pos: int, end: int) -> Ign
 
 def parse_transaction_context(header: EventHeader, data: bytes, pos: int, end: int) -> TransactionContext:
     """TRANSACTION_CONTEXT."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     uuid_size, thread_id, specified = reader.uint(1), reader.uint(4), bool(reader.uint(1))
     version_size, writes, reads = reader.uint(4), reader.uint(4), reader.uint(4)
     uuid = reader.take(uuid_size).decode("ascii")
@@ -137,7 +137,7 @@ def parse_transaction_context(header: EventHeader, data: bytes, pos: int, end: i
 
 def parse_view_change(header: EventHeader, data: bytes, pos: int, end: int) -> ViewChange:
     """VIEW_CHANGE."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     view_id = reader.take(40).split(b"\0", 1)[0].decode("ascii")
     sequence_number, count = reader.uint(8), reader.uint(4)
     certification = tuple((reader.string(2).decode("utf-8", "replace"), reader.string(4)) for _ in range(count))
@@ -146,24 +146,24 @@ def parse_view_change(header: EventHeader, data: bytes, pos: int, end: int) -> V
 
 def parse_binlog_checkpoint(header: EventHeader, data: bytes, pos: int, end: int) -> BinlogCheckpoint:
     """MariaDB's BINLOG_CHECKPOINT."""
-    return BinlogCheckpoint(header, Reader(data, pos, end).string(4).decode("utf-8"))
+    return BinlogCheckpoint(header, ByteReader(data, pos, end).string(4).decode("utf-8"))
 
 
 def parse_start_encryption(header: EventHeader, data: bytes, pos: int, end: int) -> StartEncryption:
     """MariaDB's START_ENCRYPTION."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     return StartEncryption(header, reader.uint(1), reader.uint(4), reader.take(12))
 
 
 def parse_transaction_payload(header: EventHeader, data: bytes, pos: int, end: int) -> TransactionPayload:
     """TRANSACTION_PAYLOAD: fields 1 size, 2 algorithm, 3 uncompressed size, 0 end; then the payload."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     fields: dict[int, int] = {}
     while field := reader.packed():
         value = reader.packed_string()
         if field not in {1, 2, 3}:
             raise UnsupportedEvent(f"TRANSACTION_PAYLOAD event with field {field}, which is not known")
-        fields[field] = Reader(value, 0, len(value)).packed()
+        fields[field] = ByteReader(value, 0, len(value)).packed()
     algorithms: dict[int, Literal["ZSTD", "NONE"]] = {0: "ZSTD", 255: "NONE"}
     algorithm = fields.get(2, 255)
     if algorithm not in algorithms:

@@ -3,7 +3,7 @@
 from struct import Struct
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
-from rowtide.connector.protocol.byte_reader import Reader
+from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.events.classes import (
     Gtid,
     MariadbGtidEvent,
@@ -91,7 +91,7 @@ immediate and original server version, commit group ticket (``Gtid_event::define
 
 def parse_gtid_tagged(header: EventHeader, data: bytes, pos: int, end: int) -> Gtid:
     """GTID_TAGGED (8.3 and later), a serialized message; missing originals are the immediate ones."""
-    fields = read_message(Reader(data, pos, end), _TAGGED_FIELDS)
+    fields = read_message(ByteReader(data, pos, end), _TAGGED_FIELDS)
     for index in (0, 1, 2, 3):
         if index not in fields:
             raise RemoteProtocolError(f"GTID_TAGGED event without its field {index}")
@@ -118,7 +118,7 @@ def parse_xid(header: EventHeader, data: bytes, pos: int, end: int) -> Xid:
 
 def parse_xa_prepare(header: EventHeader, data: bytes, pos: int, end: int) -> XaPrepare:
     """XA_PREPARE."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     one_phase, format_id = bool(reader.uint(1)), reader.sint(4)
     gtrid_size, bqual_size = reader.uint(4), reader.uint(4)
     return XaPrepare(header, one_phase, format_id, reader.take(gtrid_size), reader.take(bqual_size))
@@ -130,7 +130,7 @@ def parse_mariadb_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> 
     gtid = MariadbGtid(domain, header.server_id, sequence)
     if not flags & 0xC2 and not any(data[pos + 13 : end]):
         return MariadbGtidEvent(header, gtid, flags, 0, None, 0, None, None)
-    reader = Reader(data, pos + 13, end)
+    reader = ByteReader(data, pos + 13, end)
     commit_id = reader.uint(8) if flags & 0x02 else 0
     xa = None
     if flags & 0xC0:
@@ -148,7 +148,7 @@ def parse_mariadb_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> 
 
 def parse_mariadb_gtid_list(header: EventHeader, data: bytes, pos: int, end: int) -> MariadbGtidList:
     """MariaDB's GTID_LIST."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     count_and_flags = reader.uint(4)
     gtids = tuple(
         MariadbGtid(reader.uint(4), reader.uint(4), reader.uint(8)) for _ in range(count_and_flags & 0x0FFFFFFF)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowtide.connector.errors import UnsupportedEvent
-from rowtide.connector.protocol.byte_reader import Reader
+from rowtide.connector.protocol.byte_reader import ByteReader
 
 _TOO_MANY_DATABASES = 254
 
@@ -77,24 +77,24 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
-def _terminated_catalog(reader: Reader) -> str:
+def _terminated_catalog(reader: ByteReader) -> str:
     catalog = _text(reader.string(1))
     reader.take(1)
     return catalog
 
 
-def _updated_databases(reader: Reader) -> tuple[str, ...]:
+def _updated_databases(reader: ByteReader) -> tuple[str, ...]:
     count = reader.uint(1)
     return () if count == _TOO_MANY_DATABASES else tuple(_text(reader.terminated()) for _ in range(count))
 
 
-def _gtid_flags3(reader: Reader) -> tuple[int, int | None]:
+def _gtid_flags3(reader: ByteReader) -> tuple[int, int | None]:
     flags = reader.uint(1)
     completes_alter = flags & (0x0004 | 0x0008)  # FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1
     return flags, reader.uint(8) if completes_alter else None
 
 
-_VARIABLES: dict[int, tuple[str, Callable[[Reader], Any]]] = {
+_VARIABLES: dict[int, tuple[str, Callable[[ByteReader], Any]]] = {
     0: ("flags2", lambda r: r.uint(4)),
     1: ("sql_mode", lambda r: r.uint(8)),
     2: ("catalog", _terminated_catalog),
@@ -144,7 +144,7 @@ def parse_query_status(block: bytes) -> QueryStatus:
 
 
 def _parse(block: bytes) -> QueryStatus:
-    reader = Reader(block, 0, len(block))
+    reader = ByteReader(block, 0, len(block))
     fields: dict[str, Any] = {}
     while reader.remaining():
         code = reader.uint(1)

@@ -8,7 +8,7 @@ from struct import Struct
 
 from rowtide.connector.errors import RemoteProtocolError, TruncatedEvent
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.protocol.events.mariadb_compression import decompress
+from rowtide.connector.protocol.events.compression import decompress
 from rowtide.connector.protocol.header import EventHeader
 
 _V1 = Struct("<IHH")

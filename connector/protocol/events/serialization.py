@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
-from rowtide.connector.protocol.byte_reader import Reader
+from rowtide.connector.protocol.byte_reader import ByteReader
 
 _KNOWN_VERSION = 1
 
 
-def read_uint(reader: Reader) -> int:
+def read_uint(reader: ByteReader) -> int:
     """An unsigned number of 1 to 9 bytes."""
     first = reader.uint(1)
     further = (~first & (first + 1)).bit_length() - 1
@@ -22,13 +22,13 @@ def read_uint(reader: Reader) -> int:
     return first >> further + 1 | reader.uint(further) << 7 - further
 
 
-def read_int(reader: Reader) -> int:
+def read_int(reader: ByteReader) -> int:
     """A signed number: its sign in the lowest bit, a negative one inverted."""
     value = read_uint(reader)
     return ~(value >> 1) if value & 1 else value >> 1
 
 
-_READERS: dict[str, Callable[[Reader], Any]] = {
+_READERS: dict[str, Callable[[ByteReader], Any]] = {
     "uint": read_uint,
     "int": read_int,
     "string": lambda reader: reader.take(read_uint(reader)),
@@ -36,7 +36,7 @@ _READERS: dict[str, Callable[[Reader], Any]] = {
 }
 
 
-def read_message(reader: Reader, kinds: Sequence[str]) -> dict[int, Any]:
+def read_message(reader: ByteReader, kinds: Sequence[str]) -> dict[int, Any]:
     """The fields of a message that are present, by their ids.
 
     Args:

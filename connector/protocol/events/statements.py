@@ -3,7 +3,7 @@
 from struct import Struct
 
 from rowtide.connector.errors import TruncatedEvent
-from rowtide.connector.protocol.byte_reader import Reader
+from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.events.classes import (
     DeleteFile,
     ExecuteLoadQuery,
@@ -14,7 +14,7 @@ from rowtide.connector.protocol.events.classes import (
     RowsQuery,
     UserVar,
 )
-from rowtide.connector.protocol.events.mariadb_compression import decompress
+from rowtide.connector.protocol.events.compression import decompress
 from rowtide.connector.protocol.events.query_status import parse_query_status
 from rowtide.connector.protocol.header import EventHeader
 
@@ -51,30 +51,30 @@ def parse_execute_load_query(header: EventHeader, data: bytes, pos: int, end: in
 
 def parse_load_block(header: EventHeader, data: bytes, pos: int, end: int) -> LoadBlock:
     """BEGIN_LOAD_QUERY, APPEND_BLOCK."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     return LoadBlock(header, reader.uint(4), reader.rest())
 
 
 def parse_delete_file(header: EventHeader, data: bytes, pos: int, end: int) -> DeleteFile:
     """DELETE_FILE."""
-    return DeleteFile(header, Reader(data, pos, end).uint(4))
+    return DeleteFile(header, ByteReader(data, pos, end).uint(4))
 
 
 def parse_int_var(header: EventHeader, data: bytes, pos: int, end: int) -> IntVar:
     """INTVAR."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     return IntVar(header, reader.uint(1), reader.uint(8))
 
 
 def parse_rand(header: EventHeader, data: bytes, pos: int, end: int) -> Rand:
     """RAND."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     return Rand(header, reader.uint(8), reader.uint(8))
 
 
 def parse_user_var(header: EventHeader, data: bytes, pos: int, end: int) -> UserVar:
     """USER_VAR."""
-    reader = Reader(data, pos, end)
+    reader = ByteReader(data, pos, end)
     name = reader.string(4).decode("utf-8", "replace")
     if reader.uint(1):
         return UserVar(header, name, None, 0, 0, 0)

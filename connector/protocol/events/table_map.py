@@ -5,7 +5,7 @@ from dataclasses import replace
 from struct import Struct
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
-from rowtide.connector.protocol.byte_reader import Reader
+from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.events.classes import TableMap
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import EventHeader
@@ -68,11 +68,11 @@ def parse_structure(body: bytes, mariadb: bool) -> TableStructure:
         RemoteProtocolError: the parts contradict each other.
         TruncatedEvent: the bytes end too early.
     """
-    reader = Reader(body, 0, len(body))
+    reader = ByteReader(body, 0, len(body))
     database, table = (_name(reader) for _ in range(2))
     count = reader.packed()
     types = reader.take(count)
-    metadata = Reader(reader.packed_string(), 0, 0)
+    metadata = ByteReader(reader.packed_string(), 0, 0)
     metadata.end = len(metadata.data)
     nulls = reader.take((count + 7) // 8)
     columns = []
@@ -89,13 +89,13 @@ def parse_structure(body: bytes, mariadb: bool) -> TableStructure:
     return _read_optional(reader, structure, mariadb) if reader.remaining() else structure
 
 
-def _name(reader: Reader) -> str:
+def _name(reader: ByteReader) -> str:
     name = reader.packed_string().decode("utf-8")
     reader.take(1)
     return name
 
 
-def _read_metadata(reader: Reader, code: int) -> tuple[int, int]:
+def _read_metadata(reader: ByteReader, code: int) -> tuple[int, int]:
     """Type and metadata of a column in the form that `MappedColumn` describes."""
     if code in _ONE_BYTE:
         return code, reader.uint(1)
@@ -123,28 +123,28 @@ def _bits(value: bytes) -> list[bool]:
     return [bool(byte & bit) for byte in value for bit in (0x80, 0x40, 0x20, 0x10, 8, 4, 2, 1)]
 
 
-def _numbers(reader: Reader) -> list[int]:
+def _numbers(reader: ByteReader) -> list[int]:
     values = []
     while reader.remaining():
         values.append(reader.packed())
     return values
 
 
-def _pairs(reader: Reader) -> list[tuple[int, int]]:
+def _pairs(reader: ByteReader) -> list[tuple[int, int]]:
     pairs = []
     while reader.remaining():
         pairs.append((reader.packed(), reader.packed()))
     return pairs
 
 
-def _strings(reader: Reader) -> list[tuple[bytes, ...]]:
+def _strings(reader: ByteReader) -> list[tuple[bytes, ...]]:
     lists = []
     while reader.remaining():
         lists.append(tuple(reader.packed_string() for _ in range(reader.packed())))
     return lists
 
 
-def _names(reader: Reader) -> list[str]:
+def _names(reader: ByteReader) -> list[str]:
     names = []
     while reader.remaining():
         names.append(reader.packed_string().decode("utf-8"))
@@ -175,7 +175,7 @@ class _Optional:
         for index, value in zip(indexes, values, strict=False):
             self.fields[index][name] = value
 
-    def put_default(self, reader: Reader, indexes: Sequence[int]) -> None:
+    def put_default(self, reader: ByteReader, indexes: Sequence[int]) -> None:
         values = [reader.packed()] * len(indexes)
         for position, collation in _pairs(reader):
             values[position] = collation
@@ -191,7 +191,7 @@ class _Optional:
         self.primary_key = tuple(pairs)
 
 
-_FIELDS: dict[int, Callable[[_Optional, Reader], None]] = {
+_FIELDS: dict[int, Callable[[_Optional, ByteReader], None]] = {
     1: lambda o, r: o.put("unsigned", o.numeric, _bits(r.rest()), padded=True),
     2: lambda o, r: o.put_default(r, o.character),
     3: lambda o, r: o.put("collation", o.character, _numbers(r)),
@@ -211,7 +211,7 @@ SIMPLE_PRIMARY_KEY, PRIMARY_KEY_WITH_PREFIX, ENUM_AND_SET_DEFAULT_CHARSET, ENUM_
 COLUMN_VISIBILITY, VECTOR_DIMENSIONALITY."""
 
 
-def _read_optional(reader: Reader, structure: TableStructure, mariadb: bool) -> TableStructure:
+def _read_optional(reader: ByteReader, structure: TableStructure, mariadb: bool) -> TableStructure:
     optional = _Optional(structure, mariadb)
     while reader.remaining():
         code = reader.uint(1)
@@ -220,7 +220,7 @@ def _read_optional(reader: Reader, structure: TableStructure, mariadb: bool) -> 
             raise UnsupportedEvent(
                 f"table map of {structure.database}.{structure.table} with metadata field {code}, which is not known"
             )
-        _FIELDS[code](optional, Reader(value, 0, len(value)))
+        _FIELDS[code](optional, ByteReader(value, 0, len(value)))
     columns = tuple(
         replace(column, **fields)  # type: ignore[arg-type]
         for column, fields in zip(structure.columns, optional.fields, strict=True)

@@ -32,7 +32,7 @@ _I64 = struct.Struct("<q")
 _DAMAGED = (struct.error, IndexError, KeyError, UnicodeDecodeError, RecursionError)
 
 
-class JsonForm(NamedTuple):
+class JsonStyle(NamedTuple):
     """A way to write JSON as text.
 
     Attributes:
@@ -52,14 +52,14 @@ class JsonForm(NamedTuple):
     opaque_type: bool
 
 
-STREAM: Final = JsonForm(",", ":", values.stream_string, values.stream_double, True, False)
+STREAM: Final = JsonStyle(",", ":", values.stream_string, values.stream_double, True, False)
 """Debezium's form in streamed records: no blanks, doubles as exact decimal expansions, opaque values in base64."""
 
-SERVER: Final = JsonForm(", ", ": ", values.server_string, values.server_double, False, True)
+SERVER: Final = JsonStyle(", ", ": ", values.server_string, values.server_double, False, True)
 """The server's own form, which is Debezium's in snapshots."""
 
 
-def json_text(data: bytes, form: JsonForm = STREAM) -> str:
+def json_text(data: bytes, form: JsonStyle = STREAM) -> str:
     """The text of a binary JSON value; no bytes at all are ``null``, as the server has it.
 
     Raises:
@@ -74,7 +74,7 @@ def json_text(data: bytes, form: JsonForm = STREAM) -> str:
         raise RemoteProtocolError(f"a JSON value of {len(data)} bytes is damaged: {error!r}") from None
 
 
-def patched_json_text(data: bytes, diffs: bytes, form: JsonForm = STREAM) -> str:
+def patched_json_text(data: bytes, diffs: bytes, form: JsonStyle = STREAM) -> str:
     """The text of a JSON value after the differences of a PARTIAL_UPDATE_ROWS event.
 
     Args:
@@ -115,7 +115,7 @@ def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[
     return keys, found
 
 
-def _text(form: JsonForm, data: bytes, kind: int, pos: int) -> str:
+def _text(form: JsonStyle, data: bytes, kind: int, pos: int) -> str:
     if kind > _LARGE_ARRAY:
         return _scalar(form, data, kind, pos)
     keys, values = _members(data, kind, pos)
@@ -127,7 +127,7 @@ def _text(form: JsonForm, data: bytes, kind: int, pos: int) -> str:
     return "{" + form.comma.join(pairs) + "}"
 
 
-def _scalar(form: JsonForm, data: bytes, kind: int, pos: int) -> str:
+def _scalar(form: JsonStyle, data: bytes, kind: int, pos: int) -> str:
     number = _NUMBERS.get(kind)
     if number is not None:
         return str(number.unpack_from(data, pos)[0])
@@ -143,7 +143,7 @@ def _scalar(form: JsonForm, data: bytes, kind: int, pos: int) -> str:
     raise UnsupportedEvent(f"a JSON value of type 0x{kind:02x}, which is not known")
 
 
-def _opaque(form: JsonForm, data: bytes, pos: int) -> str:
+def _opaque(form: JsonStyle, data: bytes, pos: int) -> str:
     column_type = data[pos]
     size, pos = _size(data, pos + 1)
     value = _take(data, pos, size)
@@ -189,7 +189,7 @@ def _tree(data: bytes, kind: int, pos: int) -> Node:
     return nodes if kind > _LARGE_OBJECT else dict(zip(keys, nodes, strict=True))
 
 
-def _node_text(form: JsonForm, node: Node) -> str:
+def _node_text(form: JsonStyle, node: Node) -> str:
     if isinstance(node, Leaf):
         return _scalar(form, node.data, node.kind, node.offset)
     if isinstance(node, list):

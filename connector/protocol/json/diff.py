@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, Union
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
-from rowtide.connector.protocol.byte_reader import Reader
+from rowtide.connector.protocol.byte_reader import ByteReader
 
 _REPLACE, _INSERT, _REMOVE = 0, 1, 2
 _LEG = re.compile(r'\s*(?:\.\s*(?:("(?:[^"\\]|\\.)*")|([^\s."\[\]*]+))|\[\s*(?:(\d+)|last(?:\s*-\s*(\d+))?)\s*\])')
@@ -68,7 +68,7 @@ def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) 
         RemoteProtocolError: a difference does not fit the document.
         UnsupportedEvent: an operation or path that is not known.
     """
-    reader = Reader(diffs, 0, len(diffs))
+    reader = ByteReader(diffs, 0, len(diffs))
     while reader.remaining():
         operation = reader.uint(1)
         if operation > _REMOVE:

@@ -14,8 +14,9 @@ from rowtide.connector.records.codecs.messages import TableCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows, row_end
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
-from rowtide.connector.rows.compiler import Column, Output
-from rowtide.connector.rows.layouts import JSON, KINDS, Meaning, wire
+from rowtide.connector.rows.column_output import ColumnOutput
+from rowtide.connector.rows.compiler import Column
+from rowtide.connector.rows.layouts import JSON, KINDS, ColumnDecoding, column_layout
 from rowtide.envelope.table import RecordColumn, TableSchema, build_table_schema
 from rowtide.envelope.types.column_type import Fallback
 from rowtide.envelope.types.defaults import default_value
@@ -73,9 +74,9 @@ class Codecs:
         columns = []
         for index, (mapped, column) in enumerate(zip(structure.columns, table.row_columns, strict=True)):
             record = outputs.get(index)
-            layout = wire(mapped.type, mapped.metadata)
+            layout = column_layout(mapped.type, mapped.metadata)
             if record is None:
-                columns.append(Column(layout, Meaning("bytes"), mapped.nullable, None))
+                columns.append(Column(layout, ColumnDecoding("bytes"), mapped.nullable, None))
                 continue
             if mapped.type not in KINDS[record.type.kind]:
                 raise SchemaError(
@@ -91,17 +92,17 @@ class Codecs:
         form = settings.values.json_format
         absent = absent_value(column, record, settings)
         return Column(
-            wire(mapped.type, mapped.metadata),
-            meaning(column, record, mapped),
+            column_layout(mapped.type, mapped.metadata),
+            column_decoding(column, record, mapped),
             mapped.nullable,
             column_output(record, settings),
             absent_text=record.text(absent, form),
             absent_value=absent,
-            inserted_text=inserted_text(column, record, settings),
+            default_text=default_text(column, record, settings),
         )
 
 
-def meaning(column: model.Column, record: RecordColumn, mapped: MappedColumn) -> Meaning:
+def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedColumn) -> ColumnDecoding:
     """What a column's bytes mean, from its structure; the sign in the TABLE_MAP comes first if it has it."""
     kind = record.type.kind
     decode: charset.Decoder | None = None
@@ -112,10 +113,10 @@ def meaning(column: model.Column, record: RecordColumn, mapped: MappedColumn) ->
         elif name is not None and name not in _UTF8:
             decode = charset.charset_decoder(name)
     json_text = binary.json_text if mapped.type == JSON else _utf8
-    return Meaning(
+    return ColumnDecoding(
         kind,
         unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,
-        decode=decode,
+        text_decoder=decode,
         labels=column.labels,
         pad=_padding(column),
         json_text=partial(_json_or_nothing, json_text) if kind == "json" else None,
@@ -143,11 +144,11 @@ def _utf8(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def column_output(record: RecordColumn, settings: PipelineSettings) -> Output:
+def column_output(record: RecordColumn, settings: PipelineSettings) -> ColumnOutput:
     """The column's place in the record, as the row compilers need it."""
     form, in_key, failed = settings.values.json_format, settings.keys.json_format, conversion_failure(settings, record)
     fallback = Fallback(record.null_text(form), failed)
-    output = Output(
+    output = ColumnOutput(
         record.field, record.type, fallback, record.null, record.schema, form, record.in_value, record.mapper
     )
     if in_key == form:
@@ -185,7 +186,7 @@ def absent_value(column: model.Column, record: RecordColumn, settings: PipelineS
     return placeholder if record.type.schema.type == "bytes" else placeholder.decode("utf-8", "replace")
 
 
-def inserted_text(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> str | None:
+def default_text(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> str | None:
     """What stands for a column that the image of a new row left out, if its default tells; else ``None``."""
     if column.default_kind is model.DefaultKind.NULL or (
         column.default_kind is model.DefaultKind.NONE and column.nullable

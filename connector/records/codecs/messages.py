@@ -41,7 +41,9 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         current: CurrentRows | None = None,
     ) -> None:
         marked = [_marked(column) for column in columns] if skip_unchanged else columns
-        super().__init__(records, marked, [_inserted(column) for column in marked] if minimal_images else None, current)
+        super().__init__(
+            records, marked, [_with_default(column) for column in marked] if minimal_images else None, current
+        )
         self._marks = marked != columns
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
@@ -192,8 +194,8 @@ def _marked(column: Column) -> Column:
     return replace(column, output=replace(output, fallback=fallback))
 
 
-def _inserted(column: Column) -> Column:
-    return column if column.inserted_text is None else replace(column, absent_text=column.inserted_text)
+def _with_default(column: Column) -> Column:
+    return column if column.default_text is None else replace(column, absent_text=column.default_text)
 
 
 def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, str]] | None) -> Iterable[str]:

@@ -15,7 +15,7 @@ from rowtide.connector.records.batch import Batch, Headers
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.compiler import Column
-from rowtide.connector.rows.partial_update import whole_images, with_json_parts
+from rowtide.connector.rows.partial_update import expand_images, with_json_diffs
 from rowtide.envelope.table import TableSchema
 
 Row = TypeVar("Row")
@@ -82,7 +82,7 @@ class RowsCodec(ABC, Generic[Row, Record]):
     Args:
         records: the schemas of the table's records.
         columns: all columns of the row images.
-        inserted_columns: the same for images of new rows that may lack columns, ``None`` without minimal images.
+        insert_columns: the same for images of new rows that may lack columns, ``None`` without minimal images.
         current: finds the current rows of a system-versioned table; ``None`` for other tables.
     """
 
@@ -90,14 +90,14 @@ class RowsCodec(ABC, Generic[Row, Record]):
         self,
         records: TableSchema,
         columns: Sequence[Column],
-        inserted_columns: Sequence[Column] | None = None,
+        insert_columns: Sequence[Column] | None = None,
         current: CurrentRows | None = None,
     ) -> None:
         self.records = records
         self._current = current
         self._columns = columns
-        self._minimal_images = inserted_columns is not None
-        self._inserted_columns = columns if inserted_columns is None else inserted_columns
+        self._minimal_images = insert_columns is not None
+        self._insert_columns = columns if insert_columns is None else insert_columns
         self._insert_decoders: dict[bytes, Decoder[Row]] = {}
         self._decoders: dict[tuple[bytes, ...], Decoder[Row]] = {}
         self._partial_decoders: dict[tuple[bytes, ...], Decoder[Row]] = {}
@@ -169,7 +169,7 @@ class RowsCodec(ABC, Generic[Row, Record]):
         if self._minimal_images and event.kind is RowsKind.WRITE:
             rows = self._insert_decoders.get(event.columns)
             if rows is None:
-                rows = self._compiled((event.columns,), self._inserted_columns)
+                rows = self._compiled((event.columns,), self._insert_columns)
                 self._insert_decoders[event.columns] = rows
             return self._decoded(rows, event.buffer, event.start, event.end)
         return self.decode(event.buffer, event.start, event.end, event.columns)
@@ -177,7 +177,7 @@ class RowsCodec(ABC, Generic[Row, Record]):
     def messages(self, event: Rows, rows: Sequence[Row], skip: int, context: EventContext) -> list[Record]:
         """The records of an event's rows, without the first ``skip`` rows of it."""
         if self._current is not None:
-            return self._current_messages(event, rows, skip, context, self._current.of(event, self.layout))
+            return self._current_messages(event, rows, skip, context, self._current.of(event, self.present_columns))
         if event.kind is RowsKind.WRITE:
             return self.created(rows[skip:], skip, context)
         if event.kind is RowsKind.DELETE:
@@ -233,17 +233,17 @@ class RowsCodec(ABC, Generic[Row, Record]):
         present = before, after
         rows = self._partial_decoders.get(present)
         if rows is None:
-            rows = self._partial_decoders[present] = self._compiled(present, with_json_parts(self._columns))
-        layout = [column.wire for column in self._columns]
-        whole = whole_images(buffer, start, end, layout, *(self.layout(bitmap) for bitmap in present))
+            rows = self._partial_decoders[present] = self._compiled(present, with_json_diffs(self._columns))
+        layouts = [column.layout for column in self._columns]
+        whole = expand_images(buffer, start, end, layouts, *(self.present_columns(bitmap) for bitmap in present))
         return rows(whole, 0, len(whole))
 
-    def layout(self, present: bytes) -> list[bool]:
+    def present_columns(self, present: bytes) -> list[bool]:
         """For each column whether images with that bitmap hold it."""
         return [bool(present[index >> 3] >> (index & 7) & 1) for index in range(len(self._columns))]
 
     def _compiled(self, present: tuple[bytes, ...], columns: Sequence[Column]) -> Decoder[Row]:
-        layouts = [self.layout(bitmap) for bitmap in present]
+        layouts = [self.present_columns(bitmap) for bitmap in present]
         if len(layouts) == 2 and layouts[0] == layouts[1]:
             del layouts[1]  # pairs of one layout are a sequence of it
         if self._minimal_images:
@@ -273,7 +273,7 @@ class RowsCodec(ABC, Generic[Row, Record]):
         """A key cannot be made of what the first image of a row leaves out."""
         for index in self.records.key_columns:
             output = columns[index].output
-            told = columns is self._inserted_columns and columns[index].inserted_text is not None
+            told = columns is self._insert_columns and columns[index].default_text is not None
             if output is not None and not layout[index] and not told:
                 raise ValueError(
                     f"a row image of table {self.records.table.id} lacks {output.field}, which is part of the key: a "

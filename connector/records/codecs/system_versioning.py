@@ -9,8 +9,9 @@ transactions never come: MariaDB logs changes of theirs as statements.
 from collections.abc import Callable, Sequence
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.rows.compiler import Column, Output, ValueRows, value_rows
-from rowtide.connector.rows.layouts import Meaning
+from rowtide.connector.rows.column_output import ColumnOutput
+from rowtide.connector.rows.compiler import Column, ValueRows, value_rows
+from rowtide.connector.rows.layouts import ColumnDecoding
 from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import STRING
 from rowtide.envelope.types.column_type import ColumnType, Fallback
@@ -47,7 +48,7 @@ class CurrentRows:
 
     def __init__(self, columns: Sequence[Column], end: int) -> None:
         self._columns = [
-            _end_column(column) if place == end else Column(column.wire, column.meaning, column.nullable, None)
+            _end_column(column) if place == end else Column(column.layout, column.decoding, column.nullable, None)
             for place, column in enumerate(columns)
         ]
         self._ends: dict[tuple[bytes, ...], ValueRows] = {}
@@ -68,8 +69,8 @@ class CurrentRows:
 
 def _end_column(column: Column) -> Column:
     text = ColumnType(STRING, "timestamp", lambda value: value, lambda v, _bind, _fallback: f"str({v})")
-    output = Output("end", text, Fallback("null", _refuse), None, STRING, DEFAULT_FORMAT)
-    return Column(column.wire, Meaning("timestamp"), column.nullable, output)
+    output = ColumnOutput("end", text, Fallback("null", _refuse), None, STRING, DEFAULT_FORMAT)
+    return Column(column.layout, ColumnDecoding("timestamp"), column.nullable, output)
 
 
 def _refuse(value: object, error: Exception) -> None:

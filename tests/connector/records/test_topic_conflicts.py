@@ -71,7 +71,7 @@ def test_a_topic_is_free_again_when_its_table_is_gone(statement: str) -> None:
     guarded = guard(known)
     for text in (statement, "create table `a$b` (id int)"):
         known.apply(QueryEvent(text, database="d"))
-    guarded.made(SECOND)
+    guarded.register(SECOND)
     assert guarded.topic(SECOND) == "keys.d.a_b"
 
 

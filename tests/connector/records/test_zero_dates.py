@@ -15,7 +15,7 @@ from live_snapshot import binlog_end
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
-from rowtide.connector.records.value_risks import OVERFLOW, ZERO_DATES, RiskWarnings, risks_of
+from rowtide.connector.records.lossy_conversions import OVERFLOW, ZERO_DATES, LossyConversionWarnings, lossy_columns
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -135,17 +135,17 @@ DEFAULTS = {"id", "u"}, {"d", "dt", "ts"}
 )
 def test_published_columns_at_risk(properties: dict[str, str], overflow: set[str], zero: set[str]) -> None:
     config = from_properties(Case("keys").properties() | properties)
-    found = dict(risks_of(made(TABLE), pipeline_settings(config, "run").rules))
+    found = dict(lossy_columns(made(TABLE), pipeline_settings(config, "run").rules))
     assert set(found.get(OVERFLOW, ())) == {f"k.t.{name}" for name in overflow}
     assert set(found.get(ZERO_DATES, ())) == {f"k.t.{name}" for name in zero}
 
 
 def test_a_column_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     rules = pipeline_settings(from_properties(Case("keys").properties()), "run").rules
-    warnings = RiskWarnings(rules)
+    warnings = LossyConversionWarnings(rules)
     with caplog.at_level(logging.WARNING):
         for statement in (TABLE, TABLE, TABLE.replace("y year", "e date not null, y year")):
-            warnings.changed(made(statement))
+            warnings.table_changed(made(statement))
     told = [message.split(". ")[0] for message in caplog.messages]
     assert told == [
         "bigint.unsigned.handling.mode is long: values from 2^63 on become negative in k.t.id, k.t.u",

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.connector.rows import layouts
-from rowtide.connector.rows.compiler import Column, Output, text_rows, value_rows
-from rowtide.connector.rows.layouts import Meaning
+from rowtide.connector.rows.column_output import ColumnOutput
+from rowtide.connector.rows.compiler import Column, text_rows, value_rows
+from rowtide.connector.rows.layouts import ColumnDecoding, ColumnLayout, column_layout
 from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import STRING
 from rowtide.envelope.types.column_type import ColumnType, Fallback, Kind
@@ -27,16 +28,16 @@ def no_failure(value: object, error: Exception) -> None:
     raise error
 
 
-def column(layout: layouts.Wire, meaning: Meaning, *, nullable: bool = False, name: str = "c") -> Column:
-    output = Output(name, raw_type(meaning.kind), Fallback("null", no_failure), None, STRING, DEFAULT_FORMAT)
-    return Column(layout, meaning, nullable, output)
+def column(layout: ColumnLayout, decoding: ColumnDecoding, *, nullable: bool = False, name: str = "c") -> Column:
+    output = ColumnOutput(name, raw_type(decoding.kind), Fallback("null", no_failure), None, STRING, DEFAULT_FORMAT)
+    return Column(layout, decoding, nullable, output)
 
 
-def decoded(layout: layouts.Wire, meaning: Meaning, data: bytes) -> Any:
+def decoded(layout: ColumnLayout, decoding: ColumnDecoding, data: bytes) -> Any:
     """The canonical value, read as a NOT NULL column and as a nullable one, whose code is not the same."""
     values = []
     for nullable in (False, True):
-        rows = value_rows([column(layout, meaning, nullable=nullable)], [True])
+        rows = value_rows([column(layout, decoding, nullable=nullable)], [True])
         image = b"\x00" + data
         values.append(rows(image, 0, len(image))[0][0])
     assert values[0] == values[1]
@@ -74,8 +75,8 @@ def decimals(draw: st.DrawFn) -> tuple[int, int, int]:
 @given(decimals())
 def test_a_decimal_of_any_precision_is_its_unscaled_number(case: tuple[int, int, int]) -> None:
     unscaled, precision, scale = case
-    layout = layouts.wire(layouts.NEWDECIMAL, precision * 256 + scale)
-    assert decoded(layout, Meaning("decimal"), encoded_decimal(unscaled, precision, scale)) == unscaled
+    layout = column_layout(layouts.NEWDECIMAL, precision * 256 + scale)
+    assert decoded(layout, ColumnDecoding("decimal"), encoded_decimal(unscaled, precision, scale)) == unscaled
 
 
 @pytest.mark.parametrize(
@@ -93,13 +94,16 @@ def test_a_decimal_of_any_precision_is_its_unscaled_number(case: tuple[int, int,
 )
 def test_integers_at_their_limits(code: int, pattern: str, low: int, high: int, unsigned: bool) -> None:
     for value in (low, 0, high):
-        meaning = Meaning("int", unsigned=unsigned)
-        assert decoded(layouts.wire(code, 0), meaning, struct.pack(pattern, value)) == value
+        decoding = ColumnDecoding("int", unsigned=unsigned)
+        assert decoded(column_layout(code, 0), decoding, struct.pack(pattern, value)) == value
 
 
 @given(st.integers(-(2**23), 2**23 - 1))
 def test_a_mediumint_has_three_bytes(value: int) -> None:
-    assert decoded(layouts.wire(layouts.INT24, 0), Meaning("int"), value.to_bytes(3, "little", signed=True)) == value
+    assert (
+        decoded(column_layout(layouts.INT24, 0), ColumnDecoding("int"), value.to_bytes(3, "little", signed=True))
+        == value
+    )
 
 
 @given(st.integers(0, 6), st.integers(-3_020_399_000_000, 3_020_399_000_000))
@@ -120,7 +124,7 @@ def test_a_time_has_its_sign_and_fraction(fsp: int, micros: int) -> None:
         else (whole + 0x800000 + (1 if size == 0 and rest < 0 else 0)).to_bytes(3, "big")
         + (scaled & ((1 << size * 8) - 1)).to_bytes(size, "big")
     )
-    assert decoded(layouts.wire(layouts.TIME2, fsp), Meaning("time"), data) == micros
+    assert decoded(column_layout(layouts.TIME2, fsp), ColumnDecoding("time"), data) == micros
 
 
 @given(st.integers(0, 6), st.datetimes())
@@ -135,71 +139,77 @@ def test_a_datetime_is_microseconds_since_1970(fsp: int, value: Any) -> None:
     data = (packed + 0x8000000000).to_bytes(5, "big") + fraction.to_bytes(size, "big")
     days = value.toordinal() - 719_163
     expected = days * MICROS_PER_DAY + ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + micros
-    assert decoded(layouts.wire(layouts.DATETIME2, fsp), Meaning("datetime"), data) == expected
+    assert decoded(column_layout(layouts.DATETIME2, fsp), ColumnDecoding("datetime"), data) == expected
 
 
 @pytest.mark.parametrize(("year", "month", "day"), [(0, 0, 0), (2024, 0, 10), (2024, 2, 31), (0, 10, 10)])
 def test_a_date_that_no_calendar_has_keeps_its_parts(year: int, month: int, day: int) -> None:
     packed = year << 9 | month << 5 | day
-    assert decoded(layouts.wire(layouts.DATE, 0), Meaning("date"), packed.to_bytes(3, "little")) == InvalidDate(
+    assert decoded(column_layout(layouts.DATE, 0), ColumnDecoding("date"), packed.to_bytes(3, "little")) == InvalidDate(
         year, month, day
     )
     stamp = ((year * 13 + month) << 5 | day) << 17 | 1 << 12 | 2 << 6 | 3
     data = (stamp + 0x8000000000).to_bytes(5, "big")
     expected = InvalidDate(year, month, day, 3_723_000_000)
-    assert decoded(layouts.wire(layouts.DATETIME2, 0), Meaning("datetime"), data) == expected
+    assert decoded(column_layout(layouts.DATETIME2, 0), ColumnDecoding("datetime"), data) == expected
 
 
 def test_the_zero_timestamp_is_no_moment() -> None:
-    assert decoded(layouts.wire(layouts.TIMESTAMP2, 6), Meaning("timestamp"), bytes(7)) == InvalidDate(0, 0, 0)
+    assert decoded(column_layout(layouts.TIMESTAMP2, 6), ColumnDecoding("timestamp"), bytes(7)) == InvalidDate(0, 0, 0)
     one = (1).to_bytes(4, "big") + (250_000).to_bytes(3, "big")
-    assert decoded(layouts.wire(layouts.TIMESTAMP2, 6), Meaning("timestamp"), one) == 1_250_000
+    assert decoded(column_layout(layouts.TIMESTAMP2, 6), ColumnDecoding("timestamp"), one) == 1_250_000
 
 
 def test_the_types_of_old_servers() -> None:
-    assert decoded(layouts.wire(layouts.OLD_DATETIME, 0), Meaning("datetime"), struct.pack("<q", 19700102000001)) == (
-        MICROS_PER_DAY + 1_000_000
-    )
+    assert decoded(
+        column_layout(layouts.OLD_DATETIME, 0), ColumnDecoding("datetime"), struct.pack("<q", 19700102000001)
+    ) == (MICROS_PER_DAY + 1_000_000)
     time = (-1_02_03).to_bytes(3, "little", signed=True)
-    assert decoded(layouts.wire(layouts.OLD_TIME, 0), Meaning("time"), time) == -3_723_000_000
-    assert decoded(layouts.wire(layouts.OLD_TIMESTAMP, 0), Meaning("timestamp"), struct.pack("<I", 60)) == 60_000_000
+    assert decoded(column_layout(layouts.OLD_TIME, 0), ColumnDecoding("time"), time) == -3_723_000_000
+    assert (
+        decoded(column_layout(layouts.OLD_TIMESTAMP, 0), ColumnDecoding("timestamp"), struct.pack("<I", 60))
+        == 60_000_000
+    )
 
 
 def test_year_zero_is_zero() -> None:
-    assert decoded(layouts.wire(layouts.YEAR, 0), Meaning("year"), b"\x00") == 0
-    assert decoded(layouts.wire(layouts.YEAR, 0), Meaning("year"), b"\x01") == 1901
-    assert decoded(layouts.wire(layouts.YEAR, 0), Meaning("year"), b"\xff") == 2155
+    assert decoded(column_layout(layouts.YEAR, 0), ColumnDecoding("year"), b"\x00") == 0
+    assert decoded(column_layout(layouts.YEAR, 0), ColumnDecoding("year"), b"\x01") == 1901
+    assert decoded(column_layout(layouts.YEAR, 0), ColumnDecoding("year"), b"\xff") == 2155
 
 
 def test_labels_of_enum_and_set() -> None:
     labels = ("a", "b", "c")
-    assert decoded(layouts.wire(layouts.ENUM, 1), Meaning("enum", labels=labels), b"\x02") == "b"
-    assert decoded(layouts.wire(layouts.ENUM, 1), Meaning("enum", labels=labels), b"\x00") == ""
-    assert decoded(layouts.wire(layouts.SET, 1), Meaning("set", labels=labels), b"\x05") == "a,c"
-    assert decoded(layouts.wire(layouts.SET, 1), Meaning("set", labels=labels), b"\x00") == ""
+    assert decoded(column_layout(layouts.ENUM, 1), ColumnDecoding("enum", labels=labels), b"\x02") == "b"
+    assert decoded(column_layout(layouts.ENUM, 1), ColumnDecoding("enum", labels=labels), b"\x00") == ""
+    assert decoded(column_layout(layouts.SET, 1), ColumnDecoding("set", labels=labels), b"\x05") == "a,c"
+    assert decoded(column_layout(layouts.SET, 1), ColumnDecoding("set", labels=labels), b"\x00") == ""
 
 
 @pytest.mark.parametrize(("metadata", "prefix"), [(255, 1), (256, 2)])
 def test_the_length_prefix_of_a_varchar(metadata: int, prefix: int) -> None:
     text = "Grüße".encode()
     data = len(text).to_bytes(prefix, "little") + text
-    assert decoded(layouts.wire(layouts.VARCHAR, metadata), Meaning("text"), data) == "Grüße"
+    assert decoded(column_layout(layouts.VARCHAR, metadata), ColumnDecoding("text"), data) == "Grüße"
 
 
 def test_a_binary_gets_its_trailing_zeros_back() -> None:
     data = b"\x02\x01\x02"
-    assert decoded(layouts.wire(layouts.STRING, 4), Meaning("bytes", pad=4), data) == b"\x01\x02\x00\x00"
+    assert decoded(column_layout(layouts.STRING, 4), ColumnDecoding("bytes", pad=4), data) == b"\x01\x02\x00\x00"
 
 
 def test_bits_and_vectors() -> None:
-    assert decoded(layouts.wire(layouts.BIT, 10), Meaning("bit"), b"\x02\x01") == 0x201
+    assert decoded(column_layout(layouts.BIT, 10), ColumnDecoding("bit"), b"\x02\x01") == 0x201
     stored = struct.pack("<2f", 1.5, -2.0)
-    assert decoded(layouts.wire(layouts.VECTOR, 4), Meaning("vector"), struct.pack("<I", 8) + stored) == [1.5, -2.0]
+    assert decoded(column_layout(layouts.VECTOR, 4), ColumnDecoding("vector"), struct.pack("<I", 8) + stored) == [
+        1.5,
+        -2.0,
+    ]
 
 
 def test_an_unknown_type_is_named() -> None:
     with pytest.raises(ValueError, match="column type 99"):
-        layouts.wire(99, 0)
+        column_layout(99, 0)
 
 
 def test_addresses_and_uuids_of_mariadb() -> None:
@@ -212,8 +222,8 @@ def test_addresses_and_uuids_of_mariadb() -> None:
 @given(st.lists(st.tuples(st.none() | st.integers(-(2**31), 2**31 - 1), st.none() | st.text(max_size=20)), max_size=20))
 def test_rows_with_nulls_keep_their_columns_apart(rows: list[tuple[int | None, str | None]]) -> None:
     columns = [
-        column(layouts.wire(layouts.LONG, 0), Meaning("int"), nullable=True, name="n"),
-        column(layouts.wire(layouts.VARCHAR, 1000), Meaning("text"), nullable=True, name="t"),
+        column(column_layout(layouts.LONG, 0), ColumnDecoding("int"), nullable=True, name="n"),
+        column(column_layout(layouts.VARCHAR, 1000), ColumnDecoding("text"), nullable=True, name="t"),
     ]
     data = b""
     for number, text in rows:
@@ -226,14 +236,14 @@ def test_rows_with_nulls_keep_their_columns_apart(rows: list[tuple[int | None, s
 
 
 def test_a_row_that_does_not_fit_the_structure_is_an_error() -> None:
-    rows = text_rows([column(layouts.wire(layouts.LONG, 0), Meaning("int"))], [0], [True])
+    rows = text_rows([column(column_layout(layouts.LONG, 0), ColumnDecoding("int"))], [0], [True])
     with pytest.raises(ValueError, match="the structure does not fit"):
         rows(b"\x00\x01\x00\x00\x00\x00" + b"checksum", 0, 6)
 
 
 @pytest.mark.parametrize("name", ["a'b", 'a"b', "a{b}", "a\\b", "a\nb", "ünï", "😀", "{0}"])
 def test_any_column_name_is_written_as_it_is(name: str) -> None:
-    rows = text_rows([column(layouts.wire(layouts.LONG, 0), Meaning("int"), name=name)], [0], [True])
+    rows = text_rows([column(column_layout(layouts.LONG, 0), ColumnDecoding("int"), name=name)], [0], [True])
     key, row = rows(b"\x00\x07\x00\x00\x00", 0, 5)[0]
     assert key == row
 

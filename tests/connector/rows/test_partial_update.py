@@ -3,10 +3,10 @@
 import pytest
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
-from rowtide.connector.rows.layouts import JSON, LONG, VARCHAR, wire
-from rowtide.connector.rows.partial_update import json_text_of_parts, whole_images
+from rowtide.connector.rows.layouts import JSON, LONG, VARCHAR, column_layout
+from rowtide.connector.rows.partial_update import expand_images, json_text_with_diffs
 
-LAYOUT = [wire(LONG, 0), wire(JSON, 4), wire(VARCHAR, 40), wire(JSON, 4)]
+LAYOUT = [column_layout(LONG, 0), column_layout(JSON, 4), column_layout(VARCHAR, 40), column_layout(JSON, 4)]
 ALL = [True] * 4
 
 ID = (7).to_bytes(4, "little")
@@ -23,26 +23,26 @@ def field(value: bytes) -> bytes:
 def test_an_image_without_options_is_copied() -> None:
     image = b"\x00" + ID + field(DOCUMENT) + TEXT + field(OTHER)
     data = b"head" + image + b"\x00" + image + b"tail"
-    assert whole_images(data, 4, len(data) - 4, LAYOUT, ALL, ALL) == image + image
+    assert expand_images(data, 4, len(data) - 4, LAYOUT, ALL, ALL) == image + image
 
 
 def test_differences_get_the_document_of_the_before_image() -> None:
     before = b"\x00" + ID + field(DOCUMENT) + TEXT + field(OTHER)
     after = b"\x01\x01" + b"\x00" + ID + field(SET_A_TO_2) + TEXT + field(OTHER)
     data = (before + after) * 2
-    whole = whole_images(data, 0, len(data), LAYOUT, ALL, ALL)
+    whole = expand_images(data, 0, len(data), LAYOUT, ALL, ALL)
     assert whole[: len(before)] == before
     parts = b"\xff" + field(DOCUMENT) + SET_A_TO_2
     assert whole == (before + b"\x00" + ID + field(parts) + TEXT + field(OTHER)) * 2
-    assert json_text_of_parts(parts) == '{"a":2}'
-    assert json_text_of_parts(DOCUMENT) == '{"a":1}'
-    assert json_text_of_parts(b"\xff" + field(DOCUMENT)) == '{"a":1}'
+    assert json_text_with_diffs(parts) == '{"a":2}'
+    assert json_text_with_diffs(DOCUMENT) == '{"a":1}'
+    assert json_text_with_diffs(b"\xff" + field(DOCUMENT)) == '{"a":1}'
 
 
 def test_partial_bits_count_json_columns_whether_they_are_there_or_not() -> None:
     before = b"\x00" + ID + field(OTHER) + TEXT + field(DOCUMENT)
     after = b"\x01\x02" + b"\x00" + ID + field(SET_A_TO_2)
-    whole = whole_images(before + after, 0, len(before + after), LAYOUT, ALL, [True, False, False, True])
+    whole = expand_images(before + after, 0, len(before + after), LAYOUT, ALL, [True, False, False, True])
     assert whole.endswith(b"\x00" + ID + field(b"\xff" + field(DOCUMENT) + SET_A_TO_2))
 
 
@@ -50,10 +50,10 @@ def test_differences_need_the_document() -> None:
     before = b"\x02" + ID + TEXT + field(OTHER)
     after = b"\x01\x01" + b"\x00" + ID + field(SET_A_TO_2) + TEXT + field(OTHER)
     with pytest.raises(RemoteProtocolError, match="before image lacks it"):
-        whole_images(before + after, 0, len(before + after), LAYOUT, ALL, ALL)
+        expand_images(before + after, 0, len(before + after), LAYOUT, ALL, ALL)
 
 
 def test_options_that_are_not_known_are_refused() -> None:
     before = b"\x00" + ID + field(OTHER) + TEXT + field(OTHER)
     with pytest.raises(UnsupportedEvent, match="value options 0x2"):
-        whole_images(before + b"\x02\x00", 0, len(before) + 2, LAYOUT, ALL, ALL)
+        expand_images(before + b"\x02\x00", 0, len(before) + 2, LAYOUT, ALL, ALL)

@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.connector.rows.text_cache import LARGEST, Memory, RememberedTexts
+from rowtide.connector.rows.text_cache import MAX_ENTRIES, CacheBudget, TextCache
 from rowtide.envelope.json.text import normalize_escapes, string_text
 
 MANY = 20_000
@@ -19,28 +19,28 @@ def test_a_text_is_worked_out_once() -> None:
         asked.append(stored)
         return stored.hex()
 
-    texts = RememberedTexts(text)
+    texts = TextCache(text)
     assert [texts[b"\1"], texts[b"\2"], texts[b"\1"]] == ["01", "02", "01"]
     assert asked == [b"\1", b"\2"]
 
 
 def test_memory_does_not_grow_with_the_values() -> None:
-    texts = RememberedTexts(bytes.hex)
+    texts = TextCache(bytes.hex)
     for number in range(MANY):
         stored = number.to_bytes(4, "big")
         assert texts[stored] == stored.hex()
-        assert len(texts) <= LARGEST
+        assert len(texts) <= MAX_ENTRIES
 
 
 def test_memory_does_not_grow_with_the_columns() -> None:
-    memory = Memory(100)
-    columns = [RememberedTexts(repr, memory) for _ in range(30)]
+    budget = CacheBudget(100)
+    columns = [TextCache(repr, budget) for _ in range(30)]
     for number in range(10):
         for column in columns:
             assert column[str(number)] == repr(str(number))
             assert sum(map(len, columns)) <= 100
     del columns[:], column
-    assert not memory._texts
+    assert not budget._texts
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

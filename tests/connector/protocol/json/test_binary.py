@@ -14,7 +14,7 @@ from packets import golden_files, golden_packets
 
 from rowtide.connector.errors import ProtocolError, RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol import EventDecoder, Rows, RowsKind, TableMap
-from rowtide.connector.protocol.json.binary import SERVER, STREAM, JsonForm, json_text, patched_json_text
+from rowtide.connector.protocol.json.binary import SERVER, STREAM, JsonStyle, json_text, patched_json_text
 from rowtide.connector.protocol.json.values import server_double, stream_double
 
 GOLDEN = Path(golden_files()[0]).parents[3]
@@ -274,7 +274,7 @@ def inserted(case: str, table: str) -> Iterator[tuple[int, list[bytes | None]]]:
 
 
 @pytest.mark.parametrize(("op", "offset", "form"), [("c", 0, STREAM), ("r", 100, SERVER)])
-def test_recorded_documents_have_the_text_that_debezium_wrote(op: str, offset: int, form: JsonForm) -> None:
+def test_recorded_documents_have_the_text_that_debezium_wrote(op: str, offset: int, form: JsonStyle) -> None:
     expected = {row["id"]: row for row in recorded("enum-set-json", "j", op)}
     compared = 0
     for key, values in inserted("enum-set-json", "j"):

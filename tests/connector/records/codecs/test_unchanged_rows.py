@@ -13,8 +13,9 @@ from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.codecs.messages import TableCodec
 from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.rows import layouts
-from rowtide.connector.rows.compiler import Column, Output
-from rowtide.connector.rows.layouts import Meaning
+from rowtide.connector.rows.column_output import ColumnOutput
+from rowtide.connector.rows.compiler import Column
+from rowtide.connector.rows.layouts import ColumnDecoding, column_layout
 from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import INT32
 from rowtide.envelope.schema import struct as connect_struct
@@ -27,8 +28,8 @@ CONTEXT = EventContext('{"row":', "}", '"ts_ms":0', ())
 def codec(*, skip: bool) -> TableCodec:
     schema = replace(INT32.with_optional(True), default=7)
     number = ColumnType(INT32, "int", lambda value: value, str_expression)
-    output = Output("n", number, Fallback("7", lambda value, error: None), None, schema, DEFAULT_FORMAT)
-    column = Column(layouts.wire(layouts.LONG, 0), Meaning("int"), nullable=True, output=output)
+    output = ColumnOutput("n", number, Fallback("7", lambda value, error: None), None, schema, DEFAULT_FORMAT)
+    column = Column(column_layout(layouts.LONG, 0), ColumnDecoding("int"), nullable=True, output=output)
     envelope = connect_struct("e", {"after": INT32})
     records: Any = SimpleNamespace(key=None, envelope=envelope, key_columns=(), key_constants=(), topic="t")
     return TableCodec(records, [column], JsonSettings(), JsonSettings(False), tombstones=False, skip_unchanged=skip)

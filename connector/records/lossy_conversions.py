@@ -16,25 +16,25 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Risk:
+class LossyConversion:
     """A kind of such columns.
 
     Attributes:
         setting: the property that chooses the form.
-        concerns: whether a column is one, by its type as information_schema has it and by whether it may be null.
+        affects: whether a column is one, by its type as information_schema has it and by whether it may be null.
         problem: what happens, as the beginning of a sentence that the columns' names end.
-        way_out: what helps.
+        remedy: what helps.
     """
 
     setting: str
-    concerns: Callable[[str, bool], bool]
+    affects: Callable[[str, bool], bool]
     problem: str
-    way_out: str
+    remedy: str
 
     def message(self, columns: Sequence[str]) -> str:
         """What is said of columns, behind the property's name."""
         more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-        return f"{self.problem} {', '.join(columns[:_SHOWN])}{more}. {self.way_out}"
+        return f"{self.problem} {', '.join(columns[:_SHOWN])}{more}. {self.remedy}"
 
 
 def _overflows(column_type: str, nullable: bool) -> bool:
@@ -46,13 +46,13 @@ def _holds_zero_dates(column_type: str, nullable: bool) -> bool:
     return not nullable and column_type.lower().startswith(("date", "timestamp"))
 
 
-OVERFLOW = Risk(
+OVERFLOW = LossyConversion(
     "bigint.unsigned.handling.mode",
     _overflows,
     "is long: values from 2^63 on become negative in",
     "precise keeps them right, with another type in the schema",
 )
-ZERO_DATES = Risk(
+ZERO_DATES = LossyConversion(
     "zero.date.handling.mode",
     _holds_zero_dates,
     "is epoch: zero dates and partial ones become 1970-01-01, or the default, in the NOT NULL columns",
@@ -60,26 +60,26 @@ ZERO_DATES = Risk(
 )
 
 
-def risks_of(table: Table, rules: RecordRules) -> Iterator[tuple[Risk, list[str]]]:
-    """The published columns of a table that a setting puts at risk."""
+def lossy_columns(table: Table, rules: RecordRules) -> Iterator[tuple[LossyConversion, list[str]]]:
+    """The published columns of a table that a setting puts at conversion."""
     chosen = []
     if rules.values.bigint_unsigned_handling_mode == "long":
         chosen.append(OVERFLOW)
     if rules.values.zero_date_handling_mode == "epoch":
         chosen.append(ZERO_DATES)
     database, name = table.id.database, table.id.table
-    for risk in chosen:
+    for conversion in chosen:
         columns = [
             f"{table.id}.{column.name}"
             for column in table.columns
-            if risk.concerns(column.column_type, column.nullable)
+            if conversion.affects(column.column_type, column.nullable)
             and (rules.columns.captures(database, name, column.name) or column.name in table.debezium.primary_key)
         ]
         if columns:
-            yield risk, columns
+            yield conversion, columns
 
 
-class RiskWarnings:
+class LossyConversionWarnings:
     """Says once of each column that it is at risk, as tables are made and changed in the stream.
 
     Those that were there at the start are told by the check.
@@ -87,12 +87,12 @@ class RiskWarnings:
 
     def __init__(self, rules: RecordRules) -> None:
         self._rules = rules
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
-    def changed(self, table: Table) -> None:
+    def table_changed(self, table: Table) -> None:
         """A captured table has this structure now."""
-        for risk, columns in risks_of(table, self._rules):
-            new = [column for column in columns if (risk.setting, column) not in self._told]
-            self._told.update((risk.setting, column) for column in new)
+        for conversion, columns in lossy_columns(table, self._rules):
+            new = [column for column in columns if (conversion.setting, column) not in self._reported]
+            self._reported.update((conversion.setting, column) for column in new)
             if new:
-                log.warning("%s %s", risk.setting, risk.message(new))
+                log.warning("%s %s", conversion.setting, conversion.message(new))
