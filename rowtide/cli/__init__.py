@@ -1,6 +1,7 @@
-"""The command line ``rowtide``: finds a command's module only when the command is called.
+"""The command line ``rowtide``, which imports a command's module only when that command is called.
 
-So ``rowtide --help`` works with the base installation, and a command that needs more tells which extra to install.
+``rowtide --help`` therefore works with the base installation, and a command whose packages are missing names the extra
+to install.
 """
 
 import importlib
@@ -14,13 +15,13 @@ __all__ = ["main"]
 
 
 class Command(NamedTuple):
-    """Where a command is, and what it needs.
+    """A command that is not imported yet.
 
     Attributes:
-        module: the module that has it.
-        name: its name there.
-        extra: the extra of the distribution that brings its packages.
-        summary: the line in the list of commands.
+        module: the module that defines it.
+        name: its name in the module.
+        extra: the extra of the distribution that installs the packages it needs.
+        summary: its line in the list of commands.
     """
 
     module: str
@@ -30,14 +31,14 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "replay": Command("rowtide.cli.replay", "replay", "connector", "Make records of binlog files on disk."),
-    "check": Command("rowtide.cli.connector", "check", "connector", "Check that a connector could start."),
-    "schema": Command(
-        "rowtide.cli.schema", "schema", "connector", "Ask for tables' structures, and what changed them."
+    "replay": Command("rowtide.cli.replay", "replay", "connector", "Convert binlog files on disk to records."),
+    "check": Command("rowtide.cli.connector", "check", "connector", "Check whether a connector can start."),
+    "schema": Command("rowtide.cli.schema", "schema", "connector", "Look up table structures and their history."),
+    "tables": Command("rowtide.cli.tables", "tables", "spark", "Update Spark tables from the topics."),
+    "run": Command("rowtide.cli.connector", "run", "connector", "Run a connector until it is stopped."),
+    "properties": Command(
+        "rowtide.cli.properties", "properties", "connector", "Show the reference of configuration properties."
     ),
-    "tables": Command("rowtide.cli.tables", "tables", "spark", "Bring Spark tables up to date from the topics."),
-    "run": Command("rowtide.cli.connector", "run", "connector", "Run a connector until it is told to stop."),
-    "properties": Command("rowtide.cli.connector", "properties", "connector", "Look up what can be configured."),
 }
 
 
@@ -45,14 +46,14 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, without importing anything."""
+        """The names of all commands. Nothing is imported."""
         return sorted({*super().list_commands(ctx), *COMMANDS})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command.
 
         Raises:
-            click.ClickException: a package that it needs is not installed.
+            click.ClickException: a package that the command needs is not installed.
         """
         command = COMMANDS.get(cmd_name)
         if command is None:
@@ -68,7 +69,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of a call, or suggest the nearest one."""
+        """Look up the command of a call. The error for an unknown name suggests the nearest one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -78,7 +79,7 @@ class LazyGroup(click.Group):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a package that it lacks only when it runs is told in the same way."""
+        """Run a command. A package that turns out to be missing only now is reported like one missing at import."""
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
@@ -88,20 +89,20 @@ class LazyGroup(click.Group):
             raise missing(error, str(ctx.invoked_subcommand), command.extra) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from their summaries here."""
+        """Write the list of commands with their summaries, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
 
 
 def nearest(name: str) -> str | None:
-    """The command whose name is nearest."""
+    """The command with the most similar name, if one is similar enough."""
     import difflib  # noqa: PLC0415 - only after a mistake
 
     return next(iter(difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.6)), None)
 
 
 def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.ClickException:
-    """What to say when a package is not installed."""
+    """The error for a package that is not installed."""
     return click.ClickException(
         f"'rowtide {command}' needs the package {error.name}, which is not installed: pip install 'rowtide[{extra}]'"
     )
@@ -112,6 +113,6 @@ def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.Click
 def main() -> None:
     """Change data capture for MySQL and MariaDB.
 
-    rowtide reads a server's binlog and writes every change of a row to Kafka, in the format of Debezium; Spark
-    jobs turn those topics into tables.
+    rowtide reads the binlog of a server and writes every row change to Kafka, in Debezium's format. Spark jobs turn
+    the topics into tables.
     """

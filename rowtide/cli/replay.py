@@ -1,4 +1,4 @@
-"""``rowtide replay``: records from binlog files on disk, to standard output or to Kafka."""
+"""``rowtide replay``: converts binlog files on disk to records, on standard output or in Kafka."""
 
 import json
 import sys
@@ -9,29 +9,29 @@ from typing import BinaryIO
 
 import click
 
-from rowtide.cli.connector import loaded
+from rowtide.cli.connector import read_configuration
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
-from rowtide.connector.engine.replay import replay as replayed
+from rowtide.connector.engine.replay import replay as replay_binlog
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 
 _SERVER = frozenset(
-    one.name for one in (connection.HOSTNAME, connection.USER, connection.PASSWORD, connection.SERVER_ID)
+    entry.name for entry in (connection.HOSTNAME, connection.USER, connection.PASSWORD, connection.SERVER_ID)
 )
 _KAFKA = frozenset({connect.BOOTSTRAP_SERVERS.name})
 _HISTORY = frozenset({history.TOPIC.name, history.FILE_NAME.name})
 
 
 class OffsetText(click.ParamType):
-    """A source offset as JSON text."""
+    """A source offset in JSON."""
 
     name = "offset"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> SourceOffset:
-        """Read it; one with a GTID set alone has no file."""
+        """Parse an offset. One that has only a GTID set gets an empty file name."""
         try:
             fields = json.loads(value)
             if isinstance(fields, dict) and "file" not in fields and isinstance(fields.get("gtids"), str):
@@ -49,40 +49,41 @@ class OffsetText(click.ParamType):
     "--binlog",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     required=True,
-    help="The folder of the binlog files, plain or .gz; all of them, in the order of their numbers.",
+    help="The folder with the binlog files, plain or .gz. All of them are read, in the order of their numbers.",
 )
 @click.option(
     "--start",
     type=OffsetText(),
-    help='Where records begin: {"file": "binlog.000003", "pos": 157}, or {"gtids": "…"} for all transactions that are '
-    "not in the set. Events before it only build the structure of the tables. By default the first event.",
+    help='Start position of the records: {"file": "binlog.000003", "pos": 157}, or {"gtids": "…"} for all transactions '
+    "that are not in the set. From earlier events only the table structures are taken.  [default: the first event]",
 )
 @click.option(
     "--output",
     type=click.Choice(["-", "kafka"]),
     default="-",
     show_default=True,
-    help="Standard output, a JSON object a line with topic, key, value and headers; or the Kafka of the configuration.",
+    help="-: one JSON object (topic, key, value, headers) a line on standard output; kafka: the Kafka of CONFIG.",
 )
 def replay(config: str, *, binlog: Path, start: SourceOffset | None, output: str) -> None:
-    """Make records of binlog files on disk, without a server.
+    """Convert binlog files on disk to records, without a server.
 
-    Reads the configuration file CONFIG as 'rowtide run' does. The files must hold the statements that made the tables:
-    begin with the first file after the server was set up, or with a dump that was loaded into an empty server. Neither
-    the connector's stored position nor its schema history is read or changed.
+    Reads the configuration file CONFIG as 'rowtide run' does. The files must contain the statements that created the
+    tables: start with the first file that the server wrote, or with that of an empty server into which a dump was
+    loaded. The connector's stored position and schema history are neither read nor changed.
     """
     unneeded = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
-    configuration = loaded(config, unneeded)
-    begin = time.monotonic()
+    configuration = read_configuration(config, unneeded)
+    started = time.monotonic()
     try:
-        outputs = replayed(binlog, pipeline_settings(configuration, run_id()), start)
+        outputs = replay_binlog(binlog, pipeline_settings(configuration, run_id()), start)
         done = _print(outputs, sys.stdout.buffer) if output == "-" else _send(outputs, configuration)
     except ConnectorError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"{done} records in {time.monotonic() - begin:.1f} s", err=True)
+    click.echo(f"{done} records in {time.monotonic() - started:.1f} s", err=True)
 
 
 def _print(outputs: Iterable[Output], stream: BinaryIO) -> int:
+    """Write all messages as JSON lines; returns their number."""
     number = 0
     for batch in _batches(outputs):
         stream.write("".join(_lines(batch)).encode())
@@ -92,7 +93,7 @@ def _print(outputs: Iterable[Output], stream: BinaryIO) -> int:
 
 
 def _batches(outputs: Iterable[Output]) -> Iterator[Batch]:
-    """Those with messages; the schema history is the connector's own."""
+    """The outputs that are batches of messages. Schema history records are left out."""
     return (output for output in outputs if isinstance(output, Batch) and output.messages)
 
 
@@ -108,7 +109,8 @@ def _lines(batch: Batch) -> Iterator[str]:
 
 
 def _send(outputs: Iterable[Output], configuration: Configuration) -> int:
-    from rowtide.connector.engine.wiring import replay_delivery  # noqa: PLC0415 - opens connections, and needs Kafka's client
+    """Deliver all messages to Kafka; returns their number."""
+    from rowtide.connector.engine.wiring import replay_delivery  # noqa: PLC0415 - needs the Kafka client
 
     number = 0
     store, delivery = replay_delivery(configuration)

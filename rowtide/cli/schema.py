@@ -1,19 +1,20 @@
-"""Commands about structures: ``rowtide schema apply``, ``show``, ``diff`` and ``log``."""
+"""``rowtide schema``: table structures at a position of the binlog, and the statements that changed them."""
 
 import functools
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
 from rowtide.cli.schema_sources import BinlogSource, Source, file_source
+from rowtide.cli.sql_script import apply_script
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
-from rowtide.schema_history.queries.apply import apply_lines
+from rowtide.schema_history.queries.apply import NotAnEvent, apply_lines
 from rowtide.schema_history.queries.information_schema import table_json
 from rowtide.schema_history.queries.point_in_time import InvalidPointInTime, PointInTime, parse_point_in_time
 from rowtide.schema_history.queries.table_changes import changes_of_table
@@ -27,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 @click.group()
 def schema() -> None:
-    """Ask for tables' structures, and what changed them."""
+    """Look up table structures and their history."""
 
 
 @schema.command()
@@ -35,52 +36,85 @@ def schema() -> None:
     "--flavor",
     required=True,
     type=click.Choice([flavor.value for flavor in Flavor]),
-    help="Which server's statements they are.",
+    help="The server whose statements they are.",
 )
-@click.argument("events", type=click.File("rb"), default="-")
-def apply(flavor: str, events: BinaryIO) -> None:
-    """Tell what rowtide makes of statements.
+@click.option("--sql", "as_sql", is_flag=True, help="The input is SQL; the default for a file named *.sql.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True), default="-")
+def apply(file: str, flavor: str, *, as_sql: bool) -> None:
+    """Apply DDL statements to an empty catalog and print what each changes.
 
-    Reads Query events from EVENTS (standard input if it is not given), one JSON object a line:
+    FILE (default: standard input) holds SQL statements, or Query events of a binlog as one JSON object a line.
+
+    \b
+    Examples:
+      rowtide schema apply --flavor mysql shop.sql
+      mysqldump --no-data shop | rowtide schema apply --flavor mysql --sql
+
+    SQL statements end with a semicolon or with what DELIMITER sets; USE selects the database, and SET has no effect.
+    A Query event is:
 
     \b
       {"db": "shop", "sql": "CREATE TABLE t (a INT)",
        "sql_mode": 0, "charset": [255, 255, 255], "vars": {}}
 
-    sql_mode is the event's bit mask, charset its collation ids (client, connection, server), vars its other status
-    variables; all three may be left out. The first line may be a header:
+    where sql_mode is the event's bit mask, charset its collation ids (client, connection, server), and vars its other
+    status variables; all three are optional. The first line may be a header:
 
     \b
       {"server": "mysql", "version": "9.7.4",
        "variables": {"collation_server": "utf8mb4_0900_ai_ci", "lower_case_table_names": 0},
        "databases": {"shop": {"charset": "utf8mb4", "collation": "utf8mb4_0900_ai_ci"}}}
 
-    Prints for each event one line: {"error": null or text, "databases": {...}, "changed": {...}}, the databases and
-    tables that it changed as information_schema would show them, null for what is gone. After an event with an error
-    it goes on with the structures as they were.
+    Prints one JSON object for each statement or event: "error" (null or a text), and the "databases" and tables
+    ("changed") that it changed, in the form of information_schema, or null for those that it removed. An SQL statement
+    also has the "line" at which it starts. After an error the next statement is applied to the unchanged catalog.
+
+    The exit code is 1 if an SQL statement failed, or if no line of the input is a Query event.
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
-    for answer in apply_lines(_lines(events), Flavor(flavor)):
+    with click.open_file(file, "rb") as opened:
+        if as_sql or file.lower().endswith(".sql"):
+            _apply_script(opened.read().decode("utf-8-sig", "surrogateescape"), Flavor(flavor))
+        else:
+            _apply_events(opened, Flavor(flavor))
+
+
+def _apply_script(script: str, flavor: Flavor) -> None:
+    number, failed = 0, []
+    for answer in apply_script(script, flavor):
         click.echo(as_json(answer))
+        number += 1
+        if answer["error"] is not None:
+            failed.append(answer["line"])
+    if failed:
+        raise click.ClickException(f"{len(failed)} of {number} statements failed; the first is at line {failed[0]}")
 
 
-def _lines(file: BinaryIO) -> Iterator[str]:
+def _apply_events(file: IO[bytes], flavor: Flavor) -> None:
+    try:
+        for answer in apply_lines(_lines(file), flavor):
+            click.echo(as_json(answer))
+    except NotAnEvent as error:
+        raise click.ClickException(f"{error}; for SQL statements add --sql") from None
+
+
+def _lines(file: IO[bytes]) -> Iterator[str]:
     for line in file:
         yield line.decode("utf-8-sig" if line.startswith(b"\xef\xbb\xbf") else "utf-8", "surrogateescape")
 
 
 def as_json(value: Any) -> bytes:
-    """One line of JSON in UTF-8; escaped if it has characters that are none."""
+    """One line of JSON in UTF-8. Text that UTF-8 cannot encode is escaped."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return json.dumps(value).encode()
 
 
-class _Moment(click.ParamType):
-    name = "moment"
+class _PointInTime(click.ParamType):
+    name = "position"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> PointInTime:
-        """Read a moment."""
+        """Parse the text of a position, GTID set or time."""
         if isinstance(value, PointInTime):
             return value
         try:
@@ -94,7 +128,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def _with_source(command: F) -> F:
-    """Let a command take a source by options; what goes wrong with it is told without a traceback."""
+    """Add the options that select a source to a command; errors of the source are printed without a traceback."""
 
     @functools.wraps(command)
     def run(config: Path | None, history: Path | None, binlogs: Path | None, flavor: str, **arguments: Any) -> None:
@@ -109,10 +143,10 @@ def _with_source(command: F) -> F:
 
     for option in (
         click.option("--flavor", type=click.Choice([f.value for f in Flavor]), default="mysql", show_default=True,
-                     help="Whose history or binlog files they are; a configuration tells it itself."),
+                     help="The server of the history or binlog files; not needed with --config."),
         click.option("--binlogs", type=_FOLDER, help="A folder with binlog files, plain or gzipped."),
         click.option("--history", type=_FILE, help="A schema history file, one record a line."),
-        click.option("--config", type=_FILE, help="A connector's configuration, for its schema history."),
+        click.option("--config", type=_FILE, help="The configuration of a connector, whose schema history is read."),
     ):  # fmt: skip
         run = option(run)
     return run  # type: ignore[return-value]
@@ -121,18 +155,18 @@ def _with_source(command: F) -> F:
 def _source(config: Path | None, history: Path | None, binlogs: Path | None, flavor: Flavor) -> Source:
     given = [name for name, value in (("config", config), ("history", history), ("binlogs", binlogs)) if value]
     if len(given) != 1:
-        raise click.UsageError("say where to look: one of --config, --history and --binlogs")
+        raise click.UsageError("a source is needed: one of --config, --history and --binlogs")
     if binlogs is not None:
         return BinlogSource(binlogs, flavor)
     if history is not None:
         return file_source(history, flavor)
-    from rowtide.cli.connector import loaded  # noqa: PLC0415 - needs the extra
+    from rowtide.cli.connector import read_configuration  # noqa: PLC0415 - needs the extra
     from rowtide.cli.schema_sources import configured_source  # noqa: PLC0415
 
-    return configured_source(loaded(str(config), unneeded={"database.password"}))
+    return configured_source(read_configuration(str(config), unneeded={"database.password"}))
 
 
-_AT = {"type": _Moment(), "help": "A moment: binlog.000042:1234, a GTID set, a time, or end."}
+_AT = {"type": _PointInTime(), "help": "A position (binlog.000042:1234), a GTID set, a time, or end."}
 
 
 @schema.command()
@@ -148,24 +182,29 @@ _AT = {"type": _Moment(), "help": "A moment: binlog.000042:1234, a GTID set, a t
     help="DDL, JSON with the fields of information_schema, or Debezium's table JSON.",
 )
 def show(source: Source, tables: str, at: PointInTime, form: str) -> None:
-    """Print the structure of TABLE at a moment.
+    """Print the structure of TABLE at a position, GTID set or time.
 
-    TABLE is database.table, where * and ? stand for any characters.
+    TABLE is database.table; * stands for any characters and ? for one.
 
-    DDL has what decides about rows and their keys, in the server's own words: columns with all their attributes,
-    indexes, character set, comment. CHECK and FOREIGN KEY constraints, partitions and options of storage are left out:
-    a statement's text does not tell how the server words the one, and they are no part of a row.
-    """
+    \b
+    Examples:
+      rowtide schema show 'shop.*' --config shop.properties
+      rowtide schema show shop.orders --binlogs /var/lib/mysql --at '2026-01-31 12:00:00'
+
+    The DDL is that of SHOW CREATE TABLE for everything that affects rows and their keys: columns with all attributes,
+    indexes, character set and comment. It has no CHECK and FOREIGN KEY constraints, partitions and storage options:
+    they do not affect rows, and their exact form is not in the statements that are read.
+    """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     known = source.tables(at)
     found = matching_tables(known, tables)
     if not found:
         near = ", ".join(sorted(map(str, known.names()))[:10])
         raise click.ClickException(f"there is no table {tables} at {at.text}; there are {near or 'no tables'}")
     for table in found:
-        click.echo(_shown(table, known.server, form))
+        click.echo(_rendered(table, known.server, form))
 
 
-def _shown(table: Table, server: Server, form: str) -> str | bytes:
+def _rendered(table: Table, server: Server, form: str) -> str | bytes:
     if form == "ddl":
         return show_create(table, server) + ";"
     if form == "json":
@@ -175,15 +214,19 @@ def _shown(table: Table, server: Server, form: str) -> str | bytes:
 
 @schema.command()
 @_with_source
-@click.argument("before", metavar="A", type=_Moment())
-@click.argument("after", metavar="B", type=_Moment())
+@click.argument("before", metavar="A", type=_PointInTime())
+@click.argument("after", metavar="B", type=_PointInTime())
 @click.argument("tables", metavar="[TABLE]", default="*")
 def diff(source: Source, before: PointInTime, after: PointInTime, tables: str) -> None:
-    """Print what differs between the structures at two moments, A and B.
+    """Print the differences between the structures at A and at B.
 
-    A and B are positions (binlog.000042:1234), GTID sets, times, or end. TABLE is database.table, where * and ? stand
-    for any characters; all tables if it is not given.
-    """
+    A and B are positions (binlog.000042:1234), GTID sets, times, or end. TABLE is database.table, where * stands for
+    any characters and ? for one; the default is all tables.
+
+    \b
+    Example:
+      rowtide schema diff binlog.000041:4 end 'shop.*' --config shop.properties
+    """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     old, new = source.tables(before), source.tables(after)
     colours = {"+": "green", "-": "red"}
     for line in diff_tables(old, new, tables, source.server, (before.text, after.text)):
@@ -194,19 +237,23 @@ def diff(source: Source, before: PointInTime, after: PointInTime, tables: str) -
 @_with_source
 @click.argument("table", metavar="TABLE")
 def log(source: Source, table: str) -> None:
-    """Print the changes of TABLE and where they stand.
+    """Print the statements that changed TABLE, with position, time and GTID set.
 
-    TABLE is database.table. What was done to it under former names is told too.
-    """
+    TABLE is database.table. Statements from before the table was renamed are included.
+
+    \b
+    Example:
+      rowtide schema log shop.orders --config shop.properties
+    """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     database, dot, name = table.partition(".")
     found = changes_of_table(source.changes(), TableId(database, name)) if dot else []
     if not found:
-        raise click.ClickException(f"nothing is told of a table {table}; a name is given as database.table")
+        raise click.ClickException(f"no statement about a table {table} was found; expected database.table")
     for change in found:
-        click.secho(_where(change.position), fg="yellow")
+        click.secho(_position_text(change.position), fg="yellow")
         click.echo("\n".join(f"    {line}" for line in change.ddl.splitlines()))
 
 
-def _where(place: BinlogPosition) -> str:
+def _position_text(place: BinlogPosition) -> str:
     time = datetime.fromtimestamp(place.ts_sec, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if place.ts_sec else ""
     return "  ".join(part for part in (f"{place.file}:{place.pos}", time, place.gtids or "") if part)

@@ -1,7 +1,7 @@
-"""Where ``rowtide schema`` looks for structures: a schema history in a file or topic, or binlog files."""
+"""The sources of ``rowtide schema``: a schema history in a file or topic, or binlog files."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,40 +26,42 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """Knows structures over time."""
+    """Table structures at any position, and the statements that changed them."""
 
     server: Server
 
-    def tables(self, moment: PointInTime) -> Tables:
-        """The structures at a moment."""
+    def tables(self, at: PointInTime) -> Tables:
+        """The structures of all tables at a position, GTID set or time."""
 
     def changes(self) -> Iterator[TableChange]:
-        """What changed tables, in order."""
+        """The statements that changed tables, in the order of the binlog."""
 
 
 @dataclass
 class HistorySource:
-    """A schema history."""
+    """A schema history, in a file or in a topic."""
 
     server: Server
     store: SchemaHistoryStore
 
-    def tables(self, moment: PointInTime) -> Tables:
-        """The structures at a moment."""
-        reached = moment.filter()
+    def tables(self, at: PointInTime) -> Tables:
+        """The structures of all tables at a position, GTID set or time."""
+        prefix = at.filter()
         records = self.store.replay_as(parse_record)
-        return recover((r for r in records if reached.includes(_place(r))), self.server, None)
+        return recover((r for r in records if prefix.includes(_position_of(r))), self.server, None)
 
     def changes(self) -> Iterator[TableChange]:
-        """What changed tables, in order."""
+        """The statements that changed tables, in the order of the binlog."""
         for record in self.store.replay_as(parse_record):
-            told = frozenset(table.id for table in record.tables)
-            moved = [(t.previous_id, t.id) for t in record.tables if t.previous_id is not None]
-            if told:
-                yield TableChange(_place(record), record.ddl or "", told, tuple(moved or self._renamed(record)))
+            changed = frozenset(table.id for table in record.tables)
+            renamed = [(t.previous_id, t.id) for t in record.tables if t.previous_id is not None]
+            if changed:
+                yield TableChange(
+                    _position_of(record), record.ddl or "", changed, tuple(renamed or self._renamed(record))
+                )
 
     def _renamed(self, record: HistoryRecord) -> Iterator[tuple[TableId, TableId]]:
-        """ALTER TABLE ... RENAME: the record tells the new name only."""
+        """The old and new names of an ALTER TABLE ... RENAME, whose record has only the new one."""
         if "rename" not in (record.ddl or "").lower():
             return
         try:
@@ -69,43 +71,43 @@ class HistorySource:
             return
         if isinstance(body, AlterTable) and any(isinstance(action, RenameTo) for action in body.actions):
             old = TableId(body.name.database or event.database, body.name.table)
-            yield from ((old, told.id) for told in record.tables if told.id != old)
+            yield from ((old, table.id) for table in record.tables if table.id != old)
 
 
-def _place(record: HistoryRecord) -> BinlogPosition:
-    place = BinlogPosition.from_map(record.position)
-    if place.ts_sec:
-        return place
-    return BinlogPosition(place.file, place.pos, place.gtids, place.event, place.row, ts_sec=record.ts_ms // 1000)
+def _position_of(record: HistoryRecord) -> BinlogPosition:
+    """The position of a record, with the record's own time if the position has none."""
+    position = BinlogPosition.from_map(record.position)
+    return position if position.ts_sec else replace(position, ts_sec=record.ts_ms // 1000)
 
 
 class BinlogSource:
-    """The binlog files in a folder; tables that were made before their beginning are not known."""
+    """The binlog files in a folder. Tables that were created before the first file are missing."""
 
     def __init__(self, folder: Path, flavor: Flavor) -> None:
         self._folder = folder
         self.server = Server(flavor)
 
-    def tables(self, moment: PointInTime) -> Tables:
-        """The structures at a moment."""
-        reached = moment.filter()
+    def tables(self, at: PointInTime) -> Tables:
+        """The structures of all tables at a position, GTID set or time."""
+        prefix = at.filter()
         tables: Tables | None = None
-        for tables, _ in self._applied(reached.includes):  # noqa: B007 - the last one counts
+        for tables, _ in self._applied(prefix.includes):  # noqa: B007 - the last one counts
             pass
         return tables if tables is not None else Tables(self.server)
 
     def changes(self) -> Iterator[TableChange]:
-        """What changed tables, in order."""
+        """The statements that changed tables, in the order of the binlog."""
         for _, change in self._applied(lambda _: True):
             if change.tables:
                 yield change
 
-    def _applied(self, wanted: Callable[[BinlogPosition], bool]) -> Iterator[tuple[Tables, TableChange]]:
+    def _applied(self, included: Callable[[BinlogPosition], bool]) -> Iterator[tuple[Tables, TableChange]]:
+        """The tables after each statement, as long as ``included`` accepts its position."""
         from rowtide.connector.source.binlog_statements import binlog_statements  # noqa: PLC0415 - needs the extra
 
         tables: Tables | None = None
         for statement in binlog_statements(self._folder):
-            if not wanted(statement.place):
+            if not included(statement.place):
                 return
             if tables is None:
                 self.server = Server(self.server.flavor, statement.version)
@@ -113,24 +115,24 @@ class BinlogSource:
             applied = tables.apply(statement.event)
             gone = [table_id for table_id, table in applied.altered if table is None]
             made = [table_id for table_id, table in applied.altered if table is not None]
-            moved = [(gone[0], made[-1])] if applied.statement_class == "alter table" and gone and made else []
+            renamed = [(gone[0], made[-1])] if applied.statement_class == "alter table" and gone and made else []
             ddl = applied.changes[0].ddl if applied.changes else ""
             if "rename" in applied.statement_class:
-                moved = [(c.previous_id, c.table_id) for c in applied.changes if c.previous_id and c.table_id]
+                renamed = [(c.previous_id, c.table_id) for c in applied.changes if c.previous_id and c.table_id]
                 ddl = ", ".join(change.ddl for change in applied.changes)
-            yield tables, TableChange(statement.place, ddl, frozenset((*gone, *made)), tuple(moved))
+            yield tables, TableChange(statement.place, ddl, frozenset((*gone, *made)), tuple(renamed))
 
 
 def file_source(path: Path, flavor: Flavor) -> HistorySource:
-    """A history file."""
+    """A schema history file."""
     return HistorySource(Server(flavor), FileSchemaHistory(path))
 
 
 def configured_source(config: "Configuration") -> HistorySource:
-    """The history of a connector.
+    """The schema history of a connector.
 
     Raises:
-        SchemaHistoryError: it is kept in memory, or nowhere.
+        SchemaHistoryError: the connector keeps its history in memory.
     """
     history, flavor = config.history, Flavor(config.flavor.value)
     if history.topic is not None:
@@ -139,5 +141,5 @@ def configured_source(config: "Configuration") -> HistorySource:
         store = KafkaSchemaHistory(history.topic, history.producer, history.consumer, history.admin, timeout=15)
         return HistorySource(Server(flavor), store)
     if history.file is None:
-        raise SchemaHistoryError(f"the connector {config.name} keeps its schema history in memory: it cannot be asked")
+        raise SchemaHistoryError(f"the connector {config.name} keeps its schema history in memory only")
     return file_source(Path(history.file), flavor)

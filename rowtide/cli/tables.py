@@ -1,4 +1,4 @@
-"""``rowtide tables``."""
+"""``rowtide tables``: updates Spark tables from the topics of a connector."""
 
 import json
 import os
@@ -19,17 +19,19 @@ _CLIENT = ("security.", "sasl.", "ssl.")
 _NAMES = ("bootstrap.servers", "topic.prefix")
 
 
-@click.command("tables", short_help="Bring Spark tables up to date from the topics.")
-@click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Kafka's addresses.")
-@click.option("--topic-prefix", metavar="PREFIX", help="The connector's topic.prefix: reads all of its tables' topics.")
-@click.option("--topics", metavar="REGEX", help="Topics to read, instead of all of the prefix (whole names).")
+@click.command("tables", short_help="Update Spark tables from the topics.")
+@click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
+@click.option(
+    "--topic-prefix", metavar="PREFIX", help="topic.prefix of the connector: the topics of all its tables are read."
+)
+@click.option("--topics", metavar="REGEX", help="Read only topics whose full name matches.")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The connector's configuration (.properties, .json, .yaml): it has Kafka's addresses and the prefix.",
+    help="The connector's configuration (.properties, .json, .yaml), for the addresses of Kafka and the prefix.",
 )
 @click.option(
-    "--output", required=True, metavar="PATH", help="Directory of the tables: a path, or hdfs://, s3a://, ..."
+    "--output", required=True, metavar="PATH", help="Directory of the tables: a path, or an hdfs:// or s3a:// URL."
 )
 @click.option(
     "--format",
@@ -37,55 +39,63 @@ _NAMES = ("bootstrap.servers", "topic.prefix")
     type=click.Choice(["delta", "parquet"]),
     default="delta",
     show_default=True,
-    help="How tables are stored. Parquet has no transactions: each run writes a changed table anew.",
+    help="Format of the tables. Parquet has no transactions: each run rewrites the tables that changed.",
 )
-@click.option("--state", metavar="PATH", help="Directory of the remembered offsets.  [default: OUTPUT/_rowtide]")
+@click.option("--state", metavar="PATH", help="Directory of the consumed offsets.  [default: OUTPUT/_rowtide]")
 @click.option(
     "--keyless",
     type=click.Choice([str(choice) for choice in Keyless]),
     default=str(Keyless.APPLY),
     show_default=True,
-    help="Tables without key: apply changes to rows that equal the old image, or append every change as a row.",
+    help="Tables without a key: apply changes to rows that equal the before image, or append each change as a row.",
 )
 @click.option(
-    "--max-records", type=click.IntRange(min=1), help="Read at most so many records of a partition at a time."
+    "--max-records", type=click.IntRange(min=1), help="Read at most this many records of a partition at a time."
 )
-@click.option("--parallel", type=click.IntRange(min=1), default=2, show_default=True, help="Tables at a time.")
+@click.option(
+    "--parallel", type=click.IntRange(min=1), default=2, show_default=True, help="Number of tables updated at a time."
+)
 @click.option(
     "--schemas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='Connect schemas of topics whose messages have none: JSON {"TOPIC": {"key": SCHEMA, "value": SCHEMA}}.',
+    help='Connect schemas for topics whose messages have none, as JSON: {"TOPIC": {"key": SCHEMA, "value": SCHEMA}}.',
 )
-@click.option("--numeric-decimals", is_flag=True, help="The converter has decimal.format=NUMERIC.")
+@click.option("--numeric-decimals", is_flag=True, help="The connector's converter uses decimal.format=NUMERIC.")
 @click.option(
     "--kafka-property",
     "kafka_properties",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting of Kafka's Java client, such as security.protocol=SSL. Repeatable.",
+    help="A property of Kafka's Java client, such as security.protocol=SSL. Repeatable.",
 )
-@click.option("--restart", multiple=True, metavar="DB.TABLE", help="Delete this table and build it again. Repeatable.")
-@click.option("--master", metavar="URL", help="Spark's master.  [default: as spark-submit says, else local[*]]")
-@click.option("--packages", metavar="COORDINATES", help="Maven coordinates instead of the usual Kafka and Delta ones.")
-@click.option("--jars", metavar="PATHS", help="Jars of Kafka and Delta, separated by commas: nothing is downloaded.")
-@click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark. Repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a table instead of a report.")
+@click.option("--restart", multiple=True, metavar="DB.TABLE", help="Delete this table and rebuild it. Repeatable.")
+@click.option(
+    "--master", metavar="URL", help="URL of the Spark master.  [default: that of spark-submit, else local[*]]"
+)
+@click.option(
+    "--packages",
+    metavar="COORDINATES",
+    help="Maven coordinates of the Kafka and Delta jars, instead of the default ones.",
+)
+@click.option("--jars", metavar="PATHS", help="Kafka and Delta jars, separated by commas; nothing is downloaded then.")
+@click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A Spark property. Repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each table instead of a report.")
 def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
-    """Bring tables up to date from the topics of a connector, and exit.
+    """Update tables from the topics of a connector, and exit.
 
     Every topic of the connector becomes a table: OUTPUT/DATABASE/TABLE. The first run builds the tables; each further
-    run takes only what came since the last one. Rows are inserted, updated and deleted by their key, columns that were
-    added in MySQL appear. Run it whenever the tables should be fresh, by hand or from a scheduler.
+    run reads only the records that are new. Rows are inserted, updated and deleted by their key, and columns that were
+    added in MySQL are added. Run it whenever the tables should be updated, by hand or from a scheduler.
 
     \b
     Examples:
       rowtide tables --config shop.properties --output /data/tables
       rowtide tables --bootstrap-servers localhost:9092 --topic-prefix shop --output s3a://lake/shop
 
-    How far each topic was read is remembered in OUTPUT/_rowtide. An interrupted run is simply run again: nothing
-    is lost and nothing comes twice. Two runs with the same OUTPUT must not overlap.
+    The consumed offsets are stored in OUTPUT/_rowtide. After an interruption, run the command again: no record is lost
+    or applied twice. Two runs with the same OUTPUT must not overlap.
 
-    The exit status is 1 if a table could not be brought up to date; the others are, nevertheless.
+    The exit code is 1 if a table could not be updated. All other tables are updated nevertheless.
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     console = Console(stderr=as_json)
     before = signal.getsignal(signal.SIGINT)
@@ -100,7 +110,7 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
 
 def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dict[str, Any]) -> bool:
     properties, settings = run_settings(options)
-    # PySpark is an extra, and takes its time: a wrong option is told before.
+    # PySpark is an extra and slow to import, so wrong options are reported first.
     try:
         from rowtide.cli.tables_report import line, print_report  # noqa: PLC0415
         from rowtide.spark_consumers.job import restart_tables, update_tables  # noqa: PLC0415
@@ -114,10 +124,10 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
         master=options["master"],
         jars=options["jars"],
         packages=options["packages"],
-        # Each table has a line of its own when it is done.
+        # The report has a line for each table; Spark's progress bar would overwrite it.
         settings={"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])},
     )
-    signal.signal(signal.SIGINT, _interrupted)  # PySpark's own would ask Spark in the middle of another question
+    signal.signal(signal.SIGINT, _interrupted)  # PySpark's handler would call Spark in the middle of another call
     spark.sparkContext.setLogLevel("ERROR")
     source = KafkaSource(spark, properties)
     restart_tables(spark, source, settings, restart, options["topics"])
@@ -134,16 +144,16 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
 
 
 def _interrupted(_number: int, _frame: object) -> NoReturn:
-    """Ctrl-C: end at once, Spark with us; the next run does what was under way once more."""
-    os.write(2, b"\nInterrupted. Nothing is lost, and nothing comes twice: run it again.\n")
+    """Handle Ctrl-C: exit at once and end Spark. The next run repeats the unfinished tables."""
+    os.write(2, b"\nInterrupted. Run the command again: no record is lost or applied twice.\n")
     os._exit(130)
 
 
 def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
-    """Properties of the Kafka client, and the run's settings.
+    """The properties of the Kafka client and the settings of the run.
 
     Raises:
-        SettingsError: an option or the configuration cannot be used, or does not tell enough.
+        SettingsError: an option or the configuration is wrong, or a required setting is missing.
     """
     given = _pairs("--kafka-property", options["kafka_properties"])
     if options["bootstrap_servers"]:
@@ -153,9 +163,11 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
     properties = {**(_configured(options["config"], given) if options["config"] else {}), **given}
     prefix = properties.pop("topic.prefix", None)
     if "bootstrap.servers" not in properties:
-        raise SettingsError("where is Kafka? Give --bootstrap-servers, or --config with bootstrap.servers in it")
+        raise SettingsError(
+            "no Kafka brokers: set --bootstrap-servers, or --config with a file that has bootstrap.servers"
+        )
     if prefix is None and options["topics"] is None:
-        raise SettingsError("which topics? Give --topic-prefix or --topics, or --config with topic.prefix in it")
+        raise SettingsError("no topics: set --topic-prefix or --topics, or --config with a file that has topic.prefix")
     return properties, Settings(
         output=options["output"],
         state=options["state"] or options["output"].rstrip("/") + "/_rowtide",
@@ -170,14 +182,14 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
 
 
 def _configured(path: Path, given: Collection[str]) -> dict[str, str]:
-    """What a connector's configuration says of Kafka's clients and the topics' prefix.
+    """The Kafka client properties and the topic prefix of a connector's configuration.
 
     Args:
-        path: the configuration.
-        given: names of properties that are given otherwise, and need not be there.
+        path: the configuration file.
+        given: names of properties that are set by options, whose references need not be resolved.
 
     Raises:
-        SettingsError: the file cannot be used, or a value is a reference that cannot be resolved here.
+        SettingsError: the file cannot be read, or a reference in a value cannot be resolved.
     """
     try:
         properties, problems = read_properties(path)
@@ -186,7 +198,7 @@ def _configured(path: Path, given: Collection[str]) -> dict[str, str]:
     found = {name: value for name, value in properties.items() if name.startswith(_CLIENT) or name in _NAMES}
     for name, message in problems:
         if name in found and name not in given:
-            raise SettingsError(f"{path}: {name}: {message}. It can be given with --kafka-property {name}=...")
+            raise SettingsError(f"{path}: {name}: {message}. Set it with --kafka-property {name}=...")
     return found
 
 
@@ -198,7 +210,7 @@ def _schemas(path: Path | None) -> dict[str, Any]:
     except ValueError as error:
         raise SettingsError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise SettingsError(f"{path} holds no JSON object of topics")
+        raise SettingsError(f"{path} is not a JSON object whose names are topics")
     return content
 
 

@@ -1,4 +1,4 @@
-"""What a run did, for people."""
+"""The report of ``rowtide tables`` on a terminal."""
 
 from collections.abc import Sequence
 
@@ -12,22 +12,22 @@ _OPERATIONS = {"r": "snapshot", "c": "create", "u": "update", "d": "delete", "t"
 
 
 def line(outcome: Outcome) -> str:
-    """One line of progress."""
+    """The line that is printed when a table is done."""
     if outcome.error:
         return f"[red]failed[/red]  {_name(outcome)}"
     if not outcome.ranges:
-        return f"nothing new  {_name(outcome)}"
+        return f"no new records  {_name(outcome)}"
     return f"[green]done[/green]  {_name(outcome)}: {outcome.records:,} records in {outcome.seconds:.1f} s"
 
 
 def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
-    """A table of all tables with news, then notes and errors in full."""
+    """Print the counts of all tables that had new records, then notes, then errors."""
     busy = [outcome for outcome in outcomes if outcome.ranges]
     if busy:
         console.print(_table(busy))
     quiet = sum(not outcome.ranges and not outcome.error for outcome in outcomes)
     if quiet:
-        console.print(f"{quiet} table{'s' if quiet > 1 else ''} had nothing new.")
+        console.print(f"{quiet} table{'s' if quiet > 1 else ''} had no new records.")
     for outcome in outcomes:
         for note in [*_columns(outcome), *outcome.notes, *_unmatched(outcome)]:
             console.print(f"[yellow]note[/yellow]  {escape(note)}", soft_wrap=True, highlight=False)
@@ -50,7 +50,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def _name(outcome: Outcome) -> str:
-    """The table's; brackets in it are no markup."""
+    """The name of the table, with brackets escaped: rich would read them as markup."""
     return escape(str(outcome.name))
 
 
@@ -67,7 +67,7 @@ def _unmatched(outcome: Outcome) -> list[str]:
     if not outcome.unmatched:
         return []
     note = (
-        f"{outcome.name} has no key, and {outcome.unmatched} changes found no row that equals their old image: the "
-        f"table lacks rows from before the topic's beginning, or snapshot and stream spell a value differently"
+        f"{outcome.name} has no key, and {outcome.unmatched} changes match no row by their before image: rows from "
+        f"before the first record of the topic are missing, or snapshot and stream format a value differently"
     )
     return [note]

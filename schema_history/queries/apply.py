@@ -25,8 +25,12 @@ def apply_lines(lines: Iterable[str], flavor: Flavor) -> Iterator[dict[str, Any]
 
     A line that is no event gives an answer too, with the reason as its error; after every error it goes on with the
     structure as it was.
+
+    Raises:
+        NotAnEvent: after the last answer, if no line was a Query event.
     """
     tables = Tables(Server(flavor))
+    answers = events = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -37,11 +41,16 @@ def apply_lines(lines: Iterable[str], flavor: Flavor) -> Iterator[dict[str, Any]
                 tables = tables_of_header(entry, flavor)
                 continue
             answer = apply_entry(tables, entry, place)
+            events += 1
         except NotAnEvent as problem:
             answer = _failed(f"{place}: {problem}")
         except Exception as problem:  # noqa: BLE001 - every event has its answer, whatever a statement may bring up
             answer = _failed(f"{place}: {type(problem).__name__}: {problem}")
+            events += 1
+        answers += 1
         yield answer
+    if answers and not events:
+        raise NotAnEvent("no line of the input is a Query event")
 
 
 def _failed(reason: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The command line: helpful without the extras, and after a slip of the finger."""
+"""The command line without the extras, and after typing errors."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from rowtide import __version__
 from rowtide.cli import COMMANDS, main
+from rowtide.connector.config.catalogue import PROPERTIES
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -45,7 +46,7 @@ def test_help_imports_no_command() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_there_and_explains_itself(name: str) -> None:
+def test_every_command_and_option_has_a_help_text(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None
     assert command.help
@@ -64,7 +65,7 @@ def test_a_misspelt_command_suggests_the_nearest() -> None:
     assert "Did you mean 'check'?" in text
 
 
-def test_a_missing_package_is_told_with_the_extra_that_brings_it(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_package_names_the_extra(tmp_path: Path) -> None:
     config = tmp_path / "c.properties"
     config.write_text("name=x\n")
     status, text = without("pymysql", "check", str(config))
@@ -90,6 +91,8 @@ def test_the_version() -> None:
         (("max.queue.size",), "default: 8192"),
         (("topic.prefix",), "it is required"),
         (("heartbeat",), "heartbeat.action.query"),
+        (("transforms.*",), "transforms.<name>.*"),
+        (("HEARTBEAT.?CTION.*",), "heartbeat.action.query"),
         (("topic.creation.x.partitions",), "topic.creation.<group>.*"),
         ((), "What to capture"),
         (("--markdown",), "### Snapshots"),
@@ -101,13 +104,22 @@ def test_properties(arguments: tuple[str, ...], text: str) -> None:
     assert text in output
 
 
+def test_a_pattern_lists_all_properties_that_match_it() -> None:
+    status, text = run("properties", "heartbeat.*")
+    assert status == 0
+    names = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    assert names == [name for name in PROPERTIES if name.startswith("heartbeat.")]
+    assert len(names) > 1
+    assert run("properties", "heartbeat*r")[0] == 1
+
+
 def test_an_unknown_property_suggests_others() -> None:
     status, text = run("properties", "snapshotmode")
     assert status == 1
     assert "did you mean snapshot.mode" in text
 
 
-def test_a_broken_configuration_is_told_with_all_its_problems(tmp_path: Path) -> None:
+def test_all_errors_of_a_configuration_are_reported(tmp_path: Path) -> None:
     config = tmp_path / "c.properties"
     config.write_text("database.hostnme=x\nsnapshot.mode=never\n")
     status, text = run("check", str(config))

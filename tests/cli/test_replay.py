@@ -1,4 +1,4 @@
-"""``rowtide replay`` as a user calls it."""
+"""``rowtide replay``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASE = "keys"
 
 
 def configured(folder: Path, **more: str) -> str:
-    """A configuration with what a replay needs, and no more."""
+    """A configuration with only the properties that a replay needs."""
     config = Case(CASE).description["config"]
     path = folder / "config.json"
     path.write_text(
@@ -53,7 +53,7 @@ def test_records_are_lines_of_json_with_the_exact_text_that_kafka_would_get(tmp_
     assert f"{len(lines)} records in " in result.stderr
 
 
-def test_all_problems_of_a_configuration_are_told(tmp_path: Path) -> None:
+def test_all_errors_of_a_configuration_are_reported(tmp_path: Path) -> None:
     path = configured(tmp_path, **{"table.exclude.lst": "a.b", "decimal.handling.mode": "hex"})
     result = run(path, "--binlog", str(Case(CASE).binlog), "--output", "kafka")
     assert result.exit_code == 1
@@ -63,13 +63,13 @@ def test_all_problems_of_a_configuration_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offset", ["{", "[]", '{"pos": 4}', '{"file": "binlog.000001", "pos": "x"}'])
-def test_an_offset_that_is_none_is_told_with_an_example(tmp_path: Path, offset: str) -> None:
+def test_the_error_for_an_invalid_offset_has_an_example(tmp_path: Path, offset: str) -> None:
     result = run(configured(tmp_path), "--binlog", str(Case(CASE).binlog), "--start", offset)
     assert result.exit_code == 2
     assert 'is not an offset such as \'{"file":"binlog.000003","pos":157}\'' in result.output
 
 
-def test_a_damaged_file_ends_it_with_the_place_and_without_a_trace(tmp_path: Path) -> None:
+def test_a_damaged_file_is_an_error_with_its_position_and_without_a_traceback(tmp_path: Path) -> None:
     import gzip
 
     data = bytearray(gzip.decompress((Case(CASE).binlog / "binlog.000001.gz").read_bytes()))

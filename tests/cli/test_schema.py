@@ -1,4 +1,4 @@
-"""``rowtide schema show``, ``diff`` and ``log``: structures at any moment, from a history and from binlog files."""
+"""``rowtide schema show``, ``diff`` and ``log``, with a schema history and with binlog files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATEMENTS = (
     "ALTER TABLE shop.thing RENAME TO shop.article, DROP name",
     "DROP TABLE shop.other",
 )
-"""One a second from 1 700 000 001 on, one at each hundred bytes."""
+"""The first is at 1 700 000 001 s and byte 100; each further one a second and 100 bytes later."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def refused(*arguments: str | Path) -> str:
 @pytest.mark.parametrize(
     "at", ["binlog.000001:300", f"{UUID}:1-3", "2023-11-14T22:13:23Z", "1700000003", "1700000003500"]
 )
-def test_a_table_at_a_moment_however_it_is_given(history: Path, at: str) -> None:
+def test_show_takes_a_position_a_gtid_set_or_a_time(history: Path, at: str) -> None:
     text = run("show", "shop.item", "--history", history, "--at", at)
     assert text == (
         "CREATE TABLE `item` (\n  `id` int NOT NULL,\n  `price` decimal(10,2) DEFAULT '1.50',\n"
@@ -65,19 +65,19 @@ def test_a_table_at_a_moment_however_it_is_given(history: Path, at: str) -> None
     )
 
 
-def test_other_forms(history: Path) -> None:
+def test_other_formats(history: Path) -> None:
     shown = json.loads(run("show", "shop.article", "--history", history, "--format", "json"))
     assert [column["column_type"] for column in shown["shop.article"]["columns"]] == ["int", "decimal(10,2)"]
-    told = json.loads(run("show", "shop.article", "--history", history, "--format", "debezium"))
-    assert told["id"] == '"shop"."article"'
-    assert [column["typeName"] for column in told["table"]["columns"]] == ["INT", "DECIMAL"]
+    debezium = json.loads(run("show", "shop.article", "--history", history, "--format", "debezium"))
+    assert debezium["id"] == '"shop"."article"'
+    assert [column["typeName"] for column in debezium["table"]["columns"]] == ["INT", "DECIMAL"]
 
 
 def test_several_tables(history: Path) -> None:
     assert run("show", "*", "--history", history, "--at", "binlog.000001:400").count("CREATE TABLE") == 2
 
 
-def test_what_differs_between_two_moments(history: Path) -> None:
+def test_the_differences_between_two_positions(history: Path) -> None:
     lines = run("diff", "binlog.000001:200", "binlog.000001:400", "--history", history).splitlines()
     assert [line for line in lines if line[0] in "+-"][:3] == [
         "--- shop.item at binlog.000001:200",
@@ -88,7 +88,7 @@ def test_what_differs_between_two_moments(history: Path) -> None:
     assert run("diff", "end", "end", "--history", history) == ""
 
 
-def test_the_log_of_a_table_goes_back_to_its_former_names(history: Path) -> None:
+def test_the_log_of_a_table_includes_its_former_names(history: Path) -> None:
     lines = run("log", "shop.article", "--history", history).splitlines()
     assert [line.strip() for line in lines if line.startswith(" ")] == [
         STATEMENTS[1],
@@ -106,7 +106,7 @@ def test_binlog_files() -> None:
     assert "CREATE TABLE" in run("diff", "2001-01-01", "end", "--binlogs", folder)
 
 
-def test_what_is_wrong_is_told(history: Path, tmp_path: Path) -> None:
+def test_wrong_input_is_reported(history: Path, tmp_path: Path) -> None:
     assert "there is no table shop.itm at end; there are shop.article" in refused(
         "show", "shop.itm", "--history", history
     )
@@ -114,14 +114,14 @@ def test_what_is_wrong_is_told(history: Path, tmp_path: Path) -> None:
     assert "invalid point in time 'soon': expected a file and position" in refused(
         "show", "x.y", "--history", history, "--at", "soon"
     )
-    assert "nothing is told of a table shop.itm" in refused("log", "shop.itm", "--history", history)
+    assert "no statement about a table shop.itm was found" in refused("log", "shop.itm", "--history", history)
     damaged = tmp_path / "damaged"
     damaged.write_text("nonsense\n")
     assert "damaged record in the schema history" in refused("show", "x.y", "--history", damaged)
     assert "no binlog files" in refused("show", "x.y", "--binlogs", tmp_path)
 
 
-def test_moments() -> None:
+def test_parsing_a_point_in_time() -> None:
     assert parse_point_in_time("0-1-5").position is not None
     assert parse_point_in_time("2026-01-31 12:00:00").time == 1769860800
     with pytest.raises(InvalidPointInTime, match="file and position"):

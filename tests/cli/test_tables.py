@@ -19,20 +19,20 @@ def run(*arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--topic-prefix", "p"], "where is Kafka? Give --bootstrap-servers, or --config"),
-        (["--bootstrap-servers", "h:1"], "which topics? Give --topic-prefix or --topics"),
+        (["--topic-prefix", "p"], "no Kafka brokers: set --bootstrap-servers, or --config"),
+        (["--bootstrap-servers", "h:1"], "no topics: set --topic-prefix or --topics"),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--kafka-property", "x"], "x: expected NAME=VALUE"),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--spark-conf", "x"], "x: expected NAME=VALUE"),
     ],
 )
-def test_a_missing_or_wrong_option_is_told_before_spark_starts(arguments: list[str], what: str) -> None:
+def test_a_missing_or_wrong_option_is_reported_before_spark_starts(arguments: list[str], what: str) -> None:
     status, text = run("--output", "/nowhere", *arguments)
     assert status == 1
     assert what in text
 
 
 def test_given_schemas_must_be_json(tmp_path: Path) -> None:
-    for text, what in [("{", "is not JSON"), ("[]", "no JSON object")]:
+    for text, what in [("{", "is not JSON"), ("[]", "not a JSON object")]:
         file = tmp_path / "schemas.json"
         file.write_text(text)
         status, output = run(
@@ -43,7 +43,7 @@ def test_given_schemas_must_be_json(tmp_path: Path) -> None:
 
 
 def options(file: Path | None = None, **given: object) -> dict[str, object]:
-    """The options of a call, most of them as they are by default."""
+    """The options of a call, most of them with their defaults."""
     usual = {
         "config": file, "bootstrap_servers": None, "topic_prefix": None, "topics": None, "kafka_properties": (),
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
@@ -60,7 +60,7 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         ("c.yaml", "topic: {prefix: p}\nbootstrap.servers: [a:1, b:2]\ndatabase.password: ${env:ROWTIDE_TEST_NONE}\n"),
     ],
 )
-def test_a_connectors_configuration_tells_where_kafka_is(tmp_path: Path, name: str, text: str) -> None:
+def test_a_connectors_configuration_has_the_addresses_of_kafka(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / name
     file.write_text(text)
     properties, found = run_settings(options(file))
@@ -95,7 +95,7 @@ def test_a_reference_that_cannot_be_resolved_is_an_error_with_the_way_out(tmp_pa
     assert properties["sasl.jaas.config"] == "x"
 
 
-def test_ctrl_c_ends_it_at_once_and_says_that_nothing_is_lost() -> None:
+def test_ctrl_c_ends_it_at_once() -> None:
     code = (
         "import os, signal, rowtide.spark_consumers.jvm.session as session, rowtide.cli.tables as cli\n"
         "session.build_session = lambda **settings: os.kill(os.getpid(), signal.SIGINT)\n"
@@ -103,4 +103,4 @@ def test_ctrl_c_ends_it_at_once_and_says_that_nothing_is_lost() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 130
-    assert done.stderr == "\nInterrupted. Nothing is lost, and nothing comes twice: run it again.\n"
+    assert done.stderr == "\nInterrupted. Run the command again: no record is lost or applied twice.\n"

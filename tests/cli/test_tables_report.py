@@ -1,4 +1,4 @@
-"""What a run of ``rowtide tables`` tells people."""
+"""The report of ``rowtide tables``."""
 
 import io
 

@@ -260,7 +260,7 @@ def test_the_command_tells_all_at_once_and_fails(mysql: MySQL, closed_port: int,
     assert result.exit_code == 1
     assert "error: database.server.id: 1 is the server's own server_id" in result.output
     assert "error: bootstrap.servers: no Kafka broker answers" in result.output
-    assert "the connector checked cannot start: 2 to put right" in result.output
+    assert "the connector checked cannot start: 2 errors" in result.output
 
 
 def test_the_command_succeeds(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
