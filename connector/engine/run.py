@@ -194,7 +194,7 @@ class Attempt:
             len(tables),
             time.monotonic() - begin,
             reading.records,
-            reading.records - reading.behind,
+            reading.records - reading.unsummarised,
         )
         self._behind = save_summary(kept, reading, self._config.history.compact_interval)
         return tables, offset

@@ -1,4 +1,4 @@
-"""A summary beside a long history, so that a start need not read all of it.
+"""Summaries of a long history, so that a start reads only the records behind the newest summary.
 
-See ``schema.history.internal.compact.interval``.
+``schema.history.internal.compact.interval`` turns them on.
 """

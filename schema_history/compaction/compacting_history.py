@@ -1,4 +1,4 @@
-"""A history of which a summary is written after every so many records."""
+"""A history store that writes a summary after every so many records."""
 
 import logging
 from collections.abc import Iterator
@@ -13,38 +13,38 @@ log = logging.getLogger(__name__)
 
 
 class CompactingHistory(SchemaHistoryStore):
-    """The store of a history, for the time of streaming.
+    """The history store of a streaming connector, with summaries.
 
-    A summary is never needed: if it cannot be made or written, that is logged.
+    Summaries are optional: if one cannot be built or written, a warning is logged and streaming continues.
 
     Args:
-        kept: the history and its summaries.
-        server: decides how statements are read.
-        interval: after how many records a summary is written.
-        behind: how many records there are already that are in none.
+        history: the history and its summaries.
+        server: determines how statements are parsed.
+        interval: number of records between two summaries.
+        unsummarised: number of records that already exist and are in no summary.
     """
 
-    def __init__(self, kept: StoredHistory, server: Server, interval: int, behind: int = 0) -> None:
-        self._kept = kept
+    def __init__(self, history: StoredHistory, server: Server, interval: int, unsummarised: int = 0) -> None:
+        self._history = history
         self._server = server
         self._interval = interval
-        self._behind = behind
+        self._unsummarised = unsummarised
         self._buffering = False
         self.summarise()
 
     def append(self, text: str) -> None:
-        """Add a record, and a summary if one is due; that takes as long as reading the records since the last one."""
-        self._kept.store.append(text)
-        self._behind += 1
+        """Add a record, and write a summary if one is due; that takes as long as reading the records since the last."""
+        self._history.store.append(text)
+        self._unsummarised += 1
         if not self._buffering:
             self.summarise()
 
     @contextmanager
     def buffered(self) -> Iterator[None]:
-        """A summary is written at the end of the block at the earliest."""
+        """Buffer the records of the block, and write a summary at its end if one is due."""
         self._buffering = True
         try:
-            with self._kept.store.buffered():
+            with self._history.store.buffered():
                 yield
         finally:
             self._buffering = False
@@ -52,44 +52,53 @@ class CompactingHistory(SchemaHistoryStore):
 
     def summarise(self) -> None:
         """Write a summary, if one is due."""
-        if self._behind < self._interval:
+        if self._unsummarised < self._interval:
             return
-        self._behind = 0  # if it fails, it is tried again as many records later
+        self._unsummarised = 0  # after a failure, the next attempt comes an interval later
         try:
-            reading = read_history(self._kept, self._server, None)
+            reader = read_history(self._history, self._server, None)
         except SchemaHistoryError as failure:
             log.warning("no summary of the schema history is written: %s", failure)
         else:
-            save_summary(self._kept, reading, 0)
+            save_summary(self._history, reader, 0)
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
-        """The records."""
-        return self._kept.store.texts(start)
+        """Yield the records."""
+        return self._history.store.texts(start)
 
-    def place(self, at: int) -> str:
-        """A record's place, for people."""
-        return self._kept.store.place(at)
+    def describe(self, at: int) -> str:
+        """The location of a record, for messages."""
+        return self._history.store.describe(at)
 
     def exists(self) -> bool:
         """Whether there is a history."""
-        return self._kept.store.exists()
+        return self._history.store.exists()
 
     def close(self) -> None:
-        """Let go of the store."""
-        self._kept.store.close()
+        """Close the store."""
+        self._history.store.close()
 
 
-def save_summary(kept: StoredHistory, reading: HistoryReader, interval: int) -> int:
-    """Keep what was read as a summary, if one is due; returns how many of its records are in none then."""
-    if kept.summaries is None or reading.behind < interval:
-        return reading.behind
+def save_summary(history: StoredHistory, reader: HistoryReader, interval: int) -> int:
+    """Store what was read as a summary, if one is due.
+
+    Args:
+        history: the history and its summaries.
+        reader: the reader that has read the history.
+        interval: a summary is due if so many records are in none.
+
+    Returns:
+        The number of records that are in no summary afterwards.
+    """
+    if history.summaries is None or reader.unsummarised < interval:
+        return reader.unsummarised
     try:
-        packed = reading.summary()
+        packed = reader.summary()
         if packed is None:
-            return reading.behind
-        kept.summaries.save(packed)
+            return reader.unsummarised
+        history.summaries.save(packed)
     except SchemaHistoryError as failure:
         log.warning("no summary of the schema history is written: %s", failure)
         return 0
-    log.info("wrote a summary of %d records of the schema history (%.1f MB)", reading.records, len(packed) / 1e6)
+    log.info("wrote a summary of %d records of the schema history (%.1f MB)", reader.records, len(packed) / 1e6)
     return 0

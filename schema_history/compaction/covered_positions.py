@@ -1,4 +1,4 @@
-"""The few positions of many that decide whether all of them belong to the state at another position."""
+"""The positions that a summary covers, reduced to the few that decide whether it may be used."""
 
 from collections.abc import Iterable
 
@@ -7,59 +7,61 @@ from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 
 class CoveredPositions:
-    """Positions that no other one stands behind for certain: if all of these are reached, then all are.
+    """A set of positions, reduced to its latest ones: those for which no other one is known to be later.
+
+    If all of these belong to the state at some position, then all positions that were ever added do.
 
     Args:
-        places: to begin with.
+        positions: the first ones to add.
     """
 
-    def __init__(self, places: Iterable[BinlogPosition] = ()) -> None:
-        self._places: dict[BinlogPosition, GtidSet | MariadbGtidPosition | None] = {}
-        for place in places:
-            self.add(place)
+    def __init__(self, positions: Iterable[BinlogPosition] = ()) -> None:
+        self._latest: dict[BinlogPosition, GtidSet | MariadbGtidPosition | None] = {}
+        for position in positions:
+            self.add(position)
 
     @property
-    def places(self) -> tuple[BinlogPosition, ...]:
-        """The positions."""
-        return tuple(self._places)
+    def latest(self) -> tuple[BinlogPosition, ...]:
+        """The positions that stand for all others."""
+        return tuple(self._latest)
 
-    def add(self, place: BinlogPosition) -> None:
-        """Let it reach a position too.
+    def add(self, position: BinlogPosition) -> None:
+        """Add a position.
 
         Raises:
-            ValueError: its GTIDs or file name cannot be read.
+            ValueError: its GTIDs or file name cannot be parsed.
         """
-        if place in self._places:
+        if position in self._latest:
             return
-        gtids = None if place.gtids is None else parse_gtids(place.gtids)
-        if any(_before(place, gtids, other, known) for other, known in self._places.items()):
+        gtids = None if position.gtids is None else parse_gtids(position.gtids)
+        if any(_is_implied_by(position, gtids, other, known) for other, known in self._latest.items()):
             return
-        for other in [other for other, known in self._places.items() if _before(other, known, place, gtids)]:
-            del self._places[other]
-        self._places[place] = gtids
+        for other in [o for o, known in self._latest.items() if _is_implied_by(o, known, position, gtids)]:
+            del self._latest[other]
+        self._latest[position] = gtids
 
-    def within(self, position: BinlogPosition) -> bool:
-        """Whether all positions that were added belong to the state at a position."""
-        reach = PositionFilter(position)
-        return all(reach.includes(place) for place in self._places)
+    def all_within(self, position: BinlogPosition) -> bool:
+        """Whether all positions that were added belong to the state at ``position``."""
+        accepted = PositionFilter(position)
+        return all(accepted.includes(each) for each in self._latest)
 
 
-def _before(
-    place: BinlogPosition,
+def _is_implied_by(
+    position: BinlogPosition,
     gtids: GtidSet | MariadbGtidPosition | None,
     other: BinlogPosition,
-    known: GtidSet | MariadbGtidPosition | None,
+    other_gtids: GtidSet | MariadbGtidPosition | None,
 ) -> bool:
-    """Whether every position that includes the other one includes the first too, by the rules of ``PositionFilter``."""
-    if isinstance(gtids, GtidSet) and isinstance(known, GtidSet):
-        return gtids <= known and not known <= gtids
-    if isinstance(gtids, MariadbGtidPosition) and isinstance(known, MariadbGtidPosition):
-        return gtids <= known and not known <= gtids
-    if gtids is not None or known is not None:
+    """Whether every state that includes the other position includes this one too, by ``PositionFilter``'s rules."""
+    if isinstance(gtids, GtidSet) and isinstance(other_gtids, GtidSet):
+        return gtids <= other_gtids and not other_gtids <= gtids
+    if isinstance(gtids, MariadbGtidPosition) and isinstance(other_gtids, MariadbGtidPosition):
+        return gtids <= other_gtids and not other_gtids <= gtids
+    if gtids is not None or other_gtids is not None:
         return False
     return (
-        (place.server_id, place.base_name) == (other.server_id, other.base_name)
-        and place.ts_sec <= other.ts_sec
-        and (place.file_number, place.pos, place.event, place.row)
+        (position.server_id, position.base_name) == (other.server_id, other.base_name)
+        and position.ts_sec <= other.ts_sec
+        and (position.file_number, position.pos, position.event, position.row)
         <= (other.file_number, other.pos, other.event, other.row)
     )

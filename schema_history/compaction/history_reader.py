@@ -1,9 +1,9 @@
-"""Which records of a kept history count, and what they come to at a position.
+"""Reads a stored history up to a position: from the newest usable summary, then record by record.
 
-Connectors may share a history: only the records of one's own ``topic.prefix`` count, as in Debezium. Records that are
-missing or damaged are an error, for structures would be wrong from there on; unless all structures were written anew
-behind them, as ``snapshot.mode=recovery`` does: then everything counts from there. Such a snapshot is whole if it has
-made every table that it dropped in its beginning.
+Connectors may share a history, so only the records with the connector's own ``topic.prefix`` count, as in Debezium.
+Missing or damaged records are an error, because every structure after them may be wrong. The exception is a complete
+snapshot of all structures behind them, as ``snapshot.mode=recovery`` writes it: then reading starts over there. Such a
+snapshot is complete if it has created every table that it dropped first.
 """
 
 import logging
@@ -12,197 +12,204 @@ from dataclasses import dataclass
 from rowtide.schema_history.catalog.changes import ChangeKind
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.covered_positions import CoveredPositions
-from rowtide.schema_history.compaction.summary import Summary, SummaryHeader, UnusableSummary, digest, dump
+from rowtide.schema_history.compaction.summary import Summary, SummaryHeader, UnusableSummary, digest, dump_summary
 from rowtide.schema_history.compaction.summary_store import SummaryStore
 from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
-from rowtide.schema_history.recovery.recover import Recovery, without_garbage_collection
+from rowtide.schema_history.recovery.recover import Recovery, garbage_collection_paused
 from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.store.history_store import HistoryStoreError, SchemaHistoryStore, StoredText, parsed
 from rowtide.schema_history.store.record import HistoryRecord, parse_record
 
 log = logging.getLogger(__name__)
 
-_NAMES_SHOWN = 5
+_PREFIXES_SHOWN = 5
 
 
 class NotInHistory(SchemaHistoryError):
-    """A history has records, but none of this connector; the message says whose they are."""
+    """The history has records, but none of this connector; the message names the connectors that it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredHistory:
-    """A history where it is kept, and whose records of it count.
+    """A connector's history and where it is stored.
 
     Attributes:
-        store: the history.
-        source: ``topic.prefix`` of the records.
-        summaries: its compact form, if there is one.
+        store: the store, possibly shared with other connectors.
+        prefix: ``topic.prefix`` of the records that count.
+        summaries: the store of its summaries; ``None`` without compaction.
     """
 
     store: SchemaHistoryStore
-    source: str
+    prefix: str
     summaries: SummaryStore | None = None
 
 
-def read_history(kept: StoredHistory, server: Server, position: BinlogPosition | None) -> "HistoryReader":
-    """Read a history, from the newest summary on that can be used.
+def read_history(history: StoredHistory, server: Server, position: BinlogPosition | None) -> "HistoryReader":
+    """Read a history up to a position.
 
     Args:
-        kept: the history.
-        server: decides how statements are read.
-        position: up to where; ``None`` for all.
+        history: the history.
+        server: determines how statements are parsed.
+        position: records behind it are ignored; ``None`` to read all.
 
     Raises:
-        NotInHistory: all its records are of other connectors.
-        TrimmedHistory, DamagedHistory: records are missing, or cannot be read.
-        HistoryStoreError: it cannot be read.
+        NotInHistory: all records belong to other connectors.
+        TrimmedHistory, DamagedHistory: records are missing or damaged.
+        HistoryStoreError: the store cannot be read.
     """
-    with without_garbage_collection():
-        reading = HistoryReader(kept, server, position)
-        start = reading.begin()
-        for stored in kept.store.texts(start):
-            reading.take(stored)
-        reading.end()
-    return reading
+    with garbage_collection_paused():
+        reader = HistoryReader(history, server, position)
+        start = reader.load_summary()
+        for stored in history.store.texts(start):
+            reader.take(stored)
+        reader.finish()
+    return reader
 
 
 class HistoryReader:
-    """A history that is being read.
+    """The state of reading a history.
 
     Attributes:
-        records: how many records of the connector there are.
-        behind: how many of them are not in the newest summary that was used.
+        records: number of the connector's records so far.
+        unsummarised: number of them that are not in the summary that was used.
     """
 
-    def __init__(self, kept: StoredHistory, server: Server, position: BinlogPosition | None) -> None:
+    def __init__(self, history: StoredHistory, server: Server, position: BinlogPosition | None) -> None:
         self.records = 0
-        self.behind = 0
-        self._kept = kept
+        self.unsummarised = 0
+        self._history = history
         self._server = server
         self._position = position
-        self._reach = None if position is None else PositionFilter(position)
+        self._filter = None if position is None else PositionFilter(position)
         self._recovery = Recovery(server, position)
-        self._frontier: CoveredPositions | None = CoveredPositions() if kept.summaries is not None else None
+        self._covered: CoveredPositions | None = CoveredPositions() if history.summaries is not None else None
         self._last: StoredText | None = None
-        self._expected: SummaryHeader | None = None
+        self._summary: SummaryHeader | None = None
         self._problem: HistoryStoreError | DamagedHistory | None = None
-        self._others: set[str] = set()
-        self._anew: set[TableId] | None = None
+        self._other_prefixes: set[str] = set()
+        self._snapshot_tables: set[TableId] | None = None  # dropped by a snapshot behind the problem, not yet created
 
     def tables(self, *, prefer_ddl: bool = False) -> Tables:
         """The structure of all tables; ``prefer_ddl`` as in ``recover``."""
         return self._recovery.tables(prefer_ddl=prefer_ddl)
 
     def summary(self) -> bytes | None:
-        """What was read, as a summary; ``None`` if a record of it is behind the position, so that it was left out."""
-        if self._frontier is None or self._last is None:
+        """A summary of all records; ``None`` if a record behind the position was ignored."""
+        if self._covered is None or self._last is None:
             return None
         last = self._last
-        source, server = self._kept.source, self._server
-        origin = SummaryHeader(source, server, last.at, digest(last.text), self.records, self._frontier)
-        return dump(origin, self._recovery)
+        prefix, server = self._history.prefix, self._server
+        header = SummaryHeader(prefix, server, last.at, digest(last.text), self.records, self._covered)
+        return dump_summary(header, self._recovery)
 
-    def begin(self) -> int:
-        """Take the newest summary that can be used; gives the place from which to read on."""
-        for packed in self._kept.summaries.load() if self._kept.summaries is not None else ():
+    def load_summary(self) -> int:
+        """Load the newest usable summary.
+
+        Returns:
+            The location from which to read on: the last record of the summary, or 0 without a summary.
+        """
+        for packed in self._history.summaries.load() if self._history.summaries is not None else ():
             try:
                 summary = Summary(packed)
-                self._check(summary.origin)
-                self._recovery = summary.recovery(self._position)
+                self._check(summary.header)
+                self._recovery = summary.restore(self._position)
             except UnusableSummary as reason:
                 log.info("a summary of the schema history is not used: %s", reason)
                 continue
-            self._expected = summary.origin
-            self._frontier = summary.origin.frontier
-            self.records = summary.origin.records
-            return summary.origin.last
+            self._summary = summary.header
+            self._covered = summary.header.covered
+            self.records = summary.header.records
+            return summary.header.last
         return 0
 
-    def _check(self, origin: SummaryHeader) -> None:
-        if (origin.source, origin.server) != (self._kept.source, self._server):
-            raise UnusableSummary("it was made for another connector, or another version of the server")
-        if self._position is not None and not origin.frontier.within(self._position):
-            raise UnusableSummary("it holds changes behind the stored position")
-        last = next(iter(stored for stored in self._kept.store.texts(origin.last) if stored.lost is None), None)
-        if last is None or last.at != origin.last or digest(last.text) != origin.digest:
-            raise UnusableSummary("it is of another history")
+    def _check(self, header: SummaryHeader) -> None:
+        if (header.prefix, header.server) != (self._history.prefix, self._server):
+            raise UnusableSummary("it was written for another connector or another version of the server")
+        if self._position is not None and not header.covered.all_within(self._position):
+            raise UnusableSummary("it contains changes behind the stored position")
+        last = next((stored for stored in self._history.store.texts(header.last) if stored.lost is None), None)
+        if last is None or last.at != header.last or digest(last.text) != header.digest:
+            raise UnusableSummary("it belongs to another history")
 
     def take(self, stored: StoredText) -> None:
-        """Take the next record of the store."""
+        """Process the next record of the store."""
         if stored.lost is not None:
-            self._trouble(stored.lost)
+            self._note_problem(stored.lost)
             return
-        if self._expected is not None:  # the last record of the summary
-            self._expected, self._last = None, stored
+        if self._summary is not None:  # the first record read is the last one of the summary
+            self._summary, self._last = None, stored
             return
         try:
-            record = parsed(stored, self._kept.store, parse_record)
-            if record.server != self._kept.source:
-                self._others.add(record.server)
+            record = parsed(stored, self._history.store, parse_record)
+            if record.server != self._history.prefix:
+                self._other_prefixes.add(record.server)
                 return
-            self._own(record, stored)
+            self._take_own(record, stored)
         except DamagedHistory as problem:
-            self._trouble(problem)
+            self._note_problem(problem)
         except (ValueError, TypeError, AttributeError) as error:
-            place = self._kept.store.place(stored.at)
-            self._trouble(
+            location = self._history.store.describe(stored.at)
+            self._note_problem(
                 DamagedHistory(
-                    f"damaged record in the schema history, {place}: {error}; rebuild it with snapshot.mode=recovery"
+                    f"damaged record in the schema history, {location}: {error}; rebuild it with snapshot.mode=recovery"
                 )
             )
 
-    def _trouble(self, problem: HistoryStoreError | DamagedHistory) -> None:
-        self._problem, self._anew = self._problem or problem, None
+    def _note_problem(self, problem: HistoryStoreError | DamagedHistory) -> None:
+        self._problem, self._snapshot_tables = self._problem or problem, None
 
-    def _own(self, record: HistoryRecord, stored: StoredText) -> None:
-        place = BinlogPosition.from_map(record.position)
-        if self._problem is not None and (self._reach is None or self._reach.includes(place)):
-            self._see_snapshot(record)
+    def _take_own(self, record: HistoryRecord, stored: StoredText) -> None:
+        position = BinlogPosition.from_map(record.position)
+        if self._problem is not None and (self._filter is None or self._filter.includes(position)):
+            self._look_for_snapshot(record)
         self.records += 1
-        self.behind += 1
+        self.unsummarised += 1
         if self._recovery.add(record):
             self._last = stored
-            self._reached(place)
+            self._cover(position)
         else:
-            self._frontier = None  # a summary must not leave out a record that another position includes
+            self._covered = None  # a summary must not omit a record that another position includes
 
-    def _see_snapshot(self, record: HistoryRecord) -> None:
-        """Look for a whole snapshot of all structures behind a problem."""
+    def _look_for_snapshot(self, record: HistoryRecord) -> None:
+        """Look for a complete snapshot of all structures behind a problem, which makes up for it."""
         if record.position.get("snapshot") not in ("INITIAL", True, "true"):
             return
         if (record.ddl or "").startswith("SET character_set_server"):
-            self._recovery, self._anew = Recovery(self._server, self._position), set()
-        if self._anew is None:
+            self._recovery, self._snapshot_tables = Recovery(self._server, self._position), set()
+        if self._snapshot_tables is None:
             return
-        for told in record.tables:
-            if told.kind is ChangeKind.DROP:
-                self._anew.add(told.id)
-            elif told.id in self._anew:
-                self._anew.remove(told.id)
-                if not self._anew:
-                    log.warning("%s. All structures were written anew behind that: it is passed over", self._problem)
-                    self._problem = self._anew = None
+        for table in record.tables:
+            if table.kind is ChangeKind.DROP:
+                self._snapshot_tables.add(table.id)
+            elif table.id in self._snapshot_tables:
+                self._snapshot_tables.remove(table.id)
+                if not self._snapshot_tables:
+                    log.warning(
+                        "%s. This is ignored, because a later snapshot has written all structures again", self._problem
+                    )
+                    self._problem = self._snapshot_tables = None
                     return
 
-    def _reached(self, place: BinlogPosition) -> None:
-        if self._frontier is None:
+    def _cover(self, position: BinlogPosition) -> None:
+        if self._covered is None:
             return
         try:
-            self._frontier.add(place)
-        except ValueError as error:  # the name of a binlog file that has no number: positions cannot be compared
-            log.info("no summary of the schema history can be made: %s", error)
-            self._frontier = None
+            self._covered.add(position)
+        except ValueError as error:  # a binlog file name without a number: positions cannot be compared
+            log.info("no summary of the schema history can be built: %s", error)
+            self._covered = None
 
-    def end(self) -> None:
-        """See whether what was read can be relied on; raises as ``read_history``."""
+    def finish(self) -> None:
+        """Check that what was read is complete; raises as ``read_history``."""
         if self._problem is not None:
             raise self._problem
-        if not self.records and self._others:
-            names = ", ".join(repr(name) for name in sorted(self._others)[:_NAMES_SHOWN])
+        if not self.records and self._other_prefixes:
+            names = ", ".join(repr(name) for name in sorted(self._other_prefixes)[:_PREFIXES_SHOWN])
             raise NotInHistory(
-                f"the schema history has no record of topic.prefix={self._kept.source}, only of {names}: it belongs to "
-                "another connector, or the prefix was changed. Name the history that was used before, or the prefix; "
-                "snapshot.mode=recovery writes all structures into it anew, right if no table was changed since"
+                f"the schema history has no record of topic.prefix={self._history.prefix}, only of {names}: it belongs "
+                "to another connector, or the prefix was changed. Configure the history or the prefix that was used "
+                "before; or set snapshot.mode=recovery to write all structures into it again, which is correct if no "
+                "table was changed since"
             )

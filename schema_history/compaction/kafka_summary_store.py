@@ -1,7 +1,7 @@
-"""The compact form of a history that is a topic: a topic beside it, with one partition. An edge: it talks to Kafka.
+"""Summaries in a Kafka topic with one partition, beside the topic of the history.
 
-A summary is larger than a message may be, and is cut into parts: their keys tell which summary they are of, and how
-many there are. What is older than the newest two is deleted, if the user may delete records.
+A summary can be larger than a message, so it is split into parts; the key of each part names the summary, the part's
+number and the number of parts. Summaries older than the newest two are deleted if the Kafka user may delete records.
 """
 
 import json
@@ -26,14 +26,14 @@ _ERRORS_ONLY = 2
 
 
 class KafkaSummaries:
-    """A topic of summaries. It must exist before the first ``save``.
+    """A topic with summaries. It must exist before the first ``save``.
 
     Args:
-        topic: its name.
+        topic: name of the topic.
         producer: librdkafka settings for writing, the connection's included.
         consumer: librdkafka settings for reading, the connection's included.
         admin: librdkafka settings for looking up the topic, the connection's included.
-        timeout: seconds that writing may take, and reading without progress.
+        timeout: seconds that writing may take, and that reading may make no progress.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class KafkaSummaries:
         self._timeout = timeout
 
     def load(self) -> Iterator[bytes]:
-        """The newest first."""
-        for _, parts in reversed(self._whole()):
+        """Yield the summaries, newest first."""
+        for _, parts in reversed(self._complete()):
             yield b"".join(parts)
 
-    def _whole(self) -> list[tuple[int, list[bytes]]]:
-        """The summaries of which every part is there, in order: the offset of the first part, and all parts."""
+    def _complete(self) -> list[tuple[int, list[bytes]]]:
+        """The complete summaries, oldest first: the offset of the first part, and all parts."""
         found: dict[str, tuple[int, int, list[bytes]]] = {}
         try:
             extents = self._reader.extents(self._topic) or {}
@@ -74,8 +74,8 @@ class KafkaSummaries:
         return [(first, parts) for first, count, parts in found.values() if len(parts) == count]
 
     def save(self, packed: bytes) -> None:
-        """Write the parts, and delete what is older than the summary before."""
-        before = self._whole()
+        """Write the parts, and delete what is older than the previous summary."""
+        before = self._complete()
         name = uuid.uuid4().hex
         parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]
         try:
@@ -91,10 +91,10 @@ class KafkaSummaries:
             self._delete(before[1 - SUMMARIES_KEPT][0])
 
     def _delete(self, end: int) -> None:
-        """Delete what stands before an offset; without the right to do so it stays."""
+        """Delete the records before an offset; they are kept if the user has no right to delete them."""
         admin = AdminClient(self._admin)
         try:
             for future in admin.delete_records([TopicPartition(self._topic, _PARTITION, end)]).values():
                 future.result(self._timeout)
         except (KafkaException, TimeoutError) as failure:
-            log.info("old summaries stay in topic %s: %s", self._topic, failure)
+            log.info("old summaries are not deleted from topic %s: %s", self._topic, failure)

@@ -1,11 +1,15 @@
-"""The compact form of a schema history: what its records up to one place come to, so that they need not be read again.
+"""The format of a summary: what the records of a history up to some record amount to.
 
-A summary is made of records, never of a running connector's structures: recovery from it, and from the records behind
-it, does exactly what recovery from all records does. It stands beside the history and is no part of it; whoever does
-not know it, or cannot use it, reads the history.
+A summary is built from records, never from a running connector's tables. Recovery from a summary and the records behind
+it has exactly the result of recovery from all records. A summary is stored beside the history and is optional: without
+a usable one, the history is read from its first record.
 
-It may be used for a position only if every record in it belongs to the state there (`CoveredPositions`). It is lines of
-JSON, compressed: what it is made of first, then the history of each table.
+A summary may be used for a position only if all its records belong to the state there (``CoveredPositions``)::
+
+    zlib-compressed lines of JSON:  header
+                                    history of one table
+                                    history of one table
+                                    ...
 """
 
 import json
@@ -20,65 +24,65 @@ from rowtide.schema_history.catalog.changes import ChangeKind
 from rowtide.schema_history.compaction.covered_positions import CoveredPositions
 from rowtide.schema_history.model import Database, TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
-from rowtide.schema_history.recovery.recover import IDENTITY, Recovery
+from rowtide.schema_history.recovery.recover import IDENTITY_BYTES, Recovery
 from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.record import RecordedTable
 
-FORM = 1
-"""Of what is written here. Another one means another reading of records, or other fields: it is then not used."""
+FORMAT = 2
+"""Version of the format. Raise it when fields change, or when records are read differently: others are not used."""
 
 
 class UnusableSummary(ValueError):
-    """A summary is damaged, of another form, or of another history; the message says which."""
+    """A summary is damaged, has another format, or belongs to another history; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryHeader:
-    """What a summary was made of.
+    """What a summary was built from.
 
     Attributes:
-        source: ``topic.prefix`` of the records.
-        server: by which the statements were read.
-        last: the place of the last record in it.
-        digest: of that record's text, by which the history is known again.
-        records: how many records are in it.
-        frontier: their positions.
+        prefix: ``topic.prefix`` of the records.
+        server: the server whose statements were parsed.
+        last: location of the last record in the store.
+        digest: digest of that record's text, to recognise the history.
+        records: number of records.
+        covered: positions of the records.
     """
 
-    source: str
+    prefix: str
     server: Server
     last: int
     digest: str
     records: int
-    frontier: CoveredPositions
+    covered: CoveredPositions
 
 
 def digest(text: str) -> str:
-    """By which a record is known again."""
+    """The digest of a record's text."""
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def dump(origin: SummaryHeader, recovery: Recovery) -> bytes:
-    """Write a summary."""
+def dump_summary(header: SummaryHeader, recovery: Recovery) -> bytes:
+    """Serialise a summary; tables and databases refer to each other by number."""
     databases: dict[Database, int] = {}
-    journals = _ordered(recovery.journals.values())
-    numbers = {id(journal): number for number, journal in enumerate(journals)}
-    lines = [_journal_fields(journal, numbers, databases) for journal in journals]
-    known = [databases.setdefault(database, len(databases)) for database in recovery.catalog.databases()]
+    histories = _sources_first(recovery.histories.values())
+    numbers = {id(history): number for number, history in enumerate(histories)}
+    lines = [_table_history_fields(history, numbers, databases) for history in histories]
+    current = [databases.setdefault(database, len(databases)) for database in recovery.databases.databases()]
     head = {
-        "form": FORM,
-        "source": origin.source,
-        "server": _server_fields(origin.server),
-        "last": origin.last,
-        "digest": origin.digest,
-        "records": origin.records,
-        "frontier": [asdict(place) for place in origin.frontier.places],
+        "format": FORMAT,
+        "prefix": header.prefix,
+        "server": _server_fields(header.server),
+        "last": header.last,
+        "digest": header.digest,
+        "records": header.records,
+        "covered": [asdict(position) for position in header.covered.latest],
         "databases": [astuple(database) for database in databases],
-        "known": known,
-        "variables": recovery.catalog.variables,
-        "tables": [numbers[id(journal)] for journal in recovery.journals.values()],
-        "done": b64encode(b"".join(recovery.done)).decode(),
+        "current": current,
+        "variables": recovery.databases.variables,
+        "tables": [numbers[id(history)] for history in recovery.histories.values()],
+        "processed": b64encode(b"".join(recovery.processed)).decode(),
     }
     pack = zlib.compressobj(1)
     packed = [pack.compress(_line(each)) for each in (head, *lines)]
@@ -90,92 +94,96 @@ def _line(value: Any) -> bytes:
 
 
 class Summary:
-    """A summary that was read; its tables are read when they are asked for.
+    """A summary whose header is parsed; ``restore`` parses the tables.
 
     Args:
-        packed: as it was written.
+        packed: the serialised summary.
 
     Raises:
-        UnusableSummary: it is damaged, or of another form.
+        UnusableSummary: it is damaged, or has another format.
 
     Attributes:
-        origin: what it was made of.
+        header: what it was built from.
     """
 
     def __init__(self, packed: bytes) -> None:
         try:
             head, *self._lines = zlib.decompress(packed).splitlines()
             self._head = json.loads(head)
-            self._form = self._head["form"]
-            self.origin = SummaryHeader(
-                self._head["source"],
-                _server(self._head["server"]),
-                self._head["last"],
-                self._head["digest"],
-                self._head["records"],
-                CoveredPositions(BinlogPosition(**place) for place in self._head["frontier"]),
-            )
+            found = self._head.get("format")
+            if found == FORMAT:
+                self.header = SummaryHeader(
+                    self._head["prefix"],
+                    _server(self._head["server"]),
+                    self._head["last"],
+                    self._head["digest"],
+                    self._head["records"],
+                    CoveredPositions(BinlogPosition(**position) for position in self._head["covered"]),
+                )
         except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
             raise UnusableSummary(f"it is damaged: {error!r}") from error
-        if self._form != FORM:
-            raise UnusableSummary(f"it has form {self._form}, and this is {FORM}")
+        if found != FORMAT:
+            raise UnusableSummary(f"it has format {found}, this version of rowtide writes format {FORMAT}")
 
-    def recovery(self, position: BinlogPosition | None) -> Recovery:
-        """What its records come to, to go on with.
+    def restore(self, position: BinlogPosition | None) -> Recovery:
+        """The recovery in the state behind the summary's last record, to continue with the next one.
 
         Raises:
-            UnusableSummary: it is damaged.
+            UnusableSummary: the summary is damaged.
         """
         try:
-            return self._recovery(position)
+            return self._restore(position)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise UnusableSummary(f"it is damaged: {error!r}") from error
 
-    def _recovery(self, position: BinlogPosition | None) -> Recovery:
-        head, recovery = self._head, Recovery(self.origin.server, position)
+    def _restore(self, position: BinlogPosition | None) -> Recovery:
+        head, recovery = self._head, Recovery(self.header.server, position)
         databases = [Database(*fields) for fields in head["databases"]]
-        for number in head["known"]:
-            recovery.catalog.put_database(databases[number])
-        recovery.catalog.variables.update(head["variables"])
-        journals: list[TableHistory] = []
+        for number in head["current"]:
+            recovery.databases.put_database(databases[number])
+        recovery.databases.variables.update(head["variables"])
+        histories: list[TableHistory] = []
         for line in self._lines:
-            journals.append(_journal(json.loads(line), journals, databases))
+            histories.append(_table_history(json.loads(line), histories, databases))
         for number in head["tables"]:
-            recovery.put(journals[number])
-        done = b64decode(head["done"], validate=True)
-        recovery.done.update(done[at : at + IDENTITY] for at in range(0, len(done), IDENTITY))
+            recovery.put(histories[number])
+        processed = b64decode(head["processed"], validate=True)
+        step = IDENTITY_BYTES
+        recovery.processed.update(processed[at : at + step] for at in range(0, len(processed), step))
         return recovery
 
 
-def _ordered(journals: Iterable[TableHistory]) -> list[TableHistory]:
-    """All journals, each behind those that it needs."""
+def _sources_first(histories: Iterable[TableHistory]) -> list[TableHistory]:
+    """All histories, each behind those of the tables that it was copied from."""
     ordered: dict[int, TableHistory] = {}
-    for journal in journals:
-        waiting = [journal]
+    for history in histories:
+        waiting = [history]
         while waiting:
-            needs = [need for entry in waiting[-1].entries for need in entry.needs if id(need) not in ordered]
-            if needs:
-                waiting += needs
+            sources = [s for entry in waiting[-1].entries for s in entry.sources if id(s) not in ordered]
+            if sources:
+                waiting += sources
             else:
-                done = waiting.pop()
-                ordered.setdefault(id(done), done)
+                ready = waiting.pop()
+                ordered.setdefault(id(ready), ready)
     return list(ordered.values())
 
 
-def _journal_fields(journal: TableHistory, numbers: Mapping[int, int], databases: dict[Database, int]) -> list[Any]:
-    entries = [list(_entry_fields(entry, numbers, databases)) for entry in journal.entries]
-    return [astuple(journal.id), entries, _told_fields(journal.told)]
+def _table_history_fields(
+    history: TableHistory, numbers: Mapping[int, int], databases: dict[Database, int]
+) -> list[Any]:
+    entries = [list(_entry_fields(entry, numbers, databases)) for entry in history.entries]
+    return [astuple(history.id), entries, _recorded_fields(history.recorded)]
 
 
 def _entry_fields(entry: HistoryEntry, numbers: Mapping[int, int], databases: dict[Database, int]) -> Iterator[Any]:
-    """Its fields in their order; those at the end that are empty are left out."""
+    """The fields of an entry in their order, without the empty ones at the end."""
     fields: list[Any] = [
         entry.ddl,
         entry.database,
         [databases.setdefault(database, len(databases)) for database in entry.databases],
-        [numbers[id(need)] for need in entry.needs],
-        _told_fields(entry.told),
-        entry.moved and [astuple(table_id) for table_id in entry.moved],
+        [numbers[id(source)] for source in entry.sources],
+        _recorded_fields(entry.recorded),
+        entry.renamed and [astuple(table_id) for table_id in entry.renamed],
         entry.session,
     ]
     while not fields[-1] and len(fields) > 2:
@@ -183,37 +191,37 @@ def _entry_fields(entry: HistoryEntry, numbers: Mapping[int, int], databases: di
     yield from fields
 
 
-def _told_fields(told: RecordedTable | None) -> list[Any] | None:
-    if told is None:
+def _recorded_fields(recorded: RecordedTable | None) -> list[Any] | None:
+    if recorded is None:
         return None
-    previous = told.previous_id and astuple(told.previous_id)
-    return [told.kind.value, astuple(told.id), previous, told.fields, told.comment]
+    previous = recorded.previous_id and astuple(recorded.previous_id)
+    return [recorded.kind.value, astuple(recorded.id), previous, recorded.fields, recorded.comment]
 
 
-def _journal(fields: list[Any], journals: list[TableHistory], databases: list[Database]) -> TableHistory:
-    table_id, entries, told = fields
-    made = tuple(_entry(entry, journals, databases) for entry in entries)
-    return TableHistory(TableId(*table_id), made, _told(told))
+def _table_history(fields: list[Any], histories: list[TableHistory], databases: list[Database]) -> TableHistory:
+    table_id, entries, recorded = fields
+    parsed = tuple(_entry(entry, histories, databases) for entry in entries)
+    return TableHistory(TableId(*table_id), parsed, _recorded(recorded))
 
 
-def _entry(fields: list[Any], journals: list[TableHistory], databases: list[Database]) -> HistoryEntry:
-    ddl, database, used, needs, told, moved, session = fields + [None] * (7 - len(fields))
+def _entry(fields: list[Any], histories: list[TableHistory], databases: list[Database]) -> HistoryEntry:
+    ddl, database, inherited, sources, recorded, renamed, session = fields + [None] * (7 - len(fields))
     return HistoryEntry(
         ddl,
         database,
-        tuple(databases[number] for number in used or ()),
-        tuple(journals[number] for number in needs or ()),
-        _told(told),
-        (TableId(*moved[0]), TableId(*moved[1])) if moved else None,
+        tuple(databases[number] for number in inherited or ()),
+        tuple(histories[number] for number in sources or ()),
+        _recorded(recorded),
+        (TableId(*renamed[0]), TableId(*renamed[1])) if renamed else None,
         session,
     )
 
 
-def _told(fields: list[Any] | None) -> RecordedTable | None:
+def _recorded(fields: list[Any] | None) -> RecordedTable | None:
     if fields is None:
         return None
-    kind, table_id, previous, form, comment = fields
-    return RecordedTable(ChangeKind(kind), TableId(*table_id), TableId(*previous) if previous else None, form, comment)
+    kind, table_id, previous, table, comment = fields
+    return RecordedTable(ChangeKind(kind), TableId(*table_id), TableId(*previous) if previous else None, table, comment)
 
 
 def _server_fields(server: Server) -> dict[str, Any]:

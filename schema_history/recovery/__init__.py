@@ -1,1 +1,1 @@
-"""From history records back to tables: the structure at a position."""
+"""Recovery: rebuilds the structure of all tables at a position from the records of a schema history."""

@@ -1,9 +1,9 @@
-"""What a statement's text does not tell: the settings of the session that ran it.
+"""The session settings that a history record needs beside the text of its statement.
 
-A record of the history has the text, and the database that it is about. The session's default database can be another
-one, ``ANSI_QUOTES`` makes names of strings, ``explicit_defaults_for_timestamp=OFF`` makes columns NOT NULL, a new
-database has the session's character set. So a record gets the field ``session``, if it would be read otherwise without
-it, and only then. Debezium looks for the fields that it knows, and passes over this one.
+A record has the text and the database that the statement concerns. But the session's default database can be another
+one, ``ANSI_QUOTES`` turns strings into names, ``explicit_defaults_for_timestamp=OFF`` makes columns NOT NULL, and a new
+database takes the session's character set. A record therefore gets the field ``session`` if, and only if, the statement
+would have another result without it. Debezium ignores unknown fields.
 """
 
 import re
@@ -30,13 +30,13 @@ _FIELDS = {
     "charset_database": "charset_database",
     "error_code": "error_code",
 }
-"""Names in the record, and in :class:`~rowtide.schema_history.server.query_event.QueryEvent`.
+"""Field names in the record, and in :class:`~rowtide.schema_history.server.query_event.QueryEvent`.
 
-Beside them stands ``sql``, the statement as it was, where the record's ``ddl`` is not the same."""
+The record can also have ``sql``: the original statement, where the record's ``ddl`` has another text."""
 
 
 def session_fields(event: QueryEvent) -> dict[str, Any]:
-    """The field ``session`` of a record, for a statement."""
+    """The field ``session`` of a statement's record: all settings that the event has."""
     found = {name: getattr(event, field) for name, field in _FIELDS.items()}
     if not event.error_code:
         del found["error_code"]
@@ -44,10 +44,10 @@ def session_fields(event: QueryEvent) -> dict[str, Any]:
 
 
 def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -> QueryEvent:
-    """The statement of a record; without ``session`` it is read as a session of default settings would.
+    """The statement of a record as an event; without ``session``, with default settings.
 
     Raises:
-        DamagedHistory: the session's settings are not what they should be.
+        DamagedHistory: the session settings cannot be parsed.
     """
     if session is None:
         return QueryEvent(ddl, database, sql_mode=0)
@@ -71,68 +71,71 @@ def _tuples(value: Any) -> Any:
 
 
 def required_session(
-    tables: Tables, event: QueryEvent, applied: StatementResult, recorded: Callable[[TableId], bool] | None = None
+    tables: Tables, event: QueryEvent, result: StatementResult, recorded: Callable[[TableId], bool] | None = None
 ) -> dict[str, Any] | None:
-    """The field ``session`` for the records of a statement, if they need one.
+    """The field ``session`` for the records of a statement; ``None`` if they need none.
 
-    The records are read as a restart would, with the server's settings of now and with default ones: what comes of them
-    must be what came of the statement. If the session's settings do not make up for the difference, the statement is
-    given as it was (Debezium's rewording of it is what the record has), or the one that makes the table.
+    The records are applied as a restart would apply them, with the server's current settings and with default ones. The
+    result must be that of the statement itself. If it is not, the session's settings are added; if that is not enough,
+    also the original statement (the record has Debezium's rewording); and otherwise SHOW CREATE TABLE of the table.
 
     Args:
-        tables: as they are behind the statement.
+        tables: the tables behind the statement.
         event: the statement.
-        applied: what it did.
-        recorded: whether a table is in the history; ``None`` if all are.
+        result: what it did.
+        recorded: tells whether a table is in the history; ``None`` if all are.
     """
-    if not applied.altered and applied.databases_before is None:
+    if not result.altered and result.databases_before is None:
         return None
     server = tables.server
     plain = Server(server.flavor, server.version, server.lower_case_table_names)
-    trial = _Trial(tables, applied, recorded if _TWO_TABLES.search(statement_text(event, server.flavor)) else None)
-    if all(trial.reads_the_same(judge, None) for judge in {server, plain}):
+    trial = _Trial(tables, result, recorded if _TWO_TABLES.search(statement_text(event, server.flavor)) else None)
+    if all(trial.has_same_result(judge, None) for judge in {server, plain}):
         return None
     fields = session_fields(event)
-    if len(applied.changes) == 1:
+    if len(result.changes) == 1:
         for found in (fields, {**fields, "sql": statement_text(event, server.flavor)}):
-            if trial.reads_the_same(plain, found):
+            if trial.has_same_result(plain, found):
                 return found
-        if (table := applied.changes[0].table) is not None:
+        if (table := result.changes[0].table) is not None:
             return {"db": table.id.database, "sql": show_create(table, server)}
     return fields
 
 
 _TWO_TABLES = re.compile(r"\b(?:LIKE|RENAME|EXCHANGE|CONVERT)\b", re.IGNORECASE)
-"""Statements that may take a table's structure from another one, which the history may lack."""
+"""Statements that may copy the structure of another table, which the history may lack."""
 
 
 class _Trial:
-    """Reads the records of a statement, and compares."""
+    """Applies the records of a statement to a copy, and compares the result with that of the statement."""
 
-    def __init__(self, tables: Tables, applied: StatementResult, recorded: Callable[[TableId], bool] | None) -> None:
+    def __init__(self, tables: Tables, result: StatementResult, recorded: Callable[[TableId], bool] | None) -> None:
         self._tables = tables
-        self._applied = applied
+        self._result = result
         self._recorded = recorded
 
-    def reads_the_same(self, server: Server, session: Mapping[str, Any] | None) -> bool:
-        applied, tables = self._applied, self._tables
-        trial = tables.before(applied, server)
+    def has_same_result(self, server: Server, session: Mapping[str, Any] | None) -> bool:
+        result, tables = self._result, self._tables
+        trial = tables.before(result, server)
         if self._recorded is not None:
             for name in trial.names():
                 if not self._recorded(name):
                     trial.remove(name)
         try:
-            for change in applied.changes:
+            for change in result.changes:
                 trial.apply(recorded_event(change.ddl, change.database, session))
-        except Exception:  # noqa: BLE001 - whatever it is, a restart would not get through it either
+        except Exception:  # noqa: BLE001 - any error here would be an error at a restart
             return False
-        if applied.databases_before is not None and list(trial.databases()) != list(tables.databases()):
+        if result.databases_before is not None and list(trial.databases()) != list(tables.databases()):
             return False
-        return all(_bare(trial.table(name.database, name.table)) == _bare(table) for name, table in applied.altered)
+        return all(
+            _without_description(trial.table(name.database, name.table)) == _without_description(table)
+            for name, table in result.altered
+        )
 
 
-def _bare(table: Table | None) -> Table | None:
-    """Without Debezium's forms, which records tell by themselves."""
+def _without_description(table: Table | None) -> Table | None:
+    """The table without its Debezium description, which records contain anyway."""
     if table is None:
         return None
     columns, hidden = (tuple(replace(c, debezium=None) for c in some) for some in (table.columns, table.hidden))

@@ -1,8 +1,9 @@
-"""What a schema history tells of each table, kept until the table is needed.
+"""What a schema history says about one table, and the table that results from it.
 
-A history may hold many more statements than a connector needs: those of tables that are gone, or that have no changes
-now. Reading one statement takes as long as reading ten records, so each table only collects its own here, and is made
-of them when it is first asked for. Statements about databases, which all later tables inherit from, are done at once.
+A history can hold many more statements than a connector needs: those of tables that were dropped, or that do not change
+any more. Parsing a statement takes as long as reading ten records. So recovery only collects the entries of each table,
+and the table is built from them on first access. Statements about databases are applied at once, because all later
+tables inherit from them.
 """
 
 import logging
@@ -23,113 +24,120 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One record's part in a table.
+    """What one record contributes to a table.
 
     Attributes:
-        ddl: the statement; ``None`` if only the table is told.
-        database: the database of its record.
-        databases: databases that the table may inherit from, as they were then.
-        needs: tables that the statement copies from, as they were then.
-        told: the table, if there is no statement.
-        moved: the table's names before and after, if that is all that was done.
-        session: the settings of the statement's session, if they matter.
+        ddl: the statement; ``None`` if the record only describes the table, or only renames it.
+        database: the database of the record.
+        databases: the databases from which the table may inherit, as they were then.
+        sources: the tables that the statement copies from, as they were then.
+        recorded: the description of the table, if there is no statement.
+        renamed: old and new name, if the record only renames the table.
+        session: settings of the statement's session, if they matter.
     """
 
     ddl: str | None
     database: str
     databases: tuple[Database, ...] = ()
-    needs: tuple["TableHistory", ...] = ()
-    told: RecordedTable | None = None
-    moved: tuple[TableId, TableId] | None = None
+    sources: tuple["TableHistory", ...] = ()
+    recorded: RecordedTable | None = None
+    renamed: tuple[TableId, TableId] | None = None
     session: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TableHistory:
-    """All that a history tells of one table.
+    """The entries of one table.
 
     Attributes:
-        id: its name now.
-        entries: from its making on, or from a record that tells all of it.
-        told: how the last record describes it, ``None`` if none does.
+        id: its current name.
+        entries: from its creation on, or from a record that describes it completely.
+        recorded: its description in the last record; ``None`` if no record describes it.
     """
 
     id: TableId
     entries: tuple[HistoryEntry, ...] = ()
-    told: RecordedTable | None = None
+    recorded: RecordedTable | None = None
 
 
-def table_of(journal: TableHistory, server: Server, *, prefer_ddl: bool = False) -> Table | None:
-    """Make the table.
+def build_from_history(history: TableHistory, server: Server, *, prefer_ddl: bool = False) -> Table | None:
+    """Build a table from its history; ``None`` if the entries do not result in one.
 
     Args:
-        journal: what is known of it.
-        server: decides how statements are read.
-        prefer_ddl: let the statements count, not what the records tell beside them.
+        history: the table's entries.
+        server: determines how statements are parsed.
+        prefer_ddl: let the statements decide instead of the recorded descriptions.
 
     Raises:
-        DamagedHistory: what a record tells is not a table.
+        DamagedHistory: a recorded description is not a table.
     """
     tables = Tables(server)
-    understood = True
-    for entry in journal.entries:
+    all_applied = True
+    for entry in history.entries:
         for database in entry.databases:
             tables.put_database(database)
-        for need in entry.needs:
-            copied = table_of(need, server, prefer_ddl=prefer_ddl)
+        for source in entry.sources:
+            copied = build_from_history(source, server, prefer_ddl=prefer_ddl)
             if copied is not None:
                 tables.put(copied)
         if entry.ddl is not None:
-            understood &= _apply(tables, entry, report=prefer_ddl or journal.told is None)
-        elif entry.told is not None:
-            tables.put(merged(None, entry.told, understood=True))
-        elif entry.moved is not None:
-            _move(tables, *entry.moved)
-    known = tables.table(journal.id.database, journal.id.table)
-    if journal.told is None or (prefer_ddl and known is not None):
-        return known
-    return merged(known, journal.told, understood=understood)
+            all_applied &= _apply(tables, entry, warn=prefer_ddl or history.recorded is None)
+        elif entry.recorded is not None:
+            tables.put(merge_recorded(None, entry.recorded, all_applied=True))
+        elif entry.renamed is not None:
+            _rename(tables, *entry.renamed)
+    built = tables.table(history.id.database, history.id.table)
+    if history.recorded is None or (prefer_ddl and built is not None):
+        return built
+    return merge_recorded(built, history.recorded, all_applied=all_applied)
 
 
-def _move(tables: Tables, old: TableId, new: TableId) -> None:
+def _rename(tables: Tables, old: TableId, new: TableId) -> None:
     table = tables.table(old.database, old.table)
     if table is not None:
         tables.remove(old)
         tables.put(table.renamed(new))
 
 
-def _apply(tables: Tables, entry: HistoryEntry, *, report: bool) -> bool:
+def _apply(tables: Tables, entry: HistoryEntry, *, warn: bool) -> bool:
     try:
         tables.apply(recorded_event(entry.ddl or "", entry.database, entry.session))
     except SchemaHistoryError as error:
-        # A statement that was recorded was accepted once; what the record tells beside it stands in for it.
-        if report:
-            log.warning("a statement of the schema history is left out: %s", error)
+        # The statement was accepted when it was recorded; the description beside it replaces it.
+        if warn:
+            log.warning("a statement of the schema history is ignored: %s", error)
         return False
     return True
 
 
-def merged(known: Table | None, told: RecordedTable, *, understood: bool) -> Table:
-    """What the statements have made, with the forms that were recorded; without it, what the forms alone tell.
+def merge_recorded(built: Table | None, recorded: RecordedTable, *, all_applied: bool) -> Table:
+    """The table that the statements built, with its recorded Debezium description.
 
-    Debezium loses a column now and then, as in ``CHANGE a b, CHANGE b a``: then the statements count, if all of them
-    were understood.
+    If the statements built none, or one with other columns, the table consists of the recorded description alone.
+    Debezium sometimes loses a column, as in ``CHANGE a b, CHANGE b a``; then the table that the statements built is
+    used, provided that all of them could be applied.
+
+    Args:
+        built: the table that the statements built.
+        recorded: the recorded description.
+        all_applied: whether all statements of the table could be applied.
     """
-    form, columns = told.debezium, told.columns
-    assert form is not None
-    if known is not None:
-        forms = {column.name: column for column in columns}
-        names, wanted = [column.name for column in known.columns], [column.name for column in columns]
-        if names == wanted:
-            pairs = zip(known.columns, columns, strict=True)
-            return replace(known, id=told.id, columns=tuple(replace(c, debezium=f) for c, f in pairs), debezium=form)
-        if understood and known.complete and forms.keys() <= set(names):
-            kept = tuple(replace(column, debezium=forms.get(column.name, column.debezium)) for column in known.columns)
-            return replace(known, id=told.id, columns=kept, debezium=form)
+    description, columns = recorded.debezium, recorded.columns
+    assert description is not None
+    if built is not None:
+        by_name = {column.name: column for column in columns}
+        names = [column.name for column in built.columns]
+        if names == [column.name for column in columns]:
+            pairs = zip(built.columns, columns, strict=True)
+            described = tuple(replace(column, debezium=debezium) for column, debezium in pairs)
+            return replace(built, id=recorded.id, columns=described, debezium=description)
+        if all_applied and built.complete and by_name.keys() <= set(names):
+            described = tuple(replace(c, debezium=by_name.get(c.name, c.debezium)) for c in built.columns)
+            return replace(built, id=recorded.id, columns=described, debezium=description)
     return Table(
-        told.id,
+        recorded.id,
         tuple(server_column(column) for column in columns),
-        charset=form.default_charset_name or "",
+        charset=description.default_charset_name or "",
         complete=False,
-        debezium=form,
+        debezium=description,
     )

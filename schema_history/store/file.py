@@ -1,11 +1,10 @@
-"""The schema history as a file, one JSON record a line: Debezium's FileSchemaHistory.
+"""The schema history as a file with one JSON record per line, like Debezium's FileSchemaHistory.
 
-An edge: it reads and writes a file. The property is ``schema.history.internal.file.filename``.
+The property is ``schema.history.internal.file.filename``. Connectors may share a file: a writer holds a file lock, so
+that their lines do not mix.
 
-A last line without its line end that is no JSON was cut off by a crash. No row that needs it was sent, and its
-statement is read from the binlog again: it is passed over, and taken away before the next line is written.
-
-Several connectors may share a file: a lock is held while one writes, so their lines do not mix.
+If the last line has no line end and is not JSON, a crash cut it off. No row that depends on it was sent, and its
+statement is read from the binlog again. So readers ignore the line, and the next writer removes it.
 """
 
 import fcntl
@@ -29,10 +28,10 @@ log = logging.getLogger(__name__)
 
 
 class FileSchemaHistory(SchemaHistoryStore):
-    """A history file; a record's place is that of its first byte.
+    """A history file; the location of a record is the offset of its first byte.
 
     Args:
-        path: the file; it and its folder are made with the first record.
+        path: the file; the first record creates it and its folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +41,7 @@ class FileSchemaHistory(SchemaHistoryStore):
         self._locked = False
 
     def append(self, text: str) -> None:
-        """Add a line and force it to the disk (unless ``buffered``)."""
+        """Add a line and force it to disk (unless ``buffered``)."""
         try:
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,12 +60,12 @@ class FileSchemaHistory(SchemaHistoryStore):
             raise HistoryStoreError(f"cannot write schema history file {self._path}: {failure}") from failure
 
     def _begin(self, file: BinaryIO) -> None:
-        """Keep others from writing, and take away what a crash has left behind."""
+        """Lock the file, and remove a line that a crash cut off."""
         fcntl.flock(file, fcntl.LOCK_EX)
         self._locked = True
         tail = _tail(file)
         if tail and not _is_record(tail):
-            log.warning("the last line of schema history file %s was cut off by a crash: it is taken away", self._path)
+            log.warning("the last line of schema history file %s was cut off by a crash and is removed", self._path)
             file.truncate(file.seek(0, os.SEEK_END) - len(tail))
         elif tail:
             file.write(b"\n")
@@ -81,7 +80,7 @@ class FileSchemaHistory(SchemaHistoryStore):
 
     @contextmanager
     def buffered(self) -> Iterator[None]:
-        """Force lines to the disk at the end of the block only."""
+        """Force lines to disk only at the end of the block."""
         self._buffering = True
         try:
             yield
@@ -91,14 +90,14 @@ class FileSchemaHistory(SchemaHistoryStore):
                 self._end(self._file)
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
-        """Every line; empty ones are passed over as Debezium does."""
+        """Yield every line; empty lines are ignored, as in Debezium."""
         try:
             with self._path.open("rb") as lines:
                 at = lines.seek(start)
                 for line in lines:
                     end = at + len(line)
                     if not line.endswith(b"\n") and not _is_record(line):
-                        log.warning("%s was cut off by a crash: it is passed over", self.place(at))
+                        log.warning("%s was cut off by a crash and is ignored", self.describe(at))
                         return
                     if not line.isspace():
                         yield StoredText(at, end, line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
@@ -108,8 +107,8 @@ class FileSchemaHistory(SchemaHistoryStore):
         except OSError as failure:
             raise HistoryStoreError(f"cannot read schema history file {self._path}: {failure}") from failure
 
-    def place(self, at: int) -> str:
-        """The line, counted in the file."""
+    def describe(self, at: int) -> str:
+        """The path and the number of the line."""
         try:
             with self._path.open("rb") as file:
                 number = file.read(at).count(b"\n") + 1
@@ -118,7 +117,7 @@ class FileSchemaHistory(SchemaHistoryStore):
         return f"{self._path} line {number}"
 
     def exists(self) -> bool:
-        """Whether the file exists and holds anything."""
+        """Whether the file exists and is not empty."""
         try:
             return self._path.stat().st_size > 0
         except FileNotFoundError:
@@ -134,7 +133,7 @@ class FileSchemaHistory(SchemaHistoryStore):
 
 
 def _tail(file: BinaryIO) -> bytes:
-    """What stands behind the last line end."""
+    """The bytes behind the last line end."""
     size, step = file.seek(0, os.SEEK_END), 4096
     while True:
         begin = max(0, size - step)

@@ -1,7 +1,7 @@
-"""Where the records of a schema history are kept: the protocol, and the form that keeps them in memory.
+"""The protocol of a schema history store, and its implementation in memory.
 
-A store keeps texts in order and knows nothing of what they say, but that each is a JSON object. The Kafka form is in
-``kafka``, the file form in ``file``; ``record`` makes and understands the texts, ``reading`` decides which count.
+A store keeps texts in order; each is a JSON object. ``kafka`` and ``file`` are the other implementations, ``record``
+formats and parses the texts, and ``compaction.history_reader`` selects the records that count.
 """
 
 import json
@@ -15,21 +15,21 @@ T = TypeVar("T")
 
 
 class HistoryStoreError(SchemaHistoryError):
-    """The schema history cannot be reached, read or written; the message says where and what to do."""
+    """The schema history cannot be reached, read or written; the message says where, and what to do."""
 
 
 class TrimmedHistory(HistoryStoreError):
-    """The beginning of the schema history was deleted, so structures can no longer be known from it."""
+    """Records of the schema history were deleted, so structures can no longer be recovered from it."""
 
 
 class StoredText(NamedTuple):
-    """A record where it is kept.
+    """A record in a store.
 
     Attributes:
-        at: its place; a number that grows from record to record.
-        end: the place behind it, where the next one is looked for.
-        text: what was written; it may be damaged, and bytes that are not UTF-8 are surrogates.
-        lost: tells that records are missing here; then there is no text.
+        at: its location; a number that grows from record to record.
+        end: the location behind it, from which the next record is read.
+        text: its text, possibly damaged; bytes that are not UTF-8 are surrogates.
+        lost: the error if records are missing here; then there is no text.
     """
 
     at: int
@@ -39,10 +39,10 @@ class StoredText(NamedTuple):
 
 
 class SchemaHistoryStore(Protocol):
-    """Keeps the records of one connector's schema history, in order."""
+    """Stores the records of a schema history, in order."""
 
     def append(self, text: str) -> None:
-        """Add a record and wait until it is safe (unless ``buffered``).
+        """Add a record and wait until it is stored durably (unless ``buffered``).
 
         Args:
             text: one JSON object.
@@ -53,34 +53,34 @@ class SchemaHistoryStore(Protocol):
         ...
 
     def buffered(self) -> AbstractContextManager[None]:
-        """Within this block records need not be safe one by one, only at its end: for the many of a snapshot."""
+        """Wait for durable storage only at the end of the block, for the many records of a snapshot."""
         ...
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
-        """Every record from a place on, also damaged ones.
+        """Yield every record from a location on, damaged ones included.
 
         Raises:
             HistoryStoreError: it cannot be read.
         """
         ...
 
-    def place(self, at: int) -> str:
-        """A record's place, for people."""
+    def describe(self, at: int) -> str:
+        """The location of a record, for messages."""
         ...
 
     def replay(self) -> Iterator[str]:
-        """Every record from the first on; raises as ``replay_as``."""
+        """Yield the text of every record; raises as ``replay_as``."""
         return self.replay_as(json_object)
 
     def replay_as(self, parse: Callable[[str], T]) -> Iterator[T]:
-        """Every record from the first on, parsed; what ``parse`` cannot read is an error that names the place.
+        """Parse every record and yield the results.
 
         Args:
-            parse: raises ``ValueError`` (or another of ``PARSE_FAILURES``) for a text that it does not understand.
+            parse: parses a text; raises ``ValueError``, or another of ``PARSE_FAILURES``, if it is damaged.
 
         Raises:
             TrimmedHistory: records are missing.
-            DamagedHistory: a record is not what it should be; the message names its place.
+            DamagedHistory: a record is damaged; the message names its location.
             HistoryStoreError: it cannot be read.
         """
         for stored in self.texts():
@@ -89,20 +89,20 @@ class SchemaHistoryStore(Protocol):
             yield parsed(stored, self, parse)
 
     def exists(self) -> bool:
-        """Whether there is a history, that is whether anything was ever written to it.
+        """Whether there is a history, that is, whether anything was ever written to it.
 
         Raises:
-            HistoryStoreError: that cannot be found out.
+            HistoryStoreError: the store cannot be reached.
         """
         ...
 
     def close(self) -> None:
-        """Let go of all resources."""
+        """Release all resources."""
         ...
 
 
 PARSE_FAILURES = (ValueError, KeyError, TypeError, DamagedHistory)
-"""What a parser may raise for a damaged record."""
+"""The exceptions that a parser may raise for a damaged record."""
 
 
 def json_object(text: str) -> str:
@@ -117,17 +117,17 @@ def json_object(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same JSON without line ends: Debezium writes a record to a topic over many lines, to a file on one."""
+    """The same JSON on one line: Debezium writes a record on many lines to a topic, and on one line to a file."""
     if "\n" not in text and "\r" not in text:
         return text
     return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
 
 
 def parsed(stored: StoredText, store: SchemaHistoryStore, parse: Callable[[str], T]) -> T:
-    """Apply ``parse``.
+    """Parse a stored record.
 
     Raises:
-        DamagedHistory: it fails, or there are bytes that are no text; the message names the place.
+        DamagedHistory: ``parse`` fails, or the text is not UTF-8; the message names the location.
     """
     try:
         if not stored.text.isascii():
@@ -135,33 +135,33 @@ def parsed(stored: StoredText, store: SchemaHistoryStore, parse: Callable[[str],
         return parse(stored.text)
     except PARSE_FAILURES as failure:
         raise DamagedHistory(
-            f"damaged record in the schema history, {store.place(stored.at)}: {failure}. It is not skipped, for "
-            "structures would be wrong from there on; rebuild the history with snapshot.mode=recovery. Record: "
+            f"damaged record in the schema history, {store.describe(stored.at)}: {failure}. It is not skipped, because "
+            "all structures after it could be wrong; rebuild the history with snapshot.mode=recovery. Record: "
             f"{stored.text[:200]!r}"
         ) from failure
 
 
 class InMemorySchemaHistory(SchemaHistoryStore):
-    """A history in a list, for tests: nothing survives the process."""
+    """A history in a list, for tests; it is lost when the process ends."""
 
     def __init__(self, *texts: str) -> None:
         self.records = list(texts)
 
     def append(self, text: str) -> None:
-        """Keep the record."""
+        """Add a record."""
         self.records.append(text)
 
     def buffered(self) -> AbstractContextManager[None]:
-        """Do nothing: every record is kept at once."""
+        """Do nothing: there is nothing to buffer."""
         return nullcontext()
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
-        """Every record; their places are their numbers."""
+        """Yield every record; its location is its number."""
         for number, text in enumerate(self.records[start:], start):
             yield StoredText(number, number + 1, text)
 
-    def place(self, at: int) -> str:
-        """The record's number."""
+    def describe(self, at: int) -> str:
+        """The number of the record."""
         return f"record {at}"
 
     def exists(self) -> bool:

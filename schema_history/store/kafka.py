@@ -1,14 +1,12 @@
-"""The schema history as a Kafka topic with one partition: Debezium's KafkaSchemaHistory.
+"""The schema history as a Kafka topic with one partition, like Debezium's KafkaSchemaHistory.
 
-An edge: it talks to Kafka. Keys are null, values are JSON texts, all stand in partition 0; every record is
-acknowledged by all replicas before ``append`` returns. The connector appends the record of a statement before it hands
-on any row that needs it.
+Keys are null and values are JSON texts, all in partition 0. All replicas acknowledge a record before ``append``
+returns, and the connector appends the record of a statement before it delivers any row that depends on it.
 
-History records are not part of the transactions that carry rows and offsets in exactly-once delivery, and need not be.
-A record that is written too early, because the rows after it were rolled back or the connector was killed, stands at
-a position that no stored offset has reached: recovery stops before it, the statement is read from the binlog again and
-its record written a second time, at the same position and with the same content. A record that came too late would
-leave rows without their structure; that cannot happen, for rows are held back until it is acknowledged.
+History records are not part of the Kafka transactions of exactly-once delivery, and need not be. A record can be too
+early: rows after it were rolled back, or the connector was killed. Then its position is behind every stored offset, so
+recovery ignores it; the statement is read from the binlog again, and its record is written a second time with the same
+position and content. A record cannot be too late, because rows wait for its acknowledgement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,18 +21,20 @@ _PARTITION = 0
 
 
 class KafkaSchemaHistory(SchemaHistoryStore):
-    """A history topic. It must exist before the first ``append``: ``topics.admin`` creates and verifies it.
+    """A history topic; the location of a record is its offset.
+
+    The topic must exist before the first ``append``: ``topics.admin`` creates and verifies it.
 
     Args:
         topic: ``schema.history.internal.kafka.topic``.
         producer: librdkafka settings for writing, the connection's included.
         consumer: librdkafka settings for reading, the connection's included.
         admin: librdkafka settings for looking up the topic, the connection's included.
-        timeout: seconds to wait for an acknowledgement if the producer's settings do not say, and without progress
-            while reading.
-        query_timeout: seconds that one question to Kafka's admin interface may take; then it is asked again, as long
-            as ``timeout`` allows (``schema.history.internal.kafka.query.timeout.ms``).
-        batch: how many records are written between two waits while ``buffered``
+        timeout: seconds to wait for an acknowledgement, if the producer's settings have no limit, and seconds that
+            reading may make no progress.
+        query_timeout: seconds that one request of Kafka's admin interface may take; it is retried until ``timeout``
+            has passed (``schema.history.internal.kafka.query.timeout.ms``).
+        batch: number of records after which ``buffered`` waits for acknowledgements
             (``schema.history.internal.kafka.buffer.batch.size``).
     """
 
@@ -54,22 +54,22 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         self._writer = TopicWriter(producer, timeout)
         self._batch = batch
         self._buffering = False
-        self._unsafe = 0
+        self._unacknowledged = 0
 
     def append(self, text: str) -> None:
-        """Add a record and wait for its acknowledgement (while ``buffered``: for one in ``batch`` records)."""
+        """Add a record and wait for its acknowledgement (while ``buffered``, only every ``batch`` records)."""
         try:
             self._writer.send(self._topic, text.encode(), partition=_PARTITION)
         except TopicWriteError as failure:
             raise self._failed(failure) from failure
-        self._unsafe += 1
-        if not self._buffering or self._unsafe >= self._batch:
+        self._unacknowledged += 1
+        if not self._buffering or self._unacknowledged >= self._batch:
             self._flush()
 
     def _flush(self) -> None:
-        if not self._unsafe:
+        if not self._unacknowledged:
             return
-        self._unsafe = 0
+        self._unacknowledged = 0
         try:
             self._writer.wait()
         except TopicWriteError as failure:
@@ -77,13 +77,13 @@ class KafkaSchemaHistory(SchemaHistoryStore):
 
     def _failed(self, reason: TopicWriteError) -> HistoryStoreError:
         return HistoryStoreError(
-            f"cannot write to the schema history topic {self._topic!r}: {reason}. No row that needs the record was "
-            "sent; the connector goes on from its stored offset when the topic can be written again"
+            f"cannot write to the schema history topic {self._topic!r}: {reason}. No row that depends on the record "
+            "was sent; the connector resumes from its stored offset when the topic can be written again"
         )
 
     @contextmanager
     def buffered(self) -> Iterator[None]:
-        """Wait for acknowledgements once in ``batch`` records and at the end of the block."""
+        """Wait for acknowledgements every ``batch`` records and at the end of the block."""
         self._buffering = True
         try:
             yield
@@ -92,7 +92,7 @@ class KafkaSchemaHistory(SchemaHistoryStore):
             self._flush()
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
-        """Every committed record from an offset on, which is its place."""
+        """Yield every committed record from an offset on."""
         extent = self._extent()
         if extent is None:
             return
@@ -112,21 +112,21 @@ class KafkaSchemaHistory(SchemaHistoryStore):
 
     def _lost(self, begin: int, end: int) -> TrimmedHistory:
         if begin == 0:
-            what = f"is trimmed: its first record stands at offset {end}, not 0"
+            what = f"is trimmed: its first record has offset {end}, not 0"
         else:
-            what = f"has lost records: there is none from offset {begin} to {end - 1}"
+            what = f"has lost records: there are none from offset {begin} to {end - 1}"
         return TrimmedHistory(
             f"the schema history topic {self._topic!r} {what}, so records were deleted (retention, compaction, or "
             "delete-records). Rebuild it with snapshot.mode=recovery, and set cleanup.policy=delete, retention.ms=-1 "
             "and retention.bytes=-1"
         )
 
-    def place(self, at: int) -> str:
-        """The topic, and the offset in it."""
+    def describe(self, at: int) -> str:
+        """The topic, the partition and the offset."""
         return f"topic {self._topic!r} partition {_PARTITION} offset {at}"
 
     def exists(self) -> bool:
-        """Whether the topic exists and anything was ever written to it (also if that is deleted since)."""
+        """Whether the topic exists and anything was ever written to it, even if it was deleted since."""
         extent = self._extent()
         return extent is not None and extent.high > 0
 
@@ -139,13 +139,13 @@ class KafkaSchemaHistory(SchemaHistoryStore):
             return None
         if len(extents) != 1:
             raise HistoryStoreError(
-                f"the schema history topic {self._topic!r} has {len(extents)} partitions and must have exactly 1, for "
-                "its order is its meaning"
+                f"the schema history topic {self._topic!r} has {len(extents)} partitions and must have exactly 1, "
+                "because the order of its records matters"
             )
         return extents[_PARTITION]
 
     def close(self) -> None:
-        """Write what is still buffered and close the connection."""
+        """Wait for the last acknowledgements and close the connection."""
         try:
             self._flush()
         finally:

@@ -1,7 +1,7 @@
-"""Records of the schema history in Debezium's format: written as Jackson prints them, and read back.
+"""Records of the schema history in Debezium's format: formatted as Jackson does, and parsed.
 
-A record tells a statement, the position behind which it holds, and the tables as they are after it. Both connectors
-read each other's.
+A record has a statement, the position from which on it applies, and a description of the tables after it. Debezium and
+rowtide read each other's records.
 """
 
 import json
@@ -20,14 +20,14 @@ _ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
 
 @dataclass(frozen=True, slots=True)
 class RecordedTable:
-    """One table of a record. Its columns are read when they are asked for: most records are overtaken by later ones.
+    """The description of one table in a record; it is parsed on access, because later records replace most of them.
 
     Attributes:
-        kind: what happened to it.
+        kind: what happened to the table.
         id: its name.
-        previous_id: its name before, if it was renamed.
-        fields: the table as Debezium's JSON has it; ``None`` if it is dropped.
-        comment: of the table.
+        previous_id: its former name, if it was renamed.
+        fields: Debezium's JSON of the table; ``None`` if it was dropped.
+        comment: comment of the table.
     """
 
     kind: ChangeKind
@@ -38,10 +38,10 @@ class RecordedTable:
 
     @property
     def debezium(self) -> DebeziumTable | None:
-        """The table as Debezium describes it; ``None`` if it is dropped.
+        """Debezium's description of the table without its columns; ``None`` if it was dropped.
 
         Raises:
-            DamagedHistory: the JSON is not a table's.
+            DamagedHistory: the JSON does not describe a table.
         """
         if self.fields is None:
             return None
@@ -57,10 +57,10 @@ class RecordedTable:
 
     @property
     def columns(self) -> tuple[DebeziumColumn, ...]:
-        """Its columns.
+        """Debezium's descriptions of the columns.
 
         Raises:
-            DamagedHistory: the JSON is not a table's.
+            DamagedHistory: the JSON does not describe a table.
         """
         try:
             return tuple(_debezium_column(column) for column in (self.fields or {"columns": ()})["columns"])
@@ -76,16 +76,16 @@ class RecordedTable:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRecord:
-    """A record as it was read.
+    """A parsed record.
 
     Attributes:
-        server: ``topic.prefix`` of who wrote it.
-        position: the position's fields.
-        ts_ms: when it was written.
+        server: ``topic.prefix`` of the connector that wrote it.
+        position: the fields of the position.
+        ts_ms: time of writing, in milliseconds since the epoch.
         database: the statement's database, ``""`` if none.
-        ddl: the statement, ``None`` if only tables are told.
-        tables: the tables after it.
-        session: the settings of the statement's session, if they matter (see ``session``).
+        ddl: the statement; ``None`` if the record only describes tables.
+        tables: the tables after the statement.
+        session: settings of the statement's session, if they matter (see ``recovery.session_settings``).
     """
 
     server: str
@@ -106,15 +106,15 @@ def history_record(
     comments: bool = False,
     session: Mapping[str, Any] | None = None,
 ) -> str:
-    """The text of a record.
+    """Format a record.
 
     Args:
-        change: what a statement did.
+        change: what the statement did.
         server: ``topic.prefix``.
-        position: fields of the offset behind it.
-        ts_ms: the connector's clock.
+        position: fields of the offset behind the statement.
+        ts_ms: time of writing, in milliseconds since the epoch.
         comments: keep comments (``include.schema.comments``).
-        session: the statement's session, if it matters.
+        session: settings of the statement's session, if they matter.
     """
     fields: dict[str, Any] = {
         "source": {"server": server},
@@ -151,41 +151,43 @@ def id_text(table_id: TableId) -> str:
 
 
 def table_fields(table: Table, *, comments: bool = False) -> dict[str, Any]:
-    """A table as Debezium's JSON has it."""
-    forms = [column.debezium for column in table.columns if column.debezium is not None]
+    """Debezium's JSON of a table."""
+    columns = [column.debezium for column in table.columns if column.debezium is not None]
     return {
         "defaultCharsetName": table.debezium.default_charset_name,
         "primaryKeyColumnNames": list(table.debezium.primary_key),
-        "columns": [_column_fields(form, place, comments=comments) for place, form in enumerate(forms, 1)],
+        "columns": [_column_fields(column, n, comments=comments) for n, column in enumerate(columns, 1)],
         "attributes": [{"name": name, "value": value} for name, value in table.debezium.attributes],
     }
 
 
-def _column_fields(form: DebeziumColumn, position: int, *, comments: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"name": form.name, "jdbcType": form.jdbc_type}
-    if form.native_type is not None:
-        fields["nativeType"] = form.native_type
-    fields |= {"typeName": form.type_name, "typeExpression": form.type_expression, "charsetName": form.charset_name}
-    if form.length is not None:
-        fields["length"] = form.length
-    if form.scale is not None:
-        fields["scale"] = form.scale
+def _column_fields(column: DebeziumColumn, position: int, *, comments: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": column.name, "jdbcType": column.jdbc_type}
+    if column.native_type is not None:
+        fields["nativeType"] = column.native_type
+    fields["typeName"] = column.type_name
+    fields["typeExpression"] = column.type_expression
+    fields["charsetName"] = column.charset_name
+    if column.length is not None:
+        fields["length"] = column.length
+    if column.scale is not None:
+        fields["scale"] = column.scale
     fields |= {
         "position": position,
-        "optional": form.optional,
-        "autoIncremented": form.auto_incremented,
-        "generated": form.generated,
-        "comment": form.comment if comments else None,
-        "hasDefaultValue": form.has_default,
+        "optional": column.optional,
+        "autoIncremented": column.auto_incremented,
+        "generated": column.generated,
+        "comment": column.comment if comments else None,
+        "hasDefaultValue": column.has_default,
     }
-    if form.default_expression is not None:
-        fields["defaultValueExpression"] = form.default_expression
-    fields["enumValues"] = list(form.enum_values)
+    if column.default_expression is not None:
+        fields["defaultValueExpression"] = column.default_expression
+    fields["enumValues"] = list(column.enum_values)
     return fields
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """JSON as Jackson's DefaultPrettyPrinter has it: objects over lines, arrays on one."""
+    """JSON in the layout of Jackson's DefaultPrettyPrinter: objects on several lines, arrays on one."""
     if isinstance(value, Mapping):
         if not value:
             return "{ }"
@@ -206,14 +208,14 @@ def _text(value: Any) -> str:
 
 
 def parse_record(text: str, loads: Callable[[str], Any] = json.loads) -> HistoryRecord:
-    """Read a record.
+    """Parse a record.
 
     Args:
         text: one JSON object.
-        loads: reads JSON; raises ``ValueError``.
+        loads: parses JSON; raises ``ValueError``.
 
     Raises:
-        DamagedHistory: it is not one; the message says why.
+        DamagedHistory: the text is not a record; the message says why.
     """
     try:
         fields = loads(text)
@@ -233,14 +235,14 @@ def parse_record(text: str, loads: Callable[[str], Any] = json.loads) -> History
 def _session(fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
     session = fields.get("session")
     if session is not None and not isinstance(session, dict):
-        raise TypeError("'session' is no object")
+        raise TypeError("'session' is not an object")
     return session
 
 
 def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
     fields = entry.get("table")
     if fields is not None and not isinstance(fields["columns"], list):
-        raise TypeError("'columns' of a table is no list")
+        raise TypeError("'columns' of a table is not a list")
     previous = entry.get("previousId")
     return RecordedTable(
         ChangeKind(entry["type"]),

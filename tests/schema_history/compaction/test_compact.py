@@ -92,7 +92,7 @@ def answer(kept: StoredHistory, server: Server, position: BinlogPosition | None)
         tables = reading.tables(prefer_ddl=prefer_ddl)
         names = tables.names()
         found.append((names, list(tables), list(tables.databases()), dict(tables.variables)))
-    return found, reading.behind
+    return found, reading.unsummarised
 
 
 @given(
@@ -150,13 +150,13 @@ def test_a_frontier_is_within_a_position_if_all_its_positions_are(
     places: list[BinlogPosition], at: BinlogPosition
 ) -> None:
     reach = PositionFilter(at)
-    assert CoveredPositions(places).within(at) == all(reach.includes(one) for one in places)
-    assert len(CoveredPositions(places).places) <= len(set(places))
+    assert CoveredPositions(places).all_within(at) == all(reach.includes(one) for one in places)
+    assert len(CoveredPositions(places).latest) <= len(set(places))
 
 
 def test_a_frontier_stays_small() -> None:
     places = [BinlogPosition.from_map(place(number, "two sources", Flavor.MYSQL)) for number in range(200)]
-    assert CoveredPositions(places).places == (places[-1],)
+    assert CoveredPositions(places).latest == (places[-1],)
 
 
 def summed(store: InMemorySchemaHistory, server: Server = SERVERS[0], source: str = "p") -> InMemorySummaries:
@@ -177,8 +177,8 @@ def store() -> InMemorySchemaHistory:
     [
         lambda packed: packed[: len(packed) // 2],
         lambda _: b"",
-        lambda _: zlib.compress(b'{"form":1}'),
-        lambda packed: zlib.compress(zlib.decompress(packed).replace(b'{"form":1', b'{"form":2')),
+        lambda _: zlib.compress(b'{"format":2}'),
+        lambda packed: zlib.compress(zlib.decompress(packed).replace(b'{"format":2', b'{"format":3')),
         lambda packed: zlib.compress(zlib.decompress(packed)[:-20]),
         lambda packed: zlib.compress(zlib.decompress(packed).replace(b'"tables":[', b'"tables":[999,')),
     ],
@@ -187,29 +187,27 @@ def test_a_summary_that_is_damaged_is_not_used(store: InMemorySchemaHistory, dam
     summaries = summed(store)
     summaries.summaries = [damage(summaries.summaries[0])]
     reading = read_history(StoredHistory(store, "p", summaries), SERVERS[0], None)
-    assert reading.behind == reading.records == len(store.records)
+    assert reading.unsummarised == reading.records == len(store.records)
     with pytest.raises(UnusableSummary):
-        Summary(summaries.summaries[0]).recovery(None)
+        Summary(summaries.summaries[0]).restore(None)
 
 
 def test_a_summary_of_another_history_is_not_used(store: InMemorySchemaHistory) -> None:
-    summaries = summed(store)
+    history = StoredHistory(store, "p", summed(store))
     other = Server(Flavor.MYSQL, "9.7.0", collation="utf8mb4_0900_ai_ci")
-    assert read_history(StoredHistory(store, "p", summaries), SERVERS[0], None).behind == 0
-    assert read_history(StoredHistory(store, "p", summaries), other, None).behind == len(store.records)
+    assert read_history(history, SERVERS[0], None).unsummarised == 0
+    assert read_history(history, other, None).unsummarised == len(store.records)
     store.records[-1] = store.records[-1].replace('"ts_ms" : 17', '"ts_ms" : 18')
-    assert read_history(StoredHistory(store, "p", summaries), SERVERS[0], None).behind == len(store.records), (
-        "made anew"
-    )
+    assert read_history(history, SERVERS[0], None).unsummarised == len(store.records), "another last record"
     store.records.pop()
-    assert read_history(StoredHistory(store, "p", summaries), SERVERS[0], None).behind == len(store.records), "shorter"
+    assert read_history(history, SERVERS[0], None).unsummarised == len(store.records), "shorter"
 
 
 def test_a_summary_that_is_ahead_of_the_position_is_not_used_and_none_is_made(store: InMemorySchemaHistory) -> None:
     summaries = summed(store)
     at = BinlogPosition.from_map(place(5, "gtids", Flavor.MYSQL))
     reading = read_history(StoredHistory(store, "p", summaries), SERVERS[0], at)
-    assert reading.behind == len(store.records)
+    assert reading.unsummarised == len(store.records)
     assert reading.summary() is None
 
 
@@ -219,10 +217,10 @@ def test_the_older_summary_is_used_for_an_older_position() -> None:
     history = CompactingHistory(StoredHistory(store, "p", summaries), SERVERS[0], 5)
     for text in whole:
         history.append(text)
-    assert [Summary(packed).origin.records for packed in summaries.summaries] == [15, 20]
+    assert [Summary(packed).header.records for packed in summaries.summaries] == [15, 20]
     at = BinlogPosition.from_map(place(14, "gtids", Flavor.MYSQL))
     reading = read_history(StoredHistory(store, "p", summaries), SERVERS[0], at)
-    assert reading.records - reading.behind == 15
+    assert reading.records - reading.unsummarised == 15
 
 
 def test_records_of_a_snapshot_make_one_summary_at_its_end() -> None:
@@ -259,21 +257,21 @@ def test_files(tmp_path: Path) -> None:
     for text in whole:
         history.append(text)
     history.close()
-    assert [Summary(packed).origin.records for packed in summaries.load()] == [14, 7]
-    assert read_history(kept, SERVERS[0], None).behind == len(whole) - 14
+    assert [Summary(packed).header.records for packed in summaries.load()] == [14, 7]
+    assert read_history(kept, SERVERS[0], None).unsummarised == len(whole) - 14
     assert answer(kept, SERVERS[0], None)[0] == answer(StoredHistory(store, "p"), SERVERS[0], None)[0]
     (tmp_path / "history.p.compact").write_bytes(b"half")
-    assert read_history(kept, SERVERS[0], None).behind == len(whole) - 7
+    assert read_history(kept, SERVERS[0], None).unsummarised == len(whole) - 7
     assert sorted(file.name for file in tmp_path.iterdir()) == ["history", "history.p.compact", "history.p.compact.1"]
     # what Debezium reads is the same as without
     assert [json.loads(line) for line in path.read_text().splitlines()] == [json.loads(text) for text in whole]
 
 
 def test_every_field_of_what_is_written_is_written() -> None:
-    # A new one must be added to the summary, and FORM raised.
-    assert [field.name for field in fields(TableHistory)] == ["id", "entries", "told"]
+    # A new one must be added to the summary, and FORMAT raised.
+    assert [field.name for field in fields(TableHistory)] == ["id", "entries", "recorded"]
     assert [field.name for field in fields(RecordedTable)] == ["kind", "id", "previous_id", "fields", "comment"]
-    entry = ["ddl", "database", "databases", "needs", "told", "moved", "session"]
+    entry = ["ddl", "database", "databases", "sources", "recorded", "renamed", "session"]
     assert [field.name for field in fields(HistoryEntry)] == entry
 
 

@@ -36,7 +36,7 @@ status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text
 print(json.dumps({
     "tables": len(tables),
     "columns": [[column.name for column in tables.table("shop", f"t{n}").columns] for n in (0, 1, 500, 999)],
-    "behind": reading.behind,
+    "unsummarised": reading.unsummarised,
     "megabytes": int(status["VmHWM"].split()[0]) / 1024,
 }))
 """
@@ -77,7 +77,7 @@ def test_a_large_history_is_recovered_in_little_memory(tmp_path: Path) -> None:
     first = ["id", "name", "price", "n", *(f"extra{number}" for number in range(ALTERS))]
     assert whole["tables"] == compact["tables"] == TABLES
     assert whole["columns"] == compact["columns"] == [first] * 4
-    assert [each["behind"] for each in (whole, compact)] == [TABLES * (1 + ALTERS), 0]
+    assert [each["unsummarised"] for each in (whole, compact)] == [TABLES * (1 + ALTERS), 0]
     for each in (whole, compact):
         assert isinstance(each["megabytes"], float)
         assert each["megabytes"] < MAX_MB

@@ -164,5 +164,5 @@ def test_names_with_quotes_are_read_back() -> None:
 def test_settings_that_are_none() -> None:
     with pytest.raises(DamagedHistory, match="record of 'CREATE TABLE t' has a session that cannot be read"):
         recorded_event("CREATE TABLE t", "d", {"charset": ["x"]})
-    with pytest.raises(DamagedHistory, match="'session' is no object"):
+    with pytest.raises(DamagedHistory, match="'session' is not an object"):
         parse_record('{"position": {}, "session": 5}')

@@ -35,8 +35,8 @@ class Log(TopicReader):
         ([0, 1, 2, 5], [], ""),  # two markers of transactions
         ([0, 1, 9], [3, 4, 5, 6], ""),  # an aborted transaction
         ([3, 4], [0, 1], ""),
-        ([1, 2], [], "first record stands at offset 1"),
-        ([7], [], "first record stands at offset 7"),
+        ([1, 2], [], "first record has offset 1"),
+        ([7], [], "first record has offset 7"),
         ([0, 1, 7, 8], [], "none from offset 2 to 6"),
         ([0, 9], [1, 2, 6], "none from offset 1 to 8"),
     ],

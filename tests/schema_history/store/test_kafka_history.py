@@ -84,7 +84,7 @@ def test_a_trimmed_history_is_detected(topics: Topics, topic: str) -> None:
     for number in range(4):
         writer.append(json.dumps({"n": number}))
     delete_before(topics, topic, 2)
-    with pytest.raises(TrimmedHistory, match=r"first record stands at offset 2.*snapshot\.mode=recovery"):
+    with pytest.raises(TrimmedHistory, match=r"first record has offset 2.*snapshot\.mode=recovery"):
         list(writer.replay())
     assert writer.exists()
 
