@@ -1,4 +1,4 @@
-"""The replication protocol and binlog files: bytes in, values out. It must not know sockets, files or clocks."""
+"""The replication protocol and the binlog format: bytes in, values out. No sockets, files or clocks here."""
 
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import (

@@ -1,6 +1,6 @@
-"""Cuts a binlog file into events.
+"""Splits a binlog file into events.
 
-Reads from a binary stream that the caller opened, so it works on plain files, gzipped ones and bytes in memory alike.
+The caller opens the stream, so plain files, gzipped files and bytes in memory work alike.
 """
 
 import gzip
@@ -19,22 +19,23 @@ MAGIC = b"\xfebin"
 ENCRYPTED_MAGIC = b"\xfdbin"
 _GZIP_MAGIC = b"\x1f\x8b"
 _IN_USE = 1
-"""LOG_EVENT_BINLOG_IN_USE_F in the first event's flags: the server has not closed the file, or did not come to it."""
+"""LOG_EVENT_BINLOG_IN_USE_F in the first event's flags: the server has not closed the file, or crashed before it
+could."""
 
 
 def binlog_packets(stream: BinaryIO, file: str, *, active: bool = False) -> Iterator[bytes]:
-    """The events of a binlog file, each as its bytes, to be given to ``EventDecoder.decode``.
+    """Yield the bytes of each event of a binlog file, for ``EventDecoder.decode``.
 
     Args:
-        stream: the file, plain or gzipped (told by its first bytes), from its first byte on; seekable if gzipped.
+        stream: the file at its first byte, plain or gzipped; a gzipped one must be seekable.
         file: its name, for messages.
-        active: the server may still write to the file: then, as the file's head says, an unfinished event at its end
-            is left out, with a warning.
+        active: the server may still be writing to the file. If the file's header confirms it, an incomplete event at
+            the end is skipped with a warning instead of raising `TruncatedEvent`.
 
     Raises:
         EncryptedBinlog: the server encrypted the file.
         TruncatedEvent: the file ends inside an event.
-        RemoteProtocolError: it is no binlog file, or a gzip stream is damaged.
+        RemoteProtocolError: this is not a binlog file, or the gzip stream is damaged.
     """
     position = 0
     try:
@@ -51,7 +52,7 @@ def binlog_packets(stream: BinaryIO, file: str, *, active: bool = False) -> Iter
             yield packet
             position += len(packet)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise RemoteProtocolError(f"the gzip stream is damaged or cut: {error}", f"{file}:{position}") from None
+        raise RemoteProtocolError(f"the gzip stream is damaged or incomplete: {error}", f"{file}:{position}") from None
 
 
 def _check_magic(magic: bytes, file: str) -> None:
@@ -63,12 +64,12 @@ def _check_magic(magic: bytes, file: str) -> None:
         )
     if magic != MAGIC:
         raise RemoteProtocolError(
-            f"not a binlog file: it begins with {magic.hex() or 'nothing'}, not fe62696e", f"{file}:0"
+            f"not a binlog file: it starts with {magic.hex() or 'nothing'} instead of fe62696e", f"{file}:0"
         )
 
 
 def _next_packet(stream: BinaryIO, file: str, position: int, active: bool) -> bytes:
-    """The next event, or nothing at the end of the file."""
+    """The bytes of the next event, or no bytes at the end of the file."""
     head = stream.read(HEADER_LENGTH)
     if len(head) == HEADER_LENGTH:
         _, code, _, size, _, _ = HEADER.unpack(head)
@@ -84,6 +85,6 @@ def _next_packet(stream: BinaryIO, file: str, position: int, active: bool) -> by
     else:
         message = f"the file ends inside the header of an event, after {len(head)} bytes"
     if active:
-        log.warning("%s (at %s:%d): the server was still writing, the event is left out", message, file, position)
+        log.warning("%s (at %s:%d): the server was still writing it, so the event is skipped", message, file, position)
         return b""
     raise TruncatedEvent(message, f"{file}:{position}")

@@ -1,4 +1,4 @@
-"""A cursor over the bytes of an event, with bounds. For rare events; the frequent ones use `struct` alone."""
+"""A bounds-checked cursor over the bytes of an event. Frequent events are decoded with `struct` instead, for speed."""
 
 from rowtide.connector.errors import TruncatedEvent
 
@@ -14,11 +14,11 @@ class ByteReader:
         self.end = end
 
     def remaining(self) -> int:
-        """Bytes that are left."""
+        """The number of bytes left."""
         return self.end - self.pos
 
     def take(self, size: int) -> bytes:
-        """The next ``size`` bytes; raises `TruncatedEvent` if there are fewer."""
+        """The next ``size`` bytes. Raises `TruncatedEvent` if fewer are left."""
         start, stop = self.pos, self.pos + size
         if stop > self.end:
             raise TruncatedEvent(f"needs {size} bytes where {self.end - start} are left")
@@ -26,7 +26,7 @@ class ByteReader:
         return self.data[start:stop]
 
     def rest(self) -> bytes:
-        """All bytes that are left."""
+        """All remaining bytes."""
         return self.take(self.end - self.pos)
 
     def uint(self, size: int) -> int:
@@ -43,19 +43,19 @@ class ByteReader:
         if first < 251:
             return first
         if first in {251, 255}:
-            raise TruncatedEvent(f"byte 0x{first:02x} cannot begin a packed integer")
+            raise TruncatedEvent(f"a packed integer cannot start with byte 0x{first:02x}")
         return self.uint({252: 2, 253: 3, 254: 8}[first])
 
     def string(self, length_size: int) -> bytes:
-        """A string behind its length, which has ``length_size`` bytes."""
+        """A string prefixed by its length, an integer of ``length_size`` bytes."""
         return self.take(self.uint(length_size))
 
     def packed_string(self) -> bytes:
-        """A string behind its length as a packed integer."""
+        """A string prefixed by its length, a packed integer."""
         return self.take(self.packed())
 
     def terminated(self) -> bytes:
-        """A string that ends with a zero byte, which is consumed."""
+        """A zero-terminated string; the zero byte is consumed."""
         stop = self.data.find(b"\0", self.pos, self.end)
         if stop < 0:
             raise TruncatedEvent("a string lacks its terminating zero byte")

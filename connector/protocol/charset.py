@@ -1,9 +1,8 @@
-"""Text in every character set of MySQL 9.7 and MariaDB 11.4, as ``CONVERT(… USING utf8mb4)`` gives it on the server.
+"""Decodes text in every character set of MySQL 9.7 and MariaDB 11.4, as the servers' ``CONVERT(… USING utf8mb4)`` does.
 
-Python's codecs do the work where they agree with the servers, which are right by definition; what they do differently
-stands in the tables below, taken from the servers (both agree in all valid sequences). A sequence without a character
-in Unicode is ``?``, as the server has it. Data that cannot be in a column but is there never stops the reading: it
-becomes ``?`` or, in the Unicode sets, U+FFFD.
+Python's codecs are used where they agree with the servers; the tables below hold the differences, recorded from the
+servers (both agree on all valid sequences). A sequence without a Unicode character becomes ``?``, as on the server.
+Invalid data never raises: it becomes ``?`` or, in the Unicode character sets, U+FFFD.
 """
 
 import codecs
@@ -17,46 +16,46 @@ from rowtide.schema_history.server.charsets import charset_of, collation_name
 from rowtide.schema_history.server.query_event import Flavor
 
 BINARY = 63
-"""The collation of byte strings, which have no text."""
+"""The id of the collation ``binary``, that of byte strings."""
 
 Decoder = Callable[[bytes], str]
 
 
 def decoder(collation: int) -> Decoder:
-    """The function that gives the text of bytes in a collation's character set. It never raises.
+    """The function that decodes bytes in a collation's character set. The function never raises.
 
     Raises:
-        UnsupportedEvent: the collation's number is not known, or it is that of byte strings.
+        UnsupportedEvent: the collation id is unknown, or the one of byte strings.
     """
     charset = charset_of_collation(collation)
     if charset not in _DECODERS:
-        raise UnsupportedEvent(f"collation {collation} of character set {charset}, whose text cannot be decoded")
+        raise UnsupportedEvent(f"text in collation {collation} (character set {charset}) cannot be decoded")
     return _DECODERS[charset]
 
 
 def charset_decoder(charset: str) -> Decoder:
-    """The same by the character set's name; raises `UnsupportedEvent` for a name that is not known."""
+    """The same by the name of the character set. Raises `UnsupportedEvent` if the name is unknown."""
     charset = "utf8mb3" if charset == "utf8" else charset
     if charset not in _DECODERS:
-        raise UnsupportedEvent(f"character set {charset!r}, whose text cannot be decoded")
+        raise UnsupportedEvent(f"text in character set {charset!r} cannot be decoded")
     return _DECODERS[charset]
 
 
 @cache
 def charset_of_collation(collation: int) -> str:
-    """The character set of a collation's number; the numbers of MySQL and MariaDB do not contradict each other.
+    """The character set of a collation id. The ids of MySQL and MariaDB do not contradict each other.
 
     Raises:
-        UnsupportedEvent: neither server has the number.
+        UnsupportedEvent: the id is unknown.
     """
     name = collation_name(collation, Flavor.MYSQL) or collation_name(collation, Flavor.MARIADB)
     if name is None:
-        raise UnsupportedEvent(f"collation {collation}, which neither MySQL 9.7 nor MariaDB 11.4 has")
+        raise UnsupportedEvent(f"unknown collation {collation}: neither MySQL 9.7 nor MariaDB 11.4 has it")
     return charset_of(name)
 
 
 def decode_statement(statement: bytes, collation: int | None) -> str:
-    """The text of a statement in character_set_client; UTF-8 if that is not told or says binary."""
+    """The text of a statement in character_set_client; UTF-8 if that is unknown or ``binary``."""
     if collation is None or collation == BINARY:
         return _utf8(statement)
     return decoder(collation)(statement)
@@ -75,7 +74,7 @@ def _utf8(data: bytes) -> str:
 
 
 def _lenient(data: bytes, codec: str) -> str:
-    """A lone surrogate, which MariaDB and ucs2 let in, is one U+FFFD and not one for each byte."""
+    """A lone surrogate, which MariaDB and ucs2 allow, becomes one U+FFFD, not one for each byte."""
     try:
         return _SURROGATES.sub("\ufffd", data.decode(codec, "surrogatepass"))
     except UnicodeDecodeError:
@@ -99,11 +98,11 @@ _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 
 
 def _ucs2(data: bytes) -> str:
-    """Two bytes a character, so a pair of surrogates is two characters that do not exist."""
+    """Each character has two bytes, so a surrogate pair is two invalid characters."""
     return _BEYOND_BMP.sub("\ufffd\ufffd", _utf16(data))
 
 
-# --- one byte a character --------------------------------------------------------------------------------------------
+# --- single-byte character sets --------------------------------------------------------------------------------------
 
 _SINGLE: Mapping[str, tuple[str, Mapping[int, str]]] = {
     "armscii8": (
@@ -156,7 +155,7 @@ _SINGLE: Mapping[str, tuple[str, Mapping[int, str]]] = {
     "swe7": ("ascii", {0x40: "É", 0x5B: "ÄÖÅÜ", 0x60: "é", 0x7B: "äöåü?"}),
     "tis620": ("tis_620", {0xA0: "\ufffd", 0xDB: "\ufffd" * 4, 0xFC: "\ufffd" * 4}),
 }  # fmt: skip
-"""Python's codec, and the runs of characters that it has otherwise, by the first byte of the run."""
+"""Python's codec, and the runs of characters that differ on the servers, by the first byte of the run."""
 
 
 def _single(codec: str, differences: Mapping[int, str]) -> Decoder:
@@ -172,11 +171,11 @@ def _single(codec: str, differences: Mapping[int, str]) -> Decoder:
     return text
 
 
-# --- several bytes a character ---------------------------------------------------------------------------------------
+# --- multi-byte character sets ---------------------------------------------------------------------------------------
 
 
 class _Multi(NamedTuple):
-    """A character set of several bytes a character: Python's codec, the form of a character, what is different."""
+    """A multi-byte character set: Python's codec, a regular expression for one character, the differences."""
 
     codec: str
     character: bytes
@@ -184,7 +183,7 @@ class _Multi(NamedTuple):
 
 
 def _user_defined() -> Iterator[tuple[bytes, str]]:
-    """The last ten rows of JIS X 0208 and 0212, which the servers map to Unicode's private area."""
+    """The last ten rows of JIS X 0208 and 0212, which the servers map to Unicode's private use area."""
     for prefix, first in ((b"", 0xE000), (b"\x8f", 0xE3AC)):
         for row in range(10):
             yield prefix + bytes([0xF5 + row, 0xA1]), "".join(map(chr, range(first + 94 * row, first + 94 * row + 94)))
@@ -234,11 +233,11 @@ _MULTI = {
     "sjis": _Multi("shift_jis", _SHIFT_JIS, {b"\x81\x5f": "\\"}),
     "ujis": _Multi("euc_jp", _EUC, dict(_user_defined()) | {b"\xa1\xc0": "\\"}),
 }  # fmt: skip
-"""The differences are runs of characters by the bytes of the first; the others follow in the last byte."""
+"""The differences are runs of characters by the bytes of the first one; the last byte counts up within a run."""
 
 
 class _Characters(dict[bytes, str]):
-    """From the bytes of a character to the character, filled in as characters come up."""
+    """Characters by their bytes; filled on demand."""
 
     def __init__(self, codec: str, differences: Mapping[bytes, str]) -> None:
         super().__init__(
@@ -262,7 +261,7 @@ def _decodes(data: bytes, codec: str) -> bool:
 
 
 def _multi(charset: _Multi) -> Decoder:
-    """Python's codec at once, unless it refuses or meets bytes that it reads differently; then one by one."""
+    """Use Python's codec on the whole data, or character by character if it fails or decodes something differently."""
     decode = codecs.getdecoder(charset.codec)
     characters = _Characters(charset.codec, charset.differences)
     wrong = [

@@ -1,4 +1,4 @@
-"""The commands of a replica, as payloads of MySQL packets (the 4-byte packet header is the connection's business)."""
+"""The commands that a replica sends, as payloads of MySQL packets; the connection adds the packet header."""
 
 from rowtide.connector.errors import LocalProtocolError
 from rowtide.schema_history.position.gtid import GtidSet
@@ -8,20 +8,20 @@ COM_REGISTER_SLAVE = 0x15
 COM_BINLOG_DUMP_GTID = 0x1E
 
 NON_BLOCK = 0x01
-"""Dump flag: end the stream at the end of the log instead of waiting."""
+"""BINLOG_DUMP_NON_BLOCK: end the stream at the end of the log instead of waiting for more."""
 SEND_ANNOTATE_ROWS = 0x02
-"""Dump flag of MariaDB: send ANNOTATE_ROWS events."""
+"""BINLOG_SEND_ANNOTATE_ROWS_EVENT, MariaDB only: send ANNOTATE_ROWS events."""
 THROUGH_GTID = 0x04
-"""Dump flag of COM_BINLOG_DUMP_GTID: the GTID set counts."""
+"""BINLOG_THROUGH_GTID, for COM_BINLOG_DUMP_GTID: start by the GTID set."""
 
 _FIRST_POSITION = 4
 
 
 def register_replica(server_id: int, *, host: str = "", user: str = "", port: int = 0) -> bytes:
-    """COM_REGISTER_SLAVE: be listed in ``SHOW REPLICAS``. The password field, which that command shows, stays empty.
+    """COM_REGISTER_SLAVE: register for ``SHOW REPLICAS``, with an empty password field, since that command shows it.
 
     Raises:
-        LocalProtocolError: a number or a name does not fit its field.
+        LocalProtocolError: a value does not fit its field.
     """
     parts = [bytes([COM_REGISTER_SLAVE]), _uint("server id", server_id, 4)]
     parts += [_short_string("report host", host), _short_string("report user", user), b"\0"]
@@ -30,27 +30,28 @@ def register_replica(server_id: int, *, host: str = "", user: str = "", port: in
 
 
 def binlog_dump(server_id: int, file: str, position: int = _FIRST_POSITION, *, flags: int = 0) -> bytes:
-    """COM_BINLOG_DUMP: send the log from a file and position on.
+    """COM_BINLOG_DUMP: request the log from a file and position.
 
-    For MariaDB with GTIDs, set ``@slave_connect_state`` before and give an empty file name.
+    For MariaDB with GTIDs, set ``@slave_connect_state`` first and pass an empty file name.
 
     Raises:
-        LocalProtocolError: the position is beyond the 4 GiB that the command can express, or a field does not fit.
+        LocalProtocolError: the position is at 4 GiB or beyond, which the command cannot express, or a value does not
+            fit its field.
     """
     if position >= 2**32:
         raise LocalProtocolError(
             f"binlog position {file}:{position} is beyond 4 GiB, which COM_BINLOG_DUMP cannot express; "
-            "start by GTID set, or at the beginning of the next file"
+            "start from a GTID set, or at the start of the next file"
         )
     head = bytes([COM_BINLOG_DUMP]) + _uint("binlog position", position, 4) + _uint("dump flags", flags, 2)
     return head + _uint("server id", server_id, 4) + file.encode()
 
 
 def binlog_dump_gtid(server_id: int, gtids: GtidSet, *, flags: int = THROUGH_GTID) -> bytes:
-    """COM_BINLOG_DUMP_GTID: send all transactions that are not in the set.
+    """COM_BINLOG_DUMP_GTID: request all transactions that are not in the set.
 
     Raises:
-        LocalProtocolError: a field does not fit.
+        LocalProtocolError: a value does not fit its field.
     """
     data = gtids.encode()
     head = bytes([COM_BINLOG_DUMP_GTID]) + _uint("dump flags", flags, 2) + _uint("server id", server_id, 4)

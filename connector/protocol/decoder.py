@@ -1,4 +1,4 @@
-"""Turns the bytes of events into values, one event at a time. Knows the file's format, not tables or sockets."""
+"""Decodes binlog events, one at a time, and keeps track of the stream's format, file and position."""
 
 import struct
 import zlib
@@ -29,7 +29,7 @@ from rowtide.connector.protocol.header import (
 _Parser = Callable[[EventHeader, bytes, int, int], Event]
 
 _CRC_RESIDUE = 0x2144DF1C
-"""What CRC32 gives for bytes that are followed by their own CRC32."""
+"""The CRC32 of any bytes followed by their own CRC32."""
 
 _WRITE, _UPDATE, _DELETE = RowsKind.WRITE, RowsKind.UPDATE, RowsKind.DELETE
 _PARSERS: dict[EventType, _Parser] = {
@@ -79,31 +79,31 @@ _PARSERS: dict[EventType, _Parser] = {
     EventType.MARIADB_UPDATE_ROWS_COMPRESSED: rows_parser(_UPDATE, compressed=True),
     EventType.MARIADB_DELETE_ROWS_COMPRESSED: rows_parser(_DELETE, compressed=True),
 }
-"""All types but those that change the decoder's own state, and those that no server since 5.0 writes
-(START_V3, LOAD, SLAVE, CREATE_FILE, EXEC_LOAD, NEW_LOAD)."""
+"""All types except those that change the decoder's state, and those that no server since 5.0 writes (START_V3, LOAD,
+SLAVE, CREATE_FILE, EXEC_LOAD, NEW_LOAD)."""
 
 
 def _unknown(header: EventHeader, data: bytes, pos: int, end: int) -> Event:
     if header.flags & IGNORABLE:
         return control.parse_ignorable(header, data, pos, end)
     raise UnsupportedEvent(
-        f"{header.type_name} is not known, and its writer did not declare it ignorable; "
-        f"passing over it could lose changes. It begins with {data[pos : min(end, pos + 32)].hex()}"
+        f"unknown {header.type_name}, which is not flagged as ignorable; "
+        f"skipping it could lose changes. It starts with {data[pos : min(end, pos + 32)].hex()}"
     )
 
 
-def _too_early(header: EventHeader, data: bytes, pos: int, end: int) -> Event:
-    raise RemoteProtocolError(f"{header.type_name} event before the FORMAT_DESCRIPTION that tells how to read it")
+def _before_format(header: EventHeader, data: bytes, pos: int, end: int) -> Event:
+    raise RemoteProtocolError(f"{header.type_name} event before the FORMAT_DESCRIPTION that defines its format")
 
 
 class EventDecoder:
-    """Decodes a stream of events. It must see every event of the stream, from the first on.
+    """Decodes a stream of events. It must see every event of the stream, from the first one.
 
     Attributes:
-        file: name of the binlog file that the events are of; follows ROTATE, and may be set before the first event.
-        position: position in that file behind the last event; exact also where MariaDB (11 and later) leaves
-            ``log_pos`` of the events inside a transaction 0, if the stream was followed from its first event.
-        format: the last FORMAT_DESCRIPTION, ``None`` before the first.
+        file: the current binlog file; follows ROTATE, and may be set before the first event.
+        position: the position behind the last event in that file. It is also exact where MariaDB 11 and later leave
+            ``log_pos`` of the events inside a transaction 0.
+        format: the last FORMAT_DESCRIPTION; ``None`` before the first one.
     """
 
     def __init__(self, file: str = "", *, verify_checksum: bool = True) -> None:
@@ -113,36 +113,36 @@ class EventDecoder:
         self._verify = verify_checksum
         self._checksum = False
         self._table_maps: dict[bool, TableMapParser] = {}
-        self._parsers: list[_Parser] = [_too_early] * 256
+        self._parsers: list[_Parser] = [_before_format] * 256
         self._parsers[EventType.FORMAT_DESCRIPTION] = self._format_description
         self._parsers[EventType.ROTATE] = self._rotate
         self._parsers[EventType.HEARTBEAT] = control.parse_heartbeat
         self._parsers[EventType.HEARTBEAT_V2] = control.parse_heartbeat_v2
 
     def decode(self, packet: bytes, offset: int = 0) -> Event:
-        """Decode the event that ``packet`` holds from ``offset`` on, and that ends with it.
+        """Decode the event that starts at ``offset`` of ``packet`` and ends with it.
 
         Raises:
             TruncatedEvent, ChecksumMismatch, RemoteProtocolError: the bytes are damaged.
-            UnsupportedEvent: the bytes are sound and mean something that is not known.
-            All of them tell file and position.
+            UnsupportedEvent: the bytes are intact, but their meaning is unknown.
+            All of them name the file and the position.
         """
         end = len(packet)
         try:
             header = EventHeader._make(HEADER.unpack_from(packet, offset))
         except struct.error:
             raise TruncatedEvent(
-                f"an event of {end - offset} bytes, shorter than its header", f"{self.file}:{self.position}"
+                f"an event of {end - offset} bytes is shorter than its header", f"{self.file}:{self.position}"
             ) from None
         if header[3] != end - offset:
             raise TruncatedEvent(
-                f"{header.type_name} event tells {header.size} bytes and has {end - offset}",
+                f"{header.type_name} event of {end - offset} bytes, but its header states {header.size}",
                 f"{self.file}:{self.position}",
             )
         start = self.position
         if header[4]:
             self.position = header[4]
-        elif header[1] not in _WITHOUT_PLACE and not header[5] & ARTIFICIAL:
+        elif header[1] not in _NOT_IN_FILE and not header[5] & ARTIFICIAL:
             self.position += header[3]
         try:
             if self._checksum and header[1] != EventType.FORMAT_DESCRIPTION:
@@ -160,7 +160,7 @@ class EventDecoder:
             ) from error
 
     def unpack(self, event: TransactionPayload) -> Iterator[Event]:
-        """The events inside a TRANSACTION_PAYLOAD, decompressed as they are asked for; raises as `decode` does."""
+        """Yield the events inside a TRANSACTION_PAYLOAD, decompressing on demand. Raises as `decode` does."""
         state = self._checksum, self.position
         try:
             for packet in inner_packets(event):
@@ -189,7 +189,7 @@ class EventDecoder:
 
     @staticmethod
     def _verify_format_description(header: EventHeader, data: bytes, pos: int) -> None:
-        """The flag of an unfinished file is set and cleared in place, so it is not part of the checksum."""
+        """Verify the checksum without the in-use flag, which the server sets and clears in place."""
         packet = bytearray(data[pos - HEADER_LENGTH :])
         packet[17] &= ~IN_USE & 0xFF
         if zlib.crc32(packet) != _CRC_RESIDUE:
@@ -197,16 +197,16 @@ class EventDecoder:
 
     def _rotate(self, header: EventHeader, data: bytes, pos: int, end: int) -> Rotate:
         if self.format is None and zlib.crc32(memoryview(data)[pos - HEADER_LENGTH :]) == _CRC_RESIDUE:
-            end -= 4  # the first event of a dump comes before its format is known, with or without a checksum
+            end -= 4  # the first event of a dump precedes its format: only the CRC32 itself shows that there is one
         event = control.parse_rotate(header, data, pos, end)
         self.file, self.position = event.next_file, event.next_position
         return event
 
 
 _CODES = range(256)
-_WITHOUT_PLACE = frozenset({EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
-"""Types that are sent where they do not stand in the file, or stand in no file, without a position."""
+_NOT_IN_FILE = frozenset({EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
+"""Types that the server sends without a position, because they are in no file or elsewhere in it."""
 _CHECKSUM_MESSAGE = (
-    "{} event with a wrong checksum: its bytes were changed on their way or on disk; "
+    "{} event with a wrong checksum: its bytes changed in transit or on disk; "
     "check the file on the server with mysqlbinlog --verify-binlog-checksum"
 )

@@ -1,4 +1,4 @@
-"""The 19 bytes in front of every event, and the names of event types and flags. Knows nothing of event bodies."""
+"""The 19-byte header of every event, and the names of event types and flags."""
 
 from enum import IntEnum
 from struct import Struct
@@ -8,11 +8,11 @@ HEADER_LENGTH = 19
 HEADER = Struct("<IBIIIH")
 
 IN_USE = 0x0001
-"""On FORMAT_DESCRIPTION only: the file was not closed (yet). Not part of the checksum."""
+"""LOG_EVENT_BINLOG_IN_USE_F, on FORMAT_DESCRIPTION only: the file has not been closed. Not part of the checksum."""
 ARTIFICIAL = 0x0020
-"""Made by the sender, not in the file: the ROTATE at the start of a dump, for example."""
+"""LOG_EVENT_ARTIFICIAL_F: made by the sender and not in the file, such as the ROTATE at the start of a dump."""
 IGNORABLE = 0x0080
-"""A reader that does not know the type may pass over the event."""
+"""LOG_EVENT_IGNORABLE_F: a replica that does not support the type may skip the event."""
 
 
 class EventType(IntEnum):
@@ -76,13 +76,13 @@ class EventType(IntEnum):
 
 
 ROWS_TYPES = frozenset({*range(20, 26), *range(30, 33), EventType.PARTIAL_UPDATE_ROWS, *range(166, 172)})
-"""The types of events that hold rows."""
+"""The types of rows events."""
 GTID_TYPES = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
-"""The types of events with which a transaction, or a statement outside of one, begins."""
+"""The types of events that start a transaction, or a statement outside of one."""
 
 
 def type_name(type_code: int) -> str:
-    """The name of an event type, with its number if it is not a known one."""
+    """The name of an event type, or its number if it is unknown."""
     try:
         return EventType(type_code).name
     except ValueError:
@@ -93,11 +93,11 @@ class EventHeader(NamedTuple):
     """The common header of an event.
 
     Attributes:
-        timestamp: when the statement began (seconds since the epoch); 0 on artificial events.
-        type_code: see `EventType`; kept as a number, because it may be one that is not known.
+        timestamp: start of the statement, in seconds since the epoch; 0 on artificial events.
+        type_code: see `EventType`; a number, because the type may be unknown.
         server_id: the server that first logged the change.
-        size: bytes of the whole event, header and checksum included.
-        log_pos: position after the event in its binlog file; 0 for artificial events and inside a TRANSACTION_PAYLOAD,
+        size: bytes of the whole event, including header and checksum.
+        log_pos: position behind the event in its binlog file; 0 for artificial events and inside a TRANSACTION_PAYLOAD,
             and modulo 2**32 in files larger than 4 GiB.
         flags: `IN_USE`, `ARTIFICIAL`, `IGNORABLE` and others.
     """
@@ -121,5 +121,5 @@ class EventHeader(NamedTuple):
 
     @property
     def artificial(self) -> bool:
-        """Whether the sender made this event; it has no place in the file."""
+        """Whether the sender made this event, so that it is not in the file."""
         return bool(self.flags & ARTIFICIAL)

@@ -1,14 +1,14 @@
-"""Cuts what a MySQL server sends into packets. Bytes in, payloads out; knows neither sockets nor events.
+"""Splits the byte stream of a MySQL server into packet payloads.
 
-A packet has a header of four bytes: payload length (three, little-endian) and a sequence number. A payload of 2^24-1
-bytes goes on in the next packet.
+A packet has a header of four bytes: the length of its payload (three bytes, little-endian) and a sequence number. A
+payload of 2^24-1 bytes continues in the next packet.
 """
 
 _LARGEST = 0xFFFFFF
 
 
 class PacketBuffer:
-    """Takes chunks of any size, gives whole payloads."""
+    """Takes chunks of any size and returns complete payloads."""
 
     __slots__ = ("_parts", "_rest")
 
@@ -39,7 +39,7 @@ class PacketBuffer:
 
     @property
     def missing(self) -> int:
-        """Bytes that the packet begun last still lacks at least; 0 between packets."""
+        """The minimum number of bytes that the current packet still lacks; 0 between packets."""
         rest = self._rest
         if len(rest) < 4:
             return 4 - len(rest) if rest else 0

@@ -1,6 +1,6 @@
-"""Binlog events: one class for each kind, and the functions that read its bytes.
+"""Binlog events: one class for each kind, and the parsers of their bytes.
 
-Import the classes from here. The functions are called by the decoder only. They must not know tables or positions.
+Import the classes from here. Only the decoder calls the parsers.
 """
 
 from rowtide.connector.protocol.events.classes import (

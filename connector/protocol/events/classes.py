@@ -1,9 +1,8 @@
-"""The events of a binlog as values: one class per kind, each with its header. Knows nothing of how they are read.
+"""The events of a binlog as values: one class per kind, each with its header.
 
-They are named tuples, because constructing one costs a third of a frozen dataclass, and a one-row transaction has five
-events. Equality of two different kinds cannot happen: the header carries the type. Do not subclass them.
-
-Times are in microseconds or seconds since the epoch as stated. Names follow MySQL's and MariaDB's sources.
+They are named tuples, because constructing one takes a third of the time of a frozen dataclass, and a one-row
+transaction has five events. Events of different kinds are never equal, since the header has the type. Do not subclass
+them. Names follow the sources of MySQL and MariaDB.
 """
 
 from enum import Enum
@@ -61,7 +60,7 @@ __all__ = [
 ]
 
 STATEMENT_END = 0x0001
-"""Flag of a rows event: the last one of its statement."""
+"""STMT_END_F, flag of a rows event: the last one of its statement."""
 
 
 class Query(NamedTuple):
@@ -69,12 +68,12 @@ class Query(NamedTuple):
 
     Attributes:
         header: common header.
-        thread_id: the connection that ran it.
-        execution_time: seconds.
-        error_code: what the server answered to the statement; 0 if it succeeded.
-        database: the session's database, ``""`` if none.
+        thread_id: the connection that ran the statement.
+        execution_time: in seconds.
+        error_code: the error that the statement ended with; 0 if it succeeded.
+        database: the session's default database, ``""`` if none.
         statement: bytes in the client's character set, see `text`.
-        status: the session's settings that matter for the statement.
+        status: the session's settings that affect the statement.
     """
 
     header: EventHeader
@@ -92,9 +91,9 @@ class Query(NamedTuple):
 
 
 class ExecuteLoadQuery(NamedTuple):
-    """EXECUTE_LOAD_QUERY: LOAD DATA in statement format; the data came in BEGIN_LOAD_QUERY and APPEND_BLOCK.
+    """EXECUTE_LOAD_QUERY: LOAD DATA in statement format; its data is in BEGIN_LOAD_QUERY and APPEND_BLOCK events.
 
-    ``statement[name_start:name_end]`` stands for the file's name; ``duplicates``: 0 error, 1 ignore, 2 replace.
+    ``statement[name_start:name_end]`` is the name of the file; ``duplicates``: 0 error, 1 ignore, 2 replace.
     """
 
     header: EventHeader
@@ -106,7 +105,7 @@ class ExecuteLoadQuery(NamedTuple):
 
 
 class LoadBlock(NamedTuple):
-    """BEGIN_LOAD_QUERY and APPEND_BLOCK: a piece of the file of a LOAD DATA in statement format."""
+    """BEGIN_LOAD_QUERY and APPEND_BLOCK: a block of the file of a LOAD DATA in statement format."""
 
     header: EventHeader
     file_id: int
@@ -114,7 +113,7 @@ class LoadBlock(NamedTuple):
 
 
 class DeleteFile(NamedTuple):
-    """DELETE_FILE: the LOAD DATA with this file failed."""
+    """DELETE_FILE: the LOAD DATA of this file failed."""
 
     header: EventHeader
     file_id: int
@@ -137,7 +136,7 @@ class Rand(NamedTuple):
 
 
 class UserVar(NamedTuple):
-    """USER_VAR: a user variable that the following statement uses; ``value`` is raw, in the form of ``value_type``."""
+    """USER_VAR: a user variable that the following statement uses; ``value`` is raw, encoded as ``value_type`` says."""
 
     header: EventHeader
     name: str
@@ -160,7 +159,7 @@ def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
 
 
 class XaPrepare(NamedTuple):
-    """XA_PREPARE: the end of the first part of an XA transaction, or with ``one_phase`` its commit."""
+    """XA_PREPARE: the end of the first phase of an XA transaction, or with ``one_phase`` its commit."""
 
     header: EventHeader
     one_phase: bool
@@ -170,12 +169,12 @@ class XaPrepare(NamedTuple):
 
     @property
     def xid(self) -> str:
-        """The identifier as the server writes it in ``XA COMMIT X'…',X'…',1`` of the second part."""
+        """The identifier as the server writes it in the ``XA COMMIT X'…',X'…',1`` of the second phase."""
         return xid_text(self.gtrid, self.bqual, self.format_id)
 
 
 class Gtid(NamedTuple):
-    """GTID, ANONYMOUS_GTID, GTID_TAGGED: the head of every transaction and of every statement outside of one.
+    """GTID, ANONYMOUS_GTID, GTID_TAGGED: the start of every transaction and of every statement outside of one.
 
     Attributes:
         header: common header.
@@ -184,10 +183,11 @@ class Gtid(NamedTuple):
         gno: number of the transaction; 0 if anonymous.
         flags: bit 0: the transaction may contain changes logged as statements.
         last_committed, sequence_number: logical clock for parallel appliers.
-        immediate_commit_timestamp: commit on the server that wrote this file, in µs; 0 if not known.
-        original_commit_timestamp: commit on the server where it was first made, in µs; 0 if not known (before 8.0.1).
-        transaction_length: bytes of the transaction with this event; 0 if not known.
-        original_server_version, immediate_server_version: as 80030 for 8.0.30; 0 if not known.
+        immediate_commit_timestamp: commit on the server that wrote this file, in µs since the epoch; 0 if unknown.
+        original_commit_timestamp: commit on the server where it originated, in µs since the epoch; 0 if unknown
+            (before 8.0.1).
+        transaction_length: bytes of the transaction including this event; 0 if unknown.
+        original_server_version, immediate_server_version: such as 80030 for 8.0.30; 0 if unknown.
         commit_group_ticket: 0 if none.
     """
 
@@ -224,19 +224,19 @@ class PreviousGtids(NamedTuple):
 
 
 class MariadbGtidEvent(NamedTuple):
-    """MariaDB's GTID: the head of a transaction, which it also begins unless `standalone`.
+    """MariaDB's GTID: the start of a transaction, or of a single statement if `standalone`.
 
     Attributes:
         header: common header.
         gtid: domain, server and sequence number.
         flags: FL_STANDALONE 1, FL_GROUP_COMMIT_ID 2, FL_TRANSACTIONAL 4, FL_ALLOW_PARALLEL 8, FL_WAITED 16, FL_DDL 32,
             FL_PREPARED_XA 64, FL_COMPLETED_XA 128.
-        commit_id: number of the group commit; 0 if none.
+        commit_id: id of the group commit; 0 if none.
         xa: format id, gtrid and bqual, if one of the XA flags is set.
         flags_extra: FL_EXTRA_MULTI_ENGINE 1, FL_START_ALTER 2, FL_COMMIT_ALTER 4, FL_ROLLBACK_ALTER 8,
             FL_EXTRA_THREAD_ID 16.
         start_alter: with FL_COMMIT_ALTER and FL_ROLLBACK_ALTER, the sequence number of the START ALTER.
-        thread_id: the connection that made the transaction, if the server says so (MariaDB ≥ 11.6).
+        thread_id: the connection that ran the transaction, if logged (MariaDB ≥ 11.6).
     """
 
     header: EventHeader
@@ -250,7 +250,7 @@ class MariadbGtidEvent(NamedTuple):
 
     @property
     def standalone(self) -> bool:
-        """Whether a single statement follows and no COMMIT or XID."""
+        """Whether a single statement follows, without COMMIT or XID."""
         return bool(self.flags & 1)
 
     @property
@@ -265,7 +265,7 @@ class MariadbGtidEvent(NamedTuple):
 
 
 class MariadbGtidList(NamedTuple):
-    """MariaDB's GTID_LIST: the last GTID of every domain and server before this file; flags: 1 until, 2 ignored."""
+    """MariaDB's GTID_LIST: the last GTID per domain and server before this file; flags: 1 until, 2 ignored."""
 
     header: EventHeader
     gtids: tuple[MariadbGtid, ...]
@@ -273,22 +273,21 @@ class MariadbGtidList(NamedTuple):
 
 
 class RowsQuery(NamedTuple):
-    """ROWS_QUERY, and MariaDB's ANNOTATE_ROWS: the statement that caused the following rows, UTF-8 as a rule."""
+    """ROWS_QUERY, and MariaDB's ANNOTATE_ROWS: the statement that caused the following rows, usually in UTF-8."""
 
     header: EventHeader
     statement: bytes
 
     @property
     def text(self) -> str:
-        """The statement; bytes that are not UTF-8 become U+FFFD."""
+        """The statement as text; bytes that are not valid UTF-8 become U+FFFD."""
         return self.statement.decode("utf-8", "replace")
 
 
 class TableMap(NamedTuple):
-    """TABLE_MAP: which table a table id in the following rows events means.
+    """TABLE_MAP: the table behind a table id in the following rows events.
 
-    ``structure`` is the same object for the same table as long as nothing in the event's body but the id changed, so
-    what is derived from it can be kept under it.
+    ``structure`` is the same object as long as nothing but the id changes, so it can be the key of a cache.
     """
 
     header: EventHeader
@@ -298,7 +297,7 @@ class TableMap(NamedTuple):
 
 
 class RowsKind(Enum):
-    """What a rows event does; the value is Debezium's ``op``."""
+    """The operation of a rows event; the value is Debezium's ``op``."""
 
     WRITE = "c"
     UPDATE = "u"
@@ -306,25 +305,25 @@ class RowsKind(Enum):
 
 
 class Rows(NamedTuple):
-    """A rows event of any version, uncompressed. The row images stay where they are: ``buffer[start:end]``.
+    """A rows event of any version, uncompressed. The row images are not copied: they are in ``buffer[start:end]``.
 
     An image is a bitmap of nulls (one bit per *present* column) and the values of the present columns. WRITE has after
-    images, DELETE before images, UPDATE pairs of both; with `partial` (PARTIAL_UPDATE_ROWS) value options stand
-    before each after image.
+    images, DELETE before images, UPDATE pairs of both; with `partial` (PARTIAL_UPDATE_ROWS) value options precede each
+    after image.
 
     Attributes:
         header: common header.
         kind: write, update or delete.
-        table_id: of a TABLE_MAP before it in the same statement.
+        table_id: the id from a preceding TABLE_MAP of the same statement.
         flags: `STATEMENT_END` 1, NO_FOREIGN_KEY_CHECKS 2, RELAXED_UNIQUE_CHECKS 4, COMPLETE_ROWS 8,
             USE_SQL_FOREIGN_KEY 16.
-        column_count: columns of the table.
+        column_count: number of columns of the table.
         columns: bitmap of the columns that are present in the (before) image, least significant bit first; the bits
-            behind the last column may be anything.
-        columns_after: the same of the after image of an UPDATE; ``columns`` for the other kinds.
+            behind the last column are undefined.
+        columns_after: the same for the after image of an UPDATE; equal to ``columns`` for the other kinds.
         partial: whether after images may hold JSON differences.
         extra: raw extra data of version 2 (partition, NDB information), without its length.
-        buffer: bytes that hold the row images.
+        buffer: the bytes that hold the row images.
         start: offset of the first row image.
         end: offset behind the last one.
     """
@@ -350,7 +349,7 @@ class TransactionPayload(NamedTuple):
         header: common header.
         compression: ``"ZSTD"`` or ``"NONE"``.
         uncompressed_size: bytes of all inner events.
-        buffer: bytes that hold the payload.
+        buffer: the bytes that hold the payload.
         start: offset of the payload.
         end: offset behind it.
     """

@@ -1,4 +1,4 @@
-"""Reads the events that steer the log itself: files, heartbeats, incidents, group replication."""
+"""Parsers of the events about the log itself: files, heartbeats, incidents, group replication."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ from rowtide.connector.protocol.events.classes import (
 from rowtide.connector.protocol.header import HEADER_LENGTH, EventHeader, EventType, type_name
 
 CRC32 = 1
-"""Number of the checksum algorithm, the fifth byte from the end of a FORMAT_DESCRIPTION; 0 is none."""
+"""The checksum algorithm in the fifth byte from the end of a FORMAT_DESCRIPTION; 0 means none."""
 
 _POST_HEADER_LENGTHS = {
     EventType.QUERY: (13,),
@@ -36,19 +36,19 @@ _POST_HEADER_LENGTHS = {
     EventType.UPDATE_ROWS: (10,),
     EventType.DELETE_ROWS: (10,),
     EventType.PARTIAL_UPDATE_ROWS: (10,),
-    EventType.GTID: (19, 25, 42),  # MariaDB lists its own GTID's length here, MySQL 5.6 has no logical clock
+    EventType.GTID: (19, 25, 42),  # 19: MariaDB's own GTID event; 25: MySQL 5.6, without a logical clock
     EventType.TRANSACTION_CONTEXT: (18,),
     EventType.VIEW_CHANGE: (52,),
     EventType.MARIADB_GTID: (19,),
 }
-"""The lengths that the parsers know; 0 stands for an event type that the server does not write."""
+"""The post-header lengths that the parsers support; the server states 0 for types that it does not write."""
 
 
 def parse_format_description(header: EventHeader, data: bytes, pos: int, end: int) -> FormatDescription:
-    """FORMAT_DESCRIPTION, with the checksum's algorithm and four bytes of checksum at its end, as since 5.6.1.
+    """FORMAT_DESCRIPTION as since MySQL 5.6.1: the checksum algorithm and four bytes of checksum are at its end.
 
     Raises:
-        UnsupportedEvent: the server is older than 5.6.1, or writes something in a way that is not known.
+        UnsupportedEvent: the server is older than 5.6.1, or uses an unknown format.
     """
     reader = ByteReader(data, pos, end)
     version = reader.uint(2)
@@ -57,7 +57,7 @@ def parse_format_description(header: EventHeader, data: bytes, pos: int, end: in
     if version != 4 or header_length != HEADER_LENGTH:
         raise UnsupportedEvent(
             f"binlog version {version} with headers of {header_length} bytes, written by {server_version}; "
-            "known is version 4 with 19 bytes"
+            "only version 4 with 19 bytes is supported"
         )
     lengths = reader.take(reader.remaining() - 5)
     algorithm = reader.uint(1)
@@ -71,7 +71,7 @@ def parse_format_description(header: EventHeader, data: bytes, pos: int, end: in
         length = lengths[code - 1] if code <= len(lengths) else 0
         if length and length not in known:
             raise UnsupportedEvent(
-                f"{server_version} writes {type_name(code)} events with {length} fixed bytes; known: {known}"
+                f"{server_version} writes {type_name(code)} events with a post-header of {length} bytes; known: {known}"
             )
     return FormatDescription(header, version, server_version, created, lengths, names[algorithm])
 
@@ -89,7 +89,7 @@ def parse_stop(header: EventHeader, data: bytes, pos: int, end: int) -> Stop:
 
 
 def parse_heartbeat(header: EventHeader, data: bytes, pos: int, end: int) -> Heartbeat:
-    """HEARTBEAT: the file's name; the position is the header's."""
+    """HEARTBEAT: the file's name; the position is in the header."""
     return Heartbeat(header, data[pos:end].decode("utf-8"), header.log_pos)
 
 
@@ -107,7 +107,7 @@ def parse_heartbeat_v2(header: EventHeader, data: bytes, pos: int, end: int) -> 
         elif field == 2:
             position = ByteReader(value, 0, len(value)).packed()
         else:
-            raise UnsupportedEvent(f"HEARTBEAT_V2 event with field {field}, which is not known")
+            raise UnsupportedEvent(f"HEARTBEAT_V2 event with unknown field {field}")
     return Heartbeat(header, file, position)
 
 
@@ -119,7 +119,7 @@ def parse_incident(header: EventHeader, data: bytes, pos: int, end: int) -> Inci
 
 
 def parse_ignorable(header: EventHeader, data: bytes, pos: int, end: int) -> Ignorable:
-    """IGNORABLE, and unknown types that are declared ignorable."""
+    """IGNORABLE, and unknown types that are flagged as ignorable."""
     return Ignorable(header, data[pos:end])
 
 
@@ -162,15 +162,17 @@ def parse_transaction_payload(header: EventHeader, data: bytes, pos: int, end: i
     while field := reader.packed():
         value = reader.packed_string()
         if field not in {1, 2, 3}:
-            raise UnsupportedEvent(f"TRANSACTION_PAYLOAD event with field {field}, which is not known")
+            raise UnsupportedEvent(f"TRANSACTION_PAYLOAD event with unknown field {field}")
         fields[field] = ByteReader(value, 0, len(value)).packed()
     algorithms: dict[int, Literal["ZSTD", "NONE"]] = {0: "ZSTD", 255: "NONE"}
     algorithm = fields.get(2, 255)
     if algorithm not in algorithms:
         raise UnsupportedEvent(
-            f"TRANSACTION_PAYLOAD event compressed with algorithm {algorithm}; known: 0 zstd, 255 none"
+            f"TRANSACTION_PAYLOAD event with unknown compression algorithm {algorithm}; known: 0 zstd, 255 none"
         )
     size = fields.get(1, reader.remaining())
     if size != reader.remaining():
-        raise RemoteProtocolError(f"TRANSACTION_PAYLOAD event tells {size} bytes and has {reader.remaining()}")
+        raise RemoteProtocolError(
+            f"TRANSACTION_PAYLOAD event with {reader.remaining()} bytes of payload, but its header states {size}"
+        )
     return TransactionPayload(header, algorithms[algorithm], fields.get(3, size), data, reader.pos, end)

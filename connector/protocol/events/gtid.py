@@ -1,4 +1,4 @@
-"""Reads the events that carry transaction identifiers and the commit of a transaction."""
+"""Parsers of the events that carry transaction identifiers, and of a transaction's commit."""
 
 from struct import Struct
 
@@ -29,7 +29,7 @@ _UUIDS_LIMIT = 10_000
 
 
 def uuid_text(raw: bytes) -> str:
-    """The 16 bytes of a uuid in the usual form; sources are few, so the texts are kept."""
+    """The text of a uuid's 16 bytes. There are few sources, so the texts are cached."""
     text = _uuids.get(raw)
     if text is None:
         if len(_uuids) >= _UUIDS_LIMIT:
@@ -40,7 +40,7 @@ def uuid_text(raw: bytes) -> str:
 
 
 def parse_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> Gtid:
-    """GTID and ANONYMOUS_GTID of all versions since 5.6; later parts are missing in events of older servers."""
+    """GTID and ANONYMOUS_GTID of all versions since 5.6; events of older servers lack the fields at the end."""
     flags, uuid, gno = _GTID.unpack_from(data, pos)
     pos += 25
     last_committed = sequence_number = immediate = original = length = 0
@@ -48,7 +48,7 @@ def parse_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> Gtid:
     if pos < end:
         code, last_committed, sequence_number = _LOGICAL_CLOCK.unpack_from(data, pos)
         if code != _LOGICAL_CLOCK_CODE:
-            raise UnsupportedEvent(f"GTID event with logical timestamps of kind {code}, which is not known")
+            raise UnsupportedEvent(f"GTID event with unknown kind {code} of logical timestamps")
         pos += 17
     if pos + 7 <= end:
         immediate = original = int.from_bytes(data[pos : pos + 7], "little")
@@ -75,7 +75,11 @@ def parse_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> Gtid:
         (ticket,) = _U64.unpack_from(data, pos)
         pos += 8
     if pos != end:
-        raise RemoteProtocolError(f"GTID event with {end - pos} bytes that are not known, or missing")
+        raise RemoteProtocolError(
+            f"GTID event with {end - pos} unknown bytes at its end"
+            if pos < end
+            else f"GTID event that lacks {pos - end} bytes"
+        )
     return Gtid(
         header, uuid_text(uuid), "", gno, flags, last_committed, sequence_number, immediate, original, length,
         immediate_version, original_version, ticket,
@@ -90,7 +94,7 @@ immediate and original server version, commit group ticket (``Gtid_event::define
 
 
 def parse_gtid_tagged(header: EventHeader, data: bytes, pos: int, end: int) -> Gtid:
-    """GTID_TAGGED (8.3 and later), a serialized message; missing originals are the immediate ones."""
+    """GTID_TAGGED (8.3 and later), a serialized message; absent original values equal the immediate ones."""
     fields = read_message(ByteReader(data, pos, end), _TAGGED_FIELDS)
     for index in (0, 1, 2, 3):
         if index not in fields:
@@ -125,7 +129,7 @@ def parse_xa_prepare(header: EventHeader, data: bytes, pos: int, end: int) -> Xa
 
 
 def parse_mariadb_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> MariadbGtidEvent:
-    """MariaDB's GTID; 19 bytes unless it has a commit id, an XA identifier or extra flags."""
+    """MariaDB's GTID: 19 bytes, or more with a commit id, an XA identifier or extra flags."""
     sequence, domain, flags = _MARIADB_GTID.unpack_from(data, pos)
     gtid = MariadbGtid(domain, header.server_id, sequence)
     if not flags & 0xC2 and not any(data[pos + 13 : end]):
@@ -138,9 +142,9 @@ def parse_mariadb_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> 
         xa = (format_id, reader.take(gtrid_size), reader.take(bqual_size))
     extra = reader.uint(1) if reader.remaining() else 0
     if extra & ~0x1F:
-        raise UnsupportedEvent(f"MariaDB GTID event with extra flags 0x{extra:02x}; known are 0x01 to 0x10")
+        raise UnsupportedEvent(f"MariaDB GTID event with unknown extra flags 0x{extra:02x}; known: 0x01 to 0x10")
     if extra & 0x01:
-        reader.uint(1)  # how many further engines take part
+        reader.uint(1)  # number of further engines that take part
     start_alter = reader.uint(8) if extra & 0x0C else None
     thread_id = reader.uint(4) if extra & 0x10 else None
     return MariadbGtidEvent(header, gtid, flags, commit_id, xa, extra, start_alter, thread_id)

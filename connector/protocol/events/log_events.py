@@ -1,4 +1,4 @@
-"""Events that speak of the log itself: its files and format, its servers, gaps in it. The others are in `events`."""
+"""The classes of events about the log itself: files, format, heartbeats, group replication, incidents."""
 
 from typing import Literal, NamedTuple
 
@@ -6,14 +6,14 @@ from rowtide.connector.protocol.header import EventHeader
 
 
 class FormatDescription(NamedTuple):
-    """FORMAT_DESCRIPTION, the first event of every file: how the events after it are to be read.
+    """FORMAT_DESCRIPTION, the first event of every file: defines the format of the events after it.
 
     Attributes:
         header: common header.
         binlog_version: always 4.
-        server_version: as ``SELECT VERSION()`` has it.
+        server_version: the result of ``SELECT VERSION()``.
         created: seconds since the epoch if the server started with this file, else 0.
-        post_header_lengths: one byte per event type, from type 1 on.
+        post_header_lengths: one byte per event type, starting at type 1.
         checksum: ``"NONE"`` or ``"CRC32"``, for this file's events.
     """
 
@@ -31,7 +31,7 @@ class FormatDescription(NamedTuple):
 
 
 class Rotate(NamedTuple):
-    """ROTATE: the log goes on in another file; artificial at the start of a dump."""
+    """ROTATE: the log continues in another file; artificial at the start of a dump."""
 
     header: EventHeader
     next_file: str
@@ -61,7 +61,7 @@ class BinlogCheckpoint(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """HEARTBEAT, HEARTBEAT_V2: the server lives and has nothing to send; its reader stands at file and position."""
+    """HEARTBEAT, HEARTBEAT_V2: the server has nothing to send; its dump thread is at this file and position."""
 
     header: EventHeader
     file: str
@@ -69,7 +69,7 @@ class Heartbeat(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """INCIDENT: the server knows that the log lacks changes (number 1: LOST_EVENTS)."""
+    """INCIDENT: the log lacks changes (number 1: LOST_EVENTS)."""
 
     header: EventHeader
     number: int
@@ -98,7 +98,7 @@ class ViewChange(NamedTuple):
 
 
 class Ignorable(NamedTuple):
-    """An event that its writer declared ignorable and whose type is not known, or IGNORABLE itself."""
+    """IGNORABLE, or an event of unknown type that is flagged as ignorable."""
 
     header: EventHeader
     body: bytes

@@ -1,7 +1,8 @@
 """The status variables of a QUERY event: the session's settings under which its statement ran.
 
 The codes are those of MySQL 9.7 (``statement_events.h``) and MariaDB 11.4 (``log_event.h``). A variable's length
-follows from its code alone, so one that is not known hides all behind it: it is an error that names the code.
+follows
+from its code alone, so the variables behind an unknown one cannot be parsed: it is an error that names the code.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ _TOO_MANY_DATABASES = 254
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """Session settings; ``None`` where the event does not tell.
+    """Session settings; ``None`` for those that are not in the event.
 
     Attributes:
         flags2: SQL_AUTO_IS_NULL 0x4000, NOT AUTOCOMMIT 0x80000, NO_FOREIGN_KEY_CHECKS 1<<26, RELAXED_UNIQUE_CHECKS
@@ -31,17 +32,17 @@ class QueryStatus:
         table_map_for_update: bit per table that a multi-table UPDATE changes.
         master_data_written: original size, in relay logs of version 4 servers.
         invoker: user and host of CURRENT_USER() in a statement that uses it.
-        updated_databases: databases that the statement touches; empty if there are too many (more than 16) to list.
-        microseconds: fraction of the statement's time.
+        updated_databases: databases that the statement changes; empty if there are more than 16.
+        microseconds: fraction of the statement's start time.
         commit_timestamp: unused since MySQL 5.7.
-        explicit_defaults_for_timestamp: as the variable.
-        xid: of a DDL statement that is logged with one.
+        explicit_defaults_for_timestamp: the variable of that name.
+        xid: transaction id of a DDL statement.
         default_collation_for_utf8mb4: collation id.
-        sql_require_primary_key: as the variable.
-        default_table_encryption: as the variable.
-        enable_cascade_triggers: as the variable (MySQL 9.7).
+        sql_require_primary_key: the variable of that name.
+        default_table_encryption: the variable of that name.
+        enable_cascade_triggers: the variable of that name (MySQL 9.7).
         mariadb_gtid_flags3: MariaDB: flags and, for COMMIT and ROLLBACK ALTER, the sequence number of START ALTER.
-        character_set_collations: MariaDB: default collation for a character set, as pairs of collation ids.
+        character_set_collations: MariaDB: default collations of character sets, as pairs of collation ids.
     """
 
     flags2: int | None = None
@@ -69,7 +70,7 @@ class QueryStatus:
 
     @property
     def client_collation(self) -> int | None:
-        """Collation id of character_set_client, in which the statement is written."""
+        """Collation id of character_set_client, the character set of the statement."""
         return self.charset[0] if self.charset else None
 
 
@@ -128,10 +129,10 @@ _cache: dict[bytes, QueryStatus] = {}
 
 
 def parse_query_status(block: bytes) -> QueryStatus:
-    """Read a block of status variables; a session sends the same block over and over, so results are kept.
+    """Parse a block of status variables. A session repeats the same block, so results are cached.
 
     Raises:
-        UnsupportedEvent: a variable's code is not known.
+        UnsupportedEvent: unknown code of a variable.
         TruncatedEvent: the block ends inside a variable.
     """
     status = _cache.get(block)
@@ -152,7 +153,7 @@ def _parse(block: bytes) -> QueryStatus:
             name, read = _VARIABLES[code]
         except KeyError:
             raise UnsupportedEvent(
-                f"QUERY event with status variable {code}, which is not known; the block is {block.hex()}"
+                f"QUERY event with unknown status variable {code}; the block is {block.hex()}"
             ) from None
         fields[name] = read(reader)
     return QueryStatus(**fields)

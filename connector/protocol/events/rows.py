@@ -1,6 +1,6 @@
-"""Reads the heads of rows events of all versions; the row images stay where they are in the packet.
+"""Parsers of rows events of all versions, up to the row images, which stay in the packet.
 
-Knows nothing of tables: decoding the images needs the table map and is done elsewhere.
+Decoding the images takes a TABLE_MAP: see ``rowtide.connector.rows``.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ RowsParser = Callable[[EventHeader, bytes, int, int], Rows]
 
 
 def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, compressed: bool = False) -> RowsParser:
-    """A parser of one type of rows event. Versions 0 and 1 lack the extra data; compressed rows are unpacked."""
+    """The parser of one type of rows event. Versions 0 and 1 lack the extra data; compressed rows are decompressed."""
     update = kind is RowsKind.UPDATE
     head = _V2 if version == 2 else _V1
 
@@ -31,7 +31,7 @@ def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, comp
                 extra = data[pos - extra_size + 2 : pos]
             elif extra_size < 2:
                 raise RemoteProtocolError(
-                    f"rows event with an extra data length of {extra_size}, less than its own size"
+                    f"rows event with an extra data length of {extra_size}, which is less than its own size"
                 )
         else:
             low, high, flags = head.unpack_from(data, pos)
@@ -39,7 +39,7 @@ def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, comp
         count = data[pos]
         pos += 1
         if count >= 251:
-            count, pos = _wide(data, pos, count)
+            count, pos = _packed_count(data, pos, count)
         size = (count + 7) >> 3
         columns = data[pos : pos + size]
         pos += size
@@ -49,7 +49,7 @@ def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, comp
         else:
             columns_after = columns
         if pos > end:
-            raise TruncatedEvent(f"rows event of {end} bytes whose rows would begin at byte {pos}")
+            raise TruncatedEvent(f"rows event of {end} bytes whose rows would start at byte {pos}")
         if compressed:
             data = decompress(data, pos, end)
             pos, end = 0, len(data)
@@ -60,8 +60,8 @@ def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, comp
     return parse
 
 
-def _wide(data: bytes, pos: int, first: int) -> tuple[int, int]:
-    """A packed integer of more than one byte; a table has at most 4096 columns, so two further bytes are enough."""
+def _packed_count(data: bytes, pos: int, first: int) -> tuple[int, int]:
+    """A packed integer of more than one byte, and the offset behind it. A table has at most 4096 columns."""
     if first != 252:
-        raise RemoteProtocolError(f"rows event whose number of columns begins with byte 0x{first:02x}")
+        raise RemoteProtocolError(f"rows event whose number of columns starts with byte 0x{first:02x}")
     return int.from_bytes(data[pos : pos + 2], "little"), pos + 2

@@ -1,7 +1,7 @@
-"""MySQL's serialization library (``mysql/serialization``, 8.3 and later), as far as its messages stand in binlogs.
+"""Parses messages of MySQL's serialization library (``mysql/serialization``, 8.3 and later), as GTID_TAGGED uses it.
 
-A message is: version, size, the last field id that must be understood, then fields, each behind its id. All numbers
-have a variable length: as many low one-bits as there are further bytes, a zero bit, then the value.
+A message is: version, size, the last field id that must be understood, then fields, each prefixed by its id. All
+numbers have a variable length: as many low one-bits as there are further bytes, a zero bit, then the value.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ def read_uint(reader: ByteReader) -> int:
 
 
 def read_int(reader: ByteReader) -> int:
-    """A signed number: its sign in the lowest bit, a negative one inverted."""
+    """A signed number: the sign is the lowest bit, negative numbers are inverted."""
     value = read_uint(reader)
     return ~(value >> 1) if value & 1 else value >> 1
 
@@ -37,29 +37,29 @@ _READERS: dict[str, Callable[[ByteReader], Any]] = {
 
 
 def read_message(reader: ByteReader, kinds: Sequence[str]) -> dict[int, Any]:
-    """The fields of a message that are present, by their ids.
+    """Return the fields that are present in a message, by id.
 
     Args:
-        reader: stands at the message and must end with it.
-        kinds: for each field id the kind of its value: ``uint``, ``int``, ``string``, ``bytes16``.
+        reader: at the start of the message, which must fill it.
+        kinds: for each field id, the kind of its value: ``uint``, ``int``, ``string``, ``bytes16``.
 
     Raises:
-        UnsupportedEvent: a newer version, or a field that must be understood and is not.
-        RemoteProtocolError: the size is not that of the message.
+        UnsupportedEvent: a newer version, or an unknown field that must be understood.
+        RemoteProtocolError: the stated size is not that of the message.
     """
     begin, available = reader.pos, reader.remaining()
     version = read_uint(reader)
     if version > _KNOWN_VERSION:
-        raise UnsupportedEvent(f"a serialized message of version {version}, known is {_KNOWN_VERSION}")
+        raise UnsupportedEvent(f"a serialized message of unknown version {version}; known: {_KNOWN_VERSION}")
     size, last_needed = read_uint(reader), read_uint(reader)
     if size != available:
-        raise RemoteProtocolError(f"a serialized message tells {size} bytes and has {available}")
+        raise RemoteProtocolError(f"a serialized message of {available} bytes, but its header states {size}")
     fields: dict[int, Any] = {}
     while reader.pos < begin + size:
         field = read_uint(reader)
         if field >= len(kinds):
             if field <= last_needed or len(kinds) <= last_needed:
-                raise UnsupportedEvent(f"a serialized message with field {field}, which must be understood and is not")
-            break  # ids ascend: all that follows may be ignored
+                raise UnsupportedEvent(f"a serialized message with unknown field {field}, which must be understood")
+            break  # ids ascend, so all further fields may be ignored
         fields[field] = _READERS[kinds[field]](reader)
     return fields

@@ -1,4 +1,4 @@
-"""Reads QUERY events and the events around statements that are logged as text."""
+"""Parsers of QUERY events and of the other events that belong to statements logged as text."""
 
 from struct import Struct
 
@@ -23,7 +23,7 @@ _LOAD = Struct("<IIIB")
 
 
 def parse_query(header: EventHeader, data: bytes, pos: int, end: int, *, extra: int = 0) -> Query:
-    """QUERY; ``extra`` bytes between its post-header and its status variables belong to a derived event."""
+    """QUERY; a derived event has ``extra`` bytes between its post-header and its status variables."""
     thread_id, execution_time, database_size, error_code, status_size = _QUERY.unpack_from(data, pos)
     pos += 13 + extra
     status_end = pos + status_size
@@ -43,7 +43,7 @@ def parse_query_compressed(header: EventHeader, data: bytes, pos: int, end: int)
 
 
 def parse_execute_load_query(header: EventHeader, data: bytes, pos: int, end: int) -> ExecuteLoadQuery:
-    """EXECUTE_LOAD_QUERY: a QUERY with four numbers more in its post-header."""
+    """EXECUTE_LOAD_QUERY: a QUERY with four more numbers in its post-header."""
     file_id, name_start, name_end, duplicates = _LOAD.unpack_from(data, pos + 13)
     query = parse_query(header, data, pos, end, extra=13)
     return ExecuteLoadQuery(header, query, file_id, name_start, name_end, duplicates)
@@ -85,7 +85,7 @@ def parse_user_var(header: EventHeader, data: bytes, pos: int, end: int) -> User
 
 
 def parse_rows_query(header: EventHeader, data: bytes, pos: int, end: int) -> RowsQuery:
-    """ROWS_QUERY: a length of one byte that says nothing (it is cut to one byte), then the statement."""
+    """ROWS_QUERY: a length truncated to one byte, which is useless, then the statement."""
     return RowsQuery(header, data[pos + 1 : end])
 
 

@@ -1,4 +1,4 @@
-"""Reads TABLE_MAP events. Which columns an optional field speaks of follows from their types and the flavour."""
+"""The parser of TABLE_MAP events. A column's type and the kind of server decide which optional fields apply to it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -41,14 +41,14 @@ _ENUM_AND_SET = frozenset({ColumnType.ENUM, ColumnType.SET})
 
 
 class TableMapParser:
-    """Parses table maps, each body (but for the table id in front of it) only once."""
+    """Parses table maps. Each distinct body (without the table id in front of it) is parsed only once."""
 
     def __init__(self, mariadb: bool) -> None:
         self._mariadb = mariadb
         self._cache: dict[bytes, TableStructure] = {}
 
     def __call__(self, header: EventHeader, data: bytes, pos: int, end: int) -> TableMap:
-        """Parse the event at ``data[pos:end]`` (behind the common header, without checksum)."""
+        """Parse the event body ``data[pos:end]``, without header and checksum."""
         low, high, flags = _ID_LOW_HIGH_FLAGS.unpack_from(data, pos)
         body = data[pos + 8 : end]
         structure = self._cache.get(body)
@@ -61,11 +61,11 @@ class TableMapParser:
 
 
 def parse_structure(body: bytes, mariadb: bool) -> TableStructure:
-    """Parse a table map from the database name on.
+    """Parse a table map, starting at the database name.
 
     Raises:
-        UnsupportedEvent: a column type or a metadata field is not known.
-        RemoteProtocolError: the parts contradict each other.
+        UnsupportedEvent: an unknown column type or metadata field.
+        RemoteProtocolError: the fields contradict each other.
         TruncatedEvent: the bytes end too early.
     """
     reader = ByteReader(body, 0, len(body))
@@ -78,13 +78,13 @@ def parse_structure(body: bytes, mariadb: bool) -> TableStructure:
     columns = []
     for index, code in enumerate(types):
         if code not in _KNOWN:
-            raise UnsupportedEvent(
-                f"column {index + 1} of table {database}.{table} has type {code}, which is not known"
-            )
+            raise UnsupportedEvent(f"column {index + 1} of table {database}.{table} has the unknown type {code}")
         column_type, meta = _read_metadata(metadata, code)
         columns.append(MappedColumn(column_type, meta, bool(nulls[index >> 3] >> (index & 7) & 1)))
     if metadata.remaining():
-        raise RemoteProtocolError(f"{metadata.remaining()} bytes too much of type metadata of table {database}.{table}")
+        raise RemoteProtocolError(
+            f"{metadata.remaining()} surplus bytes in the type metadata of table {database}.{table}"
+        )
     structure = TableStructure(database, table, tuple(columns))
     return _read_optional(reader, structure, mariadb) if reader.remaining() else structure
 
@@ -96,7 +96,7 @@ def _name(reader: ByteReader) -> str:
 
 
 def _read_metadata(reader: ByteReader, code: int) -> tuple[int, int]:
-    """Type and metadata of a column in the form that `MappedColumn` describes."""
+    """Type and metadata of a column, as `MappedColumn` describes them."""
     if code in _ONE_BYTE:
         return code, reader.uint(1)
     if code in _TWO_BYTES:
@@ -152,7 +152,7 @@ def _names(reader: ByteReader) -> list[str]:
 
 
 class _Optional:
-    """Collects the optional fields into the columns of one table."""
+    """Assigns the optional metadata fields to the columns of one table."""
 
     def __init__(self, structure: TableStructure, mariadb: bool) -> None:
         self.structure = structure
@@ -218,7 +218,7 @@ def _read_optional(reader: ByteReader, structure: TableStructure, mariadb: bool)
         value = reader.packed_string()
         if code not in _FIELDS:
             raise UnsupportedEvent(
-                f"table map of {structure.database}.{structure.table} with metadata field {code}, which is not known"
+                f"table map of {structure.database}.{structure.table} with unknown metadata field {code}"
             )
         _FIELDS[code](optional, ByteReader(value, 0, len(value)))
     columns = tuple(

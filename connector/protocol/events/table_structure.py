@@ -1,7 +1,4 @@
-"""What a TABLE_MAP event says of a table: types always, names, signs, character sets and keys with full row metadata.
-
-The values are MySQL's; the parser is in `table_map`.
-"""
+"""A table's structure as in its TABLE_MAP: types always; names, character sets and keys with full row metadata."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -49,22 +46,22 @@ class ColumnType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """One column of a table map. What only ``binlog_row_metadata=FULL`` tells is ``None`` without it.
+    """One column of a table map. Attributes that need ``binlog_row_metadata=FULL`` are ``None`` without it.
 
     Attributes:
-        type: see `ColumnType`; ENUM and SET are given as such, though the event hides them in STRING.
+        type: see `ColumnType`; ENUM or SET, where the event has STRING.
         metadata: by type: VARCHAR, STRING: maximum bytes; ENUM, SET, FLOAT, DOUBLE: bytes of a value; NEWDECIMAL:
-            precision * 256 + scale; BIT: number of bits; BLOB, JSON, GEOMETRY, VECTOR and their kin: bytes of the
-            length in front of a value; TIMESTAMP2, DATETIME2, TIME2: digits of the fraction; TYPED_ARRAY: element
+            precision * 256 + scale; BIT: number of bits; BLOB, JSON, GEOMETRY, VECTOR and similar types: bytes of the
+            length prefix of a value; TIMESTAMP2, DATETIME2, TIME2: digits of the fraction; TYPED_ARRAY: element
             type * 2**24 + its metadata; otherwise 0.
         nullable: whether the column may be NULL.
-        unsigned: for numbers; told with minimal metadata too.
+        unsigned: for numeric columns; also present with minimal metadata.
         collation: collation id of text, ENUM and SET columns; 63 is binary.
         name: column name.
         values: labels of ENUM and SET, as bytes in the collation's character set.
-        geometry_type: 0 geometry, 1 point, 2 linestring, 3 polygon, 4-6 their multiples, 7 collection.
+        geometry_type: 0 geometry, 1 point, 2 linestring, 3 polygon, 4-6 their multi variants, 7 collection.
         visible: false for an INVISIBLE column.
-        dimensions: of a VECTOR.
+        dimensions: number of dimensions of a VECTOR.
     """
 
     type: int
@@ -81,13 +78,14 @@ class MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableStructure:
-    """A table as a TABLE_MAP event has it.
+    """A table as described by a TABLE_MAP event.
 
     Attributes:
         database: database name.
         table: table name.
         columns: in the order of the table.
-        primary_key: column index and prefix length (characters; 0: whole) per key part; ``None`` if not told or no key.
+        primary_key: column index and prefix length (in characters; 0: the whole column) per key part; ``None`` if there
+            is no primary key or the event does not describe it.
     """
 
     database: str
@@ -97,5 +95,5 @@ class TableStructure:
 
     @property
     def full(self) -> bool:
-        """Whether the event came with ``binlog_row_metadata=FULL``: names and all else are known."""
+        """Whether the event was written with ``binlog_row_metadata=FULL``."""
         return bool(self.columns) and self.columns[0].name is not None

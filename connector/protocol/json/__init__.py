@@ -1,1 +1,1 @@
-"""MySQL's binary JSON: documents and their differences (``PARTIAL_JSON``) to text."""
+"""Converts MySQL's binary JSON to text: documents, and documents with differences (``PARTIAL_JSON``)."""

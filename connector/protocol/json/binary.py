@@ -1,7 +1,7 @@
-"""MySQL's binary JSON, as rows hold it, to text: as Debezium writes it in streamed records, or as the server prints it.
+"""Converts MySQL's binary JSON to text, in Debezium's style for streamed records or in the server's style.
 
-The layout is that of ``sql-common/json_binary.h``. Differences of PARTIAL_UPDATE_ROWS are applied to the document, so
-that the after image is whole. Knows nothing of rows; the caller cuts out the bytes of the value.
+The layout is that of ``sql-common/json_binary.h``. Differences of a PARTIAL_UPDATE_ROWS event are applied to the
+document of the before image.
 """
 
 import struct
@@ -26,22 +26,22 @@ _NUMBERS = {
     0x0A: struct.Struct("<Q"),
 }
 _INLINED = (frozenset({0x04, 0x05, 0x06}), frozenset({0x04, 0x05, 0x06, 0x07, 0x08}))
-"""Types whose values stand in the entries of small and of large containers, not behind them."""
+"""Types whose values are inlined in the entries of small and of large containers."""
 _F64 = struct.Struct("<d")
 _I64 = struct.Struct("<q")
 _DAMAGED = (struct.error, IndexError, KeyError, UnicodeDecodeError, RecursionError)
 
 
 class JsonStyle(NamedTuple):
-    """A way to write JSON as text.
+    """How JSON is written as text.
 
     Attributes:
-        comma: between elements.
-        colon: between key and value.
+        comma: separator of elements.
+        colon: separator of key and value.
         string: quotes a string.
-        double: writes a double.
-        trim_fractions: whether times lose zeros at the end of their fraction.
-        opaque_type: whether opaque values tell their type, and have the line breaks of the server's base64.
+        double: formats a double.
+        trim_fractions: whether trailing zeros are removed from the fraction of temporal values.
+        opaque_type: whether opaque values include their type and the line breaks of the server's base64.
     """
 
     comma: str
@@ -53,47 +53,47 @@ class JsonStyle(NamedTuple):
 
 
 STREAM: Final = JsonStyle(",", ":", values.stream_string, values.stream_double, True, False)
-"""Debezium's form in streamed records: no blanks, doubles as exact decimal expansions, opaque values in base64."""
+"""Debezium's style in streamed records: no spaces, doubles as exact decimal expansions, opaque values in base64."""
 
 SERVER: Final = JsonStyle(", ", ": ", values.server_string, values.server_double, False, True)
-"""The server's own form, which is Debezium's in snapshots."""
+"""The server's style, which Debezium's snapshots have too."""
 
 
-def json_text(data: bytes, form: JsonStyle = STREAM) -> str:
-    """The text of a binary JSON value; no bytes at all are ``null``, as the server has it.
+def json_text(data: bytes, style: JsonStyle = STREAM) -> str:
+    """The text of a binary JSON value. No bytes at all are ``null``, as on the server.
 
     Raises:
-        RemoteProtocolError: the bytes are no binary JSON.
-        UnsupportedEvent: a type that is not known.
+        RemoteProtocolError: the bytes are not valid binary JSON.
+        UnsupportedEvent: an unknown type.
     """
     if not data:
         return "null"
     try:
-        return _text(form, data, data[0], 1)
+        return _text(style, data, data[0], 1)
     except _DAMAGED as error:
         raise RemoteProtocolError(f"a JSON value of {len(data)} bytes is damaged: {error!r}") from None
 
 
-def patched_json_text(data: bytes, diffs: bytes, form: JsonStyle = STREAM) -> str:
+def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> str:
     """The text of a JSON value after the differences of a PARTIAL_UPDATE_ROWS event.
 
     Args:
         data: the value of the before image.
-        diffs: what stands in the after image instead of a value, without its length.
-        form: how to write it.
+        diffs: the differences in the after image, without their length prefix.
+        style: how to write the text.
 
     Raises:
-        RemoteProtocolError: the bytes are damaged, or a difference does not fit the document.
-        UnsupportedEvent: an operation or a type that is not known.
+        RemoteProtocolError: the bytes are damaged, or a difference does not apply to the document.
+        UnsupportedEvent: an unknown operation or type.
     """
     try:
-        return _node_text(form, apply_diffs(_tree(data, data[0], 1), diffs, lambda value: _tree(value, value[0], 1)))
+        return _node_text(style, apply_diffs(_tree(data, data[0], 1), diffs, lambda value: _tree(value, value[0], 1)))
     except _DAMAGED as error:
         raise RemoteProtocolError(f"a JSON value or its differences are damaged: {error!r}") from None
 
 
 def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[int, int]]]:
-    """The keys (of an object) and the types and offsets of the values of the container at ``pos``."""
+    """The keys (of an object), and the types and offsets of the values, in the container at ``pos``."""
     large = kind & 1
     width = 4 if large else 2
     count = int.from_bytes(data[pos : pos + width], "little")
@@ -115,35 +115,35 @@ def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[
     return keys, found
 
 
-def _text(form: JsonStyle, data: bytes, kind: int, pos: int) -> str:
+def _text(style: JsonStyle, data: bytes, kind: int, pos: int) -> str:
     if kind > _LARGE_ARRAY:
-        return _scalar(form, data, kind, pos)
+        return _scalar(style, data, kind, pos)
     keys, values = _members(data, kind, pos)
-    texts = [_text(form, data, value_kind, offset) for value_kind, offset in values]
+    texts = [_text(style, data, value_kind, offset) for value_kind, offset in values]
     if kind > _LARGE_OBJECT:
-        return f"[{form.comma.join(texts)}]"
-    string, colon = form.string, form.colon
+        return f"[{style.comma.join(texts)}]"
+    string, colon = style.string, style.colon
     pairs = [string(key.decode()) + colon + text for key, text in zip(keys, texts, strict=True)]
-    return "{" + form.comma.join(pairs) + "}"
+    return "{" + style.comma.join(pairs) + "}"
 
 
-def _scalar(form: JsonStyle, data: bytes, kind: int, pos: int) -> str:
+def _scalar(style: JsonStyle, data: bytes, kind: int, pos: int) -> str:
     number = _NUMBERS.get(kind)
     if number is not None:
         return str(number.unpack_from(data, pos)[0])
     if kind == _STRING:
         size, pos = _size(data, pos)
-        return form.string(_take(data, pos, size).decode())
+        return style.string(_take(data, pos, size).decode())
     if kind == _LITERAL:
         return _LITERALS[data[pos]]
     if kind == _DOUBLE:
-        return form.double(_F64.unpack_from(data, pos)[0])
+        return style.double(_F64.unpack_from(data, pos)[0])
     if kind == _OPAQUE:
-        return _opaque(form, data, pos)
-    raise UnsupportedEvent(f"a JSON value of type 0x{kind:02x}, which is not known")
+        return _opaque(style, data, pos)
+    raise UnsupportedEvent(f"a JSON value of unknown type 0x{kind:02x}")
 
 
-def _opaque(form: JsonStyle, data: bytes, pos: int) -> str:
+def _opaque(style: JsonStyle, data: bytes, pos: int) -> str:
     column_type = data[pos]
     size, pos = _size(data, pos + 1)
     value = _take(data, pos, size)
@@ -151,11 +151,11 @@ def _opaque(form: JsonStyle, data: bytes, pos: int) -> str:
         return values.decimal_text(value)
     if column_type in TEMPORAL_TYPES:
         packed = _I64.unpack(value)[0]
-        return f'"{values.temporal_text(column_type, packed, trim=form.trim_fractions)}"'
+        return f'"{values.temporal_text(column_type, packed, trim=style.trim_fractions)}"'
     encoded = b64encode(value).decode()
-    if not form.opaque_type:
+    if not style.opaque_type:
         return f'"{encoded}"'
-    lines = [encoded[i : i + 76] for i in range(0, len(encoded), 76)]  # the server breaks lines, and escapes the breaks
+    lines = [encoded[i : i + 76] for i in range(0, len(encoded), 76)]  # the server inserts line breaks and escapes them
     return f'"base64:type{column_type}:' + "\\n".join(lines) + '"'
 
 
@@ -181,7 +181,7 @@ def _take(data: bytes, pos: int, size: int) -> bytes:
 
 
 def _tree(data: bytes, kind: int, pos: int) -> Node:
-    """The value at ``pos`` as a tree that can be changed; its leaves stay in the bytes."""
+    """The value at ``pos`` as a mutable tree whose leaves refer to the bytes."""
     if kind > _LARGE_ARRAY:
         return Leaf(data, kind, pos)
     keys, values = _members(data, kind, pos)
@@ -189,10 +189,11 @@ def _tree(data: bytes, kind: int, pos: int) -> Node:
     return nodes if kind > _LARGE_OBJECT else dict(zip(keys, nodes, strict=True))
 
 
-def _node_text(form: JsonStyle, node: Node) -> str:
+def _node_text(style: JsonStyle, node: Node) -> str:
     if isinstance(node, Leaf):
-        return _scalar(form, node.data, node.kind, node.offset)
+        return _scalar(style, node.data, node.kind, node.offset)
     if isinstance(node, list):
-        return f"[{form.comma.join(_node_text(form, element) for element in node)}]"
-    members = sorted(node.items(), key=lambda member: (len(member[0]), member[0]))  # the server's order
-    return "{" + form.comma.join(form.string(k.decode()) + form.colon + _node_text(form, v) for k, v in members) + "}"
+        return f"[{style.comma.join(_node_text(style, element) for element in node)}]"
+    members = sorted(node.items(), key=lambda member: (len(member[0]), member[0]))  # MySQL's order of keys
+    pairs = [style.string(key.decode()) + style.colon + _node_text(style, value) for key, value in members]
+    return "{" + style.comma.join(pairs) + "}"

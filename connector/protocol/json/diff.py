@@ -1,6 +1,6 @@
 """Applies the JSON differences of PARTIAL_UPDATE_ROWS events to a document, as the server's ``apply_json_diffs`` does.
 
-A difference is an operation, a path and, but for REMOVE, a value. Knows the tree only, not the layout of binary JSON.
+A difference is an operation, a path and, except for REMOVE, a value.
 """
 
 import json
@@ -16,7 +16,7 @@ _LEG = re.compile(r'\s*(?:\.\s*(?:("(?:[^"\\]|\\.)*")|([^\s."\[\]*]+))|\[\s*(?:(
 
 
 class Leaf(NamedTuple):
-    """A value that is neither array nor object, where it stands in its document's bytes."""
+    """A value that is neither array nor object, by its offset in the bytes of its document."""
 
     data: bytes
     kind: int
@@ -27,13 +27,13 @@ Node: TypeAlias = Union[Leaf, list["Node"], dict[bytes, "Node"]]  # noqa: UP007 
 
 
 class _Cell(NamedTuple):
-    """An array index; counted from the last element if ``from_end``."""
+    """An array index, counted from the last element if ``from_end``."""
 
     number: int
     from_end: bool
 
     def position(self, size: int) -> int:
-        """Index from the front; negative if it lies before the first element."""
+        """The index from the start; negative if it is before the first element."""
         return size - 1 - self.number if self.from_end else self.number
 
 
@@ -44,7 +44,7 @@ def parse_path(text: str) -> _Path:
     """The legs of a JSON path without wildcards: member names and array cells.
 
     Raises:
-        UnsupportedEvent: the path has a form that differences do not have.
+        UnsupportedEvent: differences cannot have a path of this form.
     """
     legs: list[bytes | _Cell] = []
     text = text.strip()
@@ -57,23 +57,23 @@ def parse_path(text: str) -> _Path:
             legs.append(_Cell(int(index or from_end or 0), index is None))
         pos = match.end()
     if pos != len(text):
-        raise UnsupportedEvent(f"a JSON difference with the path {text!r}, which is not understood")
+        raise UnsupportedEvent(f"a JSON difference with the unsupported path {text!r}")
     return tuple(legs)
 
 
 def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) -> Node:
-    """The document after all differences; ``root`` is changed.
+    """Return the document after all differences; ``root`` is modified.
 
     Raises:
-        RemoteProtocolError: a difference does not fit the document.
-        UnsupportedEvent: an operation or path that is not known.
+        RemoteProtocolError: a difference does not apply to the document.
+        UnsupportedEvent: an unknown operation or path.
     """
     reader = ByteReader(diffs, 0, len(diffs))
     while reader.remaining():
         operation = reader.uint(1)
         if operation > _REMOVE:
             raise UnsupportedEvent(
-                f"a JSON difference with operation {operation}; known: 0 replace, 1 insert, 2 remove"
+                f"a JSON difference with unknown operation {operation}; known: 0 replace, 1 insert, 2 remove"
             )
         path = reader.packed_string().decode()
         value = None if operation == _REMOVE else parse_value(reader.packed_string())
@@ -81,13 +81,13 @@ def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) 
             root = _change(root, parse_path(path), operation, value)
         except (KeyError, IndexError):
             raise RemoteProtocolError(
-                f"a JSON difference (operation {operation}) at {path!r} does not fit the document of the before image"
+                f"a JSON difference (operation {operation}) at {path!r} does not apply to the before image's document"
             ) from None
     return root
 
 
 def _change(node: Node, path: _Path, operation: int, value: Node | None) -> Node:
-    """The node after the operation on what is at ``path`` below it."""
+    """The node after the operation on the value at ``path`` below it."""
     if operation == _REPLACE and not path:
         assert value is not None
         return value

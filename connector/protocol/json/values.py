@@ -1,4 +1,4 @@
-"""Single values inside binary JSON as text (doubles, decimals, times, strings), in Debezium's form and the server's."""
+"""Formats single values of binary JSON (doubles, decimals, times, strings), in Debezium's and in the server's style."""
 
 import re
 from decimal import Decimal
@@ -14,12 +14,12 @@ _ESCAPE = re.compile(r"\\(?:u00(..)|.)")
 
 
 def server_string(text: str) -> str:
-    """A string in quotes; control characters as escapes with small digits."""
+    """A quoted string; control characters as escapes with lower-case hex digits."""
     return encode_basestring(text)
 
 
 def stream_string(text: str) -> str:
-    """A string in quotes; control characters as escapes with capital digits."""
+    """A quoted string; control characters as escapes with upper-case hex digits."""
     quoted = encode_basestring(text)
     if "\\u00" in quoted:
         return _ESCAPE.sub(lambda match: f"\\u00{match[1].upper()}" if match[1] else match[0], quoted)
@@ -27,14 +27,14 @@ def stream_string(text: str) -> str:
 
 
 def stream_double(value: float) -> str:
-    """Shortest digits between 1e-3 and 1e7, else the exact value written out, as Debezium's binlog client does it."""
+    """Shortest digits between 1e-3 and 1e7, else the exact decimal expansion, as Debezium's binlog client writes it."""
     if 1e-3 <= abs(value) < 1e7 or value == 0:
         return repr(value)
     return format(Decimal(value), "f")
 
 
 def server_double(value: float) -> str:
-    """The server's ``my_gcvt``: shortest digits, with an exponent only beyond 15 places before or after the point."""
+    """The server's ``my_gcvt``: shortest digits, with an exponent only beyond 15 digits before or after the point."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     text = "".join(map(str, digits))
     point = len(text) + int(exponent)  # digits before the decimal point
@@ -54,7 +54,7 @@ def server_double(value: float) -> str:
 
 
 def decimal_text(data: bytes) -> str:
-    """A decimal behind its precision and scale, in the server's binary form, with all digits of its scale."""
+    """A decimal in the server's binary format, prefixed by precision and scale, with all digits of its scale."""
     precision, scale = data[0], data[1]
     negative = not data[2] & 0x80
     raw = bytearray(data[2:])
@@ -82,7 +82,7 @@ def temporal_text(kind: int, packed: int, *, trim: bool) -> str:
     Args:
         kind: the column type.
         packed: the number; its sign is that of a TIME.
-        trim: leave out zeros at the end of the fraction and an empty fraction, instead of always six digits.
+        trim: remove trailing zeros of the fraction, and an empty fraction, instead of always writing six digits.
     """
     sign = "-" if packed < 0 else ""
     packed = abs(packed)

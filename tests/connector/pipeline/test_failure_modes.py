@@ -113,7 +113,7 @@ PROCESSING = "event.processing.failure.handling.mode"
 
 
 def test_an_event_that_cannot_be_read_stops_the_stream(tmp_path: Path) -> None:
-    with pytest.raises(ProtocolError, match="number of columns begins with byte 0xff"):
+    with pytest.raises(ProtocolError, match="number of columns starts with byte 0xff"):
         replayed("keys", damaged(Case("keys"), tmp_path))
 
 

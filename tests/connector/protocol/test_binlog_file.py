@@ -50,13 +50,13 @@ def test_what_is_unfinished_is_told_and_no_excuse_for_a_file_that_the_server_has
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert len(read(IN_USE[:-1], active=True)) == len(PACKETS) - 1
-    assert "the server was still writing, the event is left out" in caplog.text
+    assert "the server was still writing it, so the event is skipped" in caplog.text
     with pytest.raises(TruncatedEvent):
         read(FILE[:-1], active=True)
 
 
 @pytest.mark.parametrize(
-    ("data", "message"), [(b"", "begins with nothing"), (b"PNG", "begins with 504e47"), (FILE[4:], "not a")]
+    ("data", "message"), [(b"", "starts with nothing"), (b"PNG", "starts with 504e47"), (FILE[4:], "not a")]
 )
 def test_what_is_no_binlog_file_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(RemoteProtocolError, match=message):
@@ -71,7 +71,7 @@ def test_an_encrypted_file_is_refused_with_the_way_out() -> None:
 def test_a_damaged_gzip_stream_is_refused_with_its_place() -> None:
     packed = gzip.compress(FILE)
     for data in (packed[: len(packed) // 2], packed[:-10], packed[:200] + b"\0\0\0" + packed[203:]):
-        with pytest.raises(RemoteProtocolError, match=r"gzip stream is damaged or cut.*binlog.000001:\d+"):
+        with pytest.raises(RemoteProtocolError, match=r"gzip stream is damaged or incomplete.*binlog.000001:\d+"):
             read(data)
 
 

@@ -153,12 +153,12 @@ def test_an_event_before_the_format_is_refused() -> None:
 
 def test_an_unknown_event_is_refused_by_name_unless_it_is_ignorable() -> None:
     decoder = started()
-    with pytest.raises(UnsupportedEvent, match=r"event type 99 is not known.*abcd.*\(at binlog.000001:975\)"):
+    with pytest.raises(UnsupportedEvent, match=r"unknown event type 99.*abcd.*\(at binlog.000001:975\)"):
         decoder.decode(event(99, b"\xab\xcd"))
     assert decoder.decode(event(99, b"\xab\xcd", flags=0x80)) == Ignorable(
         (1_700_000_000, 99, 1, 25, 1000, 0x80), b"\xab\xcd"
     )
-    with pytest.raises(UnsupportedEvent, match="LOAD is not known"):
+    with pytest.raises(UnsupportedEvent, match="unknown LOAD"):
         decoder.decode(event(EventType.LOAD, bytes(20)))
 
 

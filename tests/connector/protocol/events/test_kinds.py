@@ -34,7 +34,7 @@ def test_the_format_description_tells_server_and_checksum() -> None:
         (19, 3, "binlog version 3"),
         (19 + 56, 13, "headers of 13 bytes"),
         (-9, 7, "checksum algorithm 7"),
-        (19 + 57 + EventType.TABLE_MAP - 1, 6, r"TABLE_MAP events with 6 fixed bytes; known: \(8,\)"),
+        (19 + 57 + EventType.TABLE_MAP - 1, 6, r"TABLE_MAP events with a post-header of 6 bytes; known: \(8,\)"),
     ],
 )
 def test_a_format_that_is_not_known_is_refused(at: int, value: int, message: str) -> None:
@@ -80,9 +80,9 @@ def test_an_anonymous_gtid() -> None:
 
 
 def test_a_gtid_with_unknown_parts_is_refused() -> None:
-    with pytest.raises(UnsupportedEvent, match="logical timestamps of kind 3"):
+    with pytest.raises(UnsupportedEvent, match="unknown kind 3 of logical timestamps"):
         decoded(EventType.GTID, bytes(25) + b"\x03" + bytes(16))
-    with pytest.raises(RemoteProtocolError, match="2 bytes that are not known"):
+    with pytest.raises(RemoteProtocolError, match="2 unknown bytes at its end"):
         decoded(EventType.GTID, bytes(25) + b"\x02" + bytes(16) + bytes(7) + b"\x05" + bytes(4) + bytes(8) + b"ab")
     message = captured_one("mysql", EventType.GTID_TAGGED)[19:-4]
     with pytest.raises(UnsupportedEvent, match="version 2, known is 1"):
@@ -237,9 +237,9 @@ def test_a_transaction_payload_without_compression_or_in_several_frames() -> Non
         (payload_body(event(16, bytes(8), checksum=False), 26), "inner event of 27 bytes where 26 are left"),
         (payload_body(event(16, bytes(8), checksum=False)[:-1], 27), "ends 1 bytes too early"),
         (payload_body(event(16, bytes(8), checksum=False) + b"x", 27), "longer than the 27 bytes"),
-        (payload_body(event(99, b"", checksum=False), 19), "event type 99 is not known"),
+        (payload_body(event(99, b"", checksum=False), 19), "unknown event type 99"),
         (b"\x07\x01\x00" + payload_body(b"", 0), "field 7"),
-        (b"\x01\x01\x09" + payload_body(b"", 0), "tells 9 bytes and has 0"),
+        (b"\x01\x01\x09" + payload_body(b"", 0), "with 0 bytes of payload, but its header states 9"),
     ],
 )
 def test_a_damaged_transaction_payload_is_refused_with_its_place(body: bytes, message: str) -> None:

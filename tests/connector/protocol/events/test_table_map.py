@@ -100,9 +100,9 @@ def test_the_same_table_gives_the_same_structure() -> None:
 @pytest.mark.parametrize(
     ("raw", "error", "message"),
     [
-        (body(b"\x03\x63"), UnsupportedEvent, "column 2 of table d.t has type 99"),
-        (body(b"\x03", optional=b"\x0e\x01\x00"), UnsupportedEvent, "table map of d.t with metadata field 14"),
-        (body(b"\x03", b"\x01"), RemoteProtocolError, "1 bytes too much of type metadata of table d.t"),
+        (body(b"\x03\x63"), UnsupportedEvent, "column 2 of table d.t has the unknown type 99"),
+        (body(b"\x03", optional=b"\x0e\x01\x00"), UnsupportedEvent, "table map of d.t with unknown metadata field 14"),
+        (body(b"\x03", b"\x01"), RemoteProtocolError, "1 surplus bytes in the type metadata of table d.t"),
         (body(b"\x0f", b"\x01"), TruncatedEvent, "needs 2 bytes where 1 are left"),
         (body(b"\x03", optional=b"\x04\x04\x01a\x01b"), RemoteProtocolError, "d.t: 2 values of name for 1 columns"),
         (body(b"\x03", optional=b"\x0d\x01\x04"), RemoteProtocolError, "1 values of dimensions for 0 columns"),
