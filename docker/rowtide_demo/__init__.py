@@ -1,9 +1,9 @@
-"""The demo, ``docker/demo``: a shop in MySQL becomes Kafka topics and Delta tables, and is proved to be the same there.
+"""The demo, ``docker/demo``: copies a shop's tables from MySQL to Kafka and Delta tables, and compares the result.
 
     shop (tables, rows) ──► loading ──► MySQL ──► rowtide run ──► Kafka ──► rowtide tables ──► Delta
-    changes ────────────────────────────┘ │                        │                            │
-                                          │              watching ─┘                            │
-                                          └─► checksums in MySQL ──► proof ◄── checksums in Spark ┘
+    workload ───────────────────────────┘ │                        │                            │
+                                          │           topic_watch ─┘                            │
+                                          └─► checksums.mysql ──► comparison ◄── checksums.spark ┘
 
-`story` tells it in order. It runs the commands that a user runs, on servers of `rowtide_stack`.
+`scenario` runs the steps in order. The demo calls the same commands as a user, on servers of `rowtide_stack`.
 """

@@ -15,19 +15,19 @@ __all__ = ["main"]
     type=click.IntRange(min=1000),
     default=240_000,
     show_default=True,
-    help="Rows of the shop at first, in four tables.",
+    help="Initial number of rows, in four tables.",
 )
-@click.option("--keep", is_flag=True, help="Leave everything running at the end, until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Keep everything running at the end, until Ctrl-C.")
 def main(rows: int, *, keep: bool) -> None:
-    """See rowtide at work, from an empty machine to a proof.
+    """Show the whole way of a shop's tables from MySQL through Kafka to Delta tables, and prove that nothing is lost.
 
-    Starts MySQL and Kafka, fills a shop's tables, runs rowtide (snapshot, then changes as they happen), lets Spark make
-    Delta tables of the topics, and compares every column of every table with MySQL's. Then everything is stopped and
-    removed. Ctrl-C does so at any time.
+    Starts MySQL and Kafka, fills the tables, runs rowtide (first the snapshot, then streaming while the tables change),
+    builds Delta tables from the topics with Spark, and compares every column of every table with MySQL. At the end, or
+    after Ctrl-C, all programs are stopped and their data is removed.
     """
     with interruptible() as interruption:
         try:
-            from rowtide_demo.scenario import run  # noqa: PLC0415 - signals are handled before the slow part
+            from rowtide_demo.scenario import run  # noqa: PLC0415 - slow; the signal handlers are installed first
 
             code = run(rows, keep=keep, interruption=interruption)
         except Interrupted:

@@ -1,4 +1,4 @@
-"""The connector's configuration, and the account in MySQL that it uses."""
+"""The configuration of the connector, and its account in MySQL."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ _USER, _PASSWORD = "rowtide", "rowtide"
 _PRIVILEGES = Path(__file__).parents[1] / "config/mysql-privileges.sql"
 
 _PROPERTIES = """\
-# The demo's connector. The names are Debezium's and Kafka Connect's: see "rowtide properties NAME".
+# The connector of the demo, with the property names of Debezium and Kafka Connect: see "rowtide properties NAME".
 name = shop
 topic.prefix = {prefix}
 
@@ -27,7 +27,7 @@ database.user = {user}
 database.password = {password}
 database.server.id = 184054
 database.include.list = {database}
-# More than a signed 64-bit number holds, as it is
+# Keeps the values that exceed a signed 64-bit integer
 bigint.unsigned.handling.mode = precise
 
 bootstrap.servers = {kafka.bootstrap}
@@ -43,14 +43,14 @@ exactly.once.source.support = enabled
 
 
 def properties(mysql: "MySQL", kafka: "Kafka") -> str:
-    """The configuration file's text."""
+    """The text of the configuration file."""
     return _PROPERTIES.format(
         prefix=PREFIX, mysql=mysql, kafka=kafka, user=_USER, password=_PASSWORD, database=DATABASE
     )
 
 
 def create_account(mysql: "MySQL") -> None:
-    """Make the account, with the privileges that the compose file gives it: no more than rowtide needs."""
+    """Create the account with the privileges that the compose file grants: those that rowtide needs."""
     lines = [line for line in _PRIVILEGES.read_text().splitlines() if not line.startswith("--")]
     grants = [statement.strip() for statement in " ".join(lines).split(";")]
     mysql.execute(f"CREATE USER {_USER} IDENTIFIED BY '{_PASSWORD}'", *filter(None, grants))

@@ -1,7 +1,7 @@
-"""What can go wrong in the demo."""
+"""The error of the demo."""
 
 __all__ = ["DemoError"]
 
 
 class DemoError(Exception):
-    """A step failed; the message says what, and which log tells more."""
+    """A step failed. The message names the step and the log with the details."""

@@ -1,4 +1,4 @@
-"""An observer of the topics: counts what is in them, as a consumer sees it, and how late it came."""
+"""A consumer of the topics that counts records and measures their delay."""
 
 import re
 import threading
@@ -13,21 +13,21 @@ from rowtide_demo.errors import DemoError
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-__all__ = ["Watch", "expected", "operation"]
+__all__ = ["TopicWatch", "expected_records", "operation"]
 
 _OPERATION = b'"op":"'
 _COMMITTED = re.compile(rb'"ts_us":(\d+)')
-_LOOK = 0.5  # seconds between looks for new topics
-_SAMPLE = 20  # the delay of every 20th record is looked at: reading it out of the text takes time
+_DISCOVERY = 0.5  # seconds between look-ups of new topics
+_SAMPLE = 20  # the delay of every 20th record is measured: finding the timestamp in the text takes time
 
 
-class Watch:
-    """Reads all tables' topics of a prefix from their beginning, in a thread, until the end of ``with``.
+class TopicWatch:
+    """Reads all table topics of a prefix from their first record on, in a thread, until the end of ``with``.
 
     Attributes:
-        seen: records by table and operation (``r``, ``c``, ``u``, ``d``, ``tombstone``).
-        delays: seconds between the commit in MySQL and the arrival here, of some streamed records.
-        bytes: of keys and values.
+        seen: number of records, by table and operation (``r``, ``c``, ``u``, ``d``, ``tombstone``).
+        delays: seconds between the commit in MySQL and the consumption here, for a sample of the streamed records.
+        bytes: total size of keys and values.
     """
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
@@ -42,13 +42,13 @@ class Watch:
                 "bootstrap.servers": bootstrap,
                 "group.id": "rowtide-demo-watch",
                 "enable.auto.commit": False,
-                "isolation.level": "read_committed",  # what a transaction has not committed is not there
+                "isolation.level": "read_committed",  # records of open transactions are not counted
                 "log_level": 0,
             }
         )
         self._topics = re.compile(re.escape(prefix) + r"\.[^.]+\..+")
         self._assigned: set[tuple[str, int]] = set()
-        self._looked = 0.0
+        self._discovered = 0.0
         self._failure: Exception | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
@@ -56,7 +56,7 @@ class Watch:
 
     @property
     def total(self) -> int:
-        """Records seen.
+        """Number of records seen.
 
         Raises:
             DemoError: the topics cannot be read.
@@ -66,7 +66,7 @@ class Watch:
         return self.seen.total()
 
     def of(self, operation: str) -> int:
-        """Records of one operation, of all tables."""
+        """Number of records of one operation, over all tables."""
         return sum(count for (_, found), count in list(self.seen.items()) if found == operation)
 
     def __enter__(self) -> Self:
@@ -75,35 +75,35 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End."""
+        """Stop reading."""
         self._stop.set()
         self._thread.join()
 
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                self._look_for_topics()
+                self._discover_topics()
                 for message in self._consumer.consume(5000, timeout=0.2):
                     if message.error() is None:
                         self._count(message)
-        except Exception as error:  # noqa: BLE001 - told by whoever asks next
+        except Exception as error:  # noqa: BLE001 - raised by `total`
             self._failure = error
         finally:
             self._consumer.close()
 
-    def _look_for_topics(self) -> None:
-        """Take up topics that have appeared."""
-        # Not by a subscription: with each new topic it would begin all of them anew, as there are no committed offsets.
+    def _discover_topics(self) -> None:
+        """Assign topics that have been created since the last look-up."""
+        # A subscription would read all topics again after each new one, because no offsets are committed.
         from confluent_kafka import OFFSET_BEGINNING, TopicPartition  # noqa: PLC0415 - an extra
 
-        if time.monotonic() - self._looked < _LOOK:
+        if time.monotonic() - self._discovered < _DISCOVERY:
             return
-        self._looked = time.monotonic()
+        self._discovered = time.monotonic()
         topics = self._consumer.list_topics(timeout=10).topics
-        there = {(name, part) for name in topics if self._topics.fullmatch(name) for part in topics[name].partitions}
-        new = sorted(there - self._assigned)
+        existing = {(name, part) for name in topics if self._topics.fullmatch(name) for part in topics[name].partitions}
+        new = sorted(existing - self._assigned)
         if new:
-            self._consumer.incremental_assign([TopicPartition(*place, OFFSET_BEGINNING) for place in new])
+            self._consumer.incremental_assign([TopicPartition(*partition, OFFSET_BEGINNING) for partition in new])
             self._assigned.update(new)
 
     def _count(self, message: "Message") -> None:
@@ -119,18 +119,17 @@ class Watch:
 
 
 def operation(value: bytes | None) -> str:
-    """The operation of a record in Debezium's envelope: found at the end of its text, without reading the rest."""
+    """The operation of a record in Debezium's envelope, found from the end of its text without parsing it."""
     if value is None:
         return "tombstone"
-    place = value.rfind(_OPERATION)
-    return value[place + len(_OPERATION) :][:1].decode()
+    start = value.rfind(_OPERATION)
+    return value[start + len(_OPERATION) :][:1].decode()
 
 
-def expected(done: Mapping[tuple[str, str], int]) -> Counter[tuple[str, str]]:
-    """The records that changed rows must give, by table and operation; ``done`` as `Business.done`.
+def expected_records(done: Mapping[tuple[str, str], int]) -> Counter[tuple[str, str]]:
+    """The number of records that changed rows must produce, by table and operation; ``done`` is `Workload.done`.
 
-    A row that got another key is deleted under the old one and created under the new one; a tombstone follows every
-    delete.
+    An update of a key is a delete under the old key and a create under the new one. A tombstone follows every delete.
     """
     found: Counter[tuple[str, str]] = Counter()
     kinds = {"insert": "c", "update": "u", "delete": "d tombstone", "key": "d tombstone c"}

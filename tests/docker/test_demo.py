@@ -1,4 +1,4 @@
-"""The demo as a user runs it: small, once to its proof, and ended by a signal at several places."""
+"""The demo as a user runs it, with few rows: once completely, and interrupted by a signal at several steps."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DEMO = ROOT / "docker/demo"
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """A temporary folder with a short name: those of sockets must not be longer than 107 bytes."""
+    """A temporary folder with a short name, because the path of a socket has at most 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="demo-") as folder:
         yield Path(folder)
 
 
 @contextlib.contextmanager
 def demo(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The demo with its temporary files in a folder, and a mark that all processes of it have in their environment."""
+    """The demo with its temporary files in a folder, and a mark in the environment of all its processes."""
     mark = f"ROWTIDE_DEMO_TEST={secrets.token_hex(8)}"
     name, _, value = mark.partition("=")
     process = subprocess.Popen(
@@ -50,7 +50,7 @@ def demo(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], s
 
 
 def survivors(mark: str, patience: float = 10) -> list[str]:
-    """Commands of the processes with a mark that are still there after a while."""
+    """The commands of the processes with the mark that still run after ``patience`` seconds."""
     end = time.monotonic() + patience
     while (found := list(_marked(mark))) and time.monotonic() < end:
         time.sleep(0.1)
@@ -65,11 +65,11 @@ def _marked(mark: str) -> Iterator[str]:
                     yield (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
 
 
-def look_around(output: str) -> None:
-    """Use what --keep has told: MySQL's client, and the worker's health."""
+def use_the_running_servers(output: str) -> None:
+    """Use the addresses that --keep has printed: MySQL's client, and the worker's health."""
     (client,) = re.findall(r"^  (/\S+/mysql) ", output, re.MULTILINE)
-    asked = [client, "--batch", "--skip-column-names", "--execute=SELECT COUNT(*) FROM products WHERE sku LIKE 'Q%'"]
-    assert int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout) > 0
+    command = [client, "--batch", "--skip-column-names", "--execute=SELECT COUNT(*) FROM products WHERE sku LIKE 'Q%'"]
+    assert int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) > 0
     (health,) = re.findall(r"(http://\S+/health)", output)
     with urllib.request.urlopen(health) as answer:
         assert json.load(answer)["status"] == "UP"
@@ -78,20 +78,20 @@ def look_around(output: str) -> None:
 @pytest.mark.servers
 @pytest.mark.spark
 @pytest.mark.timeout(900)  # a minute on a quiet machine
-def test_a_small_shop_is_proved_equal_and_nothing_is_left(short_path: Path) -> None:
+def test_the_tables_are_equal_and_everything_is_removed(short_path: Path) -> None:
     with demo(short_path, "--rows", "2000", "--keep") as (process, mark):
         assert process.stdout is not None
         output = ""
         while "Ctrl-C here" not in output and (line := process.stdout.readline()):
             output += line
         if process.poll() is None:
-            look_around(output)
+            use_the_running_servers(output)
             process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=60)
         output += rest
     assert process.returncode == 0, output
     assert "8/8" in output
-    assert re.search(r"\b4 tables, 48 columns: rows, nulls and checksums are equal", output)
+    assert re.search(r"\b4 tables, 48 columns: rows, NULLs and checksums are equal", output)
     equal = re.findall(r"^(\w+) +[\d,]+ +[\d,]+ +\d+ +yes$", output, re.MULTILINE)
     assert equal == ["customers", "products", "orders", "order_lines"]
     assert "What to try next" in output
@@ -103,7 +103,7 @@ def test_a_small_shop_is_proved_equal_and_nothing_is_left(short_path: Path) -> N
 @pytest.mark.parametrize(
     ("number", "after"),
     [
-        (signal.SIGTERM, 0.4),  # while it sets up, or begins
+        (signal.SIGTERM, 0.4),  # during the setup or at the start
         (signal.SIGINT, "1/8"),  # while the first server starts
         (signal.SIGTERM, "2/8"),  # while rows are loaded
         (signal.SIGINT, "4/8"),  # while the worker starts
@@ -119,7 +119,7 @@ def test_a_signal_stops_everything(number: signal.Signals, after: float | str, s
         time.sleep(0.4)
         process.send_signal(number)
         output, _ = process.communicate(timeout=60)
-    # Ended by the signal itself, where it came before there was anything to stop.
+    # The signal itself ended the process if it arrived before the handler was installed.
     assert process.returncode in {128 + number, -number}, output
     assert "Traceback" not in output
     assert survivors(mark) == []
@@ -127,12 +127,12 @@ def test_a_signal_stops_everything(number: signal.Signals, after: float | str, s
 
 
 @pytest.mark.servers
-def test_a_failure_is_told_with_the_place_of_the_logs(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROWTIDE_DATABASE_SERVER_ID", "1")  # MySQL's own: two servers of one number cannot replicate
+def test_a_failure_is_reported_with_the_folder_of_the_logs(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROWTIDE_DATABASE_SERVER_ID", "1")  # that of MySQL: a replica needs another one
     with demo(short_path, "--rows", "1000") as (process, mark):
         output, _ = process.communicate()
     assert process.returncode == 1, output
-    assert "The demo has failed: rowtide check ended with 1" in output
+    assert "The demo failed: rowtide check exited with code 1" in output
     (folder,) = short_path.iterdir()
     assert str(folder) in output
     assert {"check.log", "mysql.log", "kafka.log"} <= {path.name for path in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""The demo's proof and its parts that need no server: a proof must fail when anything is different."""
+"""The comparison of checksums in the demo, and its other modules that need no server."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from dataclasses import replace
 
 import pytest
 from rowtide_demo.checksums.canonical_text import Column, mysql_text, spark_text
-from rowtide_demo.checksums.comparison import ColumnSum, TableSum, compare, from_json, to_json
+from rowtide_demo.checksums.comparison import ColumnChecksum, TableChecksum, compare, from_json, to_json
 from rowtide_demo.runtime.interruption import Interrupted, Interruption
-from rowtide_demo.shop.rows import COLUMNS, generated
+from rowtide_demo.shop.rows import COLUMNS, generate_rows
 from rowtide_demo.shop.schema import TABLES, Sizes
 from rowtide_demo.steps.streaming import differences
-from rowtide_demo.topic_watch import expected, operation
+from rowtide_demo.topic_watch import expected_records, operation
 
-SUMS = {
-    "customers": TableSum(3, {"id": ColumnSum(0, 10**19), "city": ColumnSum(1, 77)}),
-    "orders": TableSum(2, {"id": ColumnSum(0, 5)}),
+CHECKSUMS = {
+    "customers": TableChecksum(3, {"id": ColumnChecksum(0, 10**19), "city": ColumnChecksum(1, 77)}),
+    "orders": TableChecksum(2, {"id": ColumnChecksum(0, 5)}),
 }
 
 
-def test_equal_sums_have_no_difference_also_after_a_way_through_json() -> None:
-    assert compare(SUMS, from_json(to_json(SUMS))) == []  # type: ignore[arg-type]
+def test_equal_checksums_have_no_difference_also_after_conversion_to_json() -> None:
+    assert compare(CHECKSUMS, from_json(to_json(CHECKSUMS))) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
-        (replace(SUMS["customers"], rows=4), "customers: the number of rows is 3 in MySQL and 4 in Spark"),
+        (replace(CHECKSUMS["customers"], rows=4), "customers: the number of rows is 3 in MySQL and 4 in Spark"),
         (
-            replace(SUMS["customers"], columns={**SUMS["customers"].columns, "city": ColumnSum(1, 78)}),
+            replace(CHECKSUMS["customers"], columns={**CHECKSUMS["customers"].columns, "city": ColumnChecksum(1, 78)}),
             "customers.city: the checksum is 77 in MySQL and 78 in Spark",
         ),
         (
-            replace(SUMS["customers"], columns={**SUMS["customers"].columns, "city": ColumnSum(0, 77)}),
+            replace(CHECKSUMS["customers"], columns={**CHECKSUMS["customers"].columns, "city": ColumnChecksum(0, 77)}),
             "customers.city: the number of nulls is 1 in MySQL and 0 in Spark",
         ),
         (
-            replace(SUMS["customers"], columns={"id": SUMS["customers"].columns["id"]}),
-            "customers.city: the column is there in MySQL and missing in Spark",
+            replace(CHECKSUMS["customers"], columns={"id": CHECKSUMS["customers"].columns["id"]}),
+            "customers.city: the column is present in MySQL and missing in Spark",
         ),
         (
-            replace(SUMS["customers"], columns={**SUMS["customers"].columns, "more": ColumnSum(0, 0)}),
-            "customers.more: the column is missing in MySQL and there in Spark",
+            replace(CHECKSUMS["customers"], columns={**CHECKSUMS["customers"].columns, "more": ColumnChecksum(0, 0)}),
+            "customers.more: the column is missing in MySQL and present in Spark",
         ),
     ],
 )
-def test_each_difference_is_told(changed: TableSum, told: str) -> None:
-    assert list(map(str, compare(SUMS, {**SUMS, "customers": changed}))) == [told]
+def test_each_difference_is_reported(changed: TableChecksum, message: str) -> None:
+    assert list(map(str, compare(CHECKSUMS, {**CHECKSUMS, "customers": changed}))) == [message]
 
 
 def test_a_missing_table_is_a_difference() -> None:
-    (found,) = compare(SUMS, {"orders": SUMS["orders"]})
-    assert str(found) == "customers: the table is there in MySQL and missing in Spark"
+    (found,) = compare(CHECKSUMS, {"orders": CHECKSUMS["orders"]})
+    assert str(found) == "customers: the table is present in MySQL and missing in Spark"
 
 
-@pytest.mark.parametrize("nothing", [{}, {"orders": TableSum(0, {})}])
-def test_nothing_proves_nothing(nothing: dict[str, TableSum]) -> None:
+@pytest.mark.parametrize("nothing", [{}, {"orders": TableChecksum(0, {})}])
+def test_tables_without_rows_are_not_compared(nothing: dict[str, TableChecksum]) -> None:
     with pytest.raises(ValueError, match="nothing to compare"):
         compare(nothing, nothing)
 
@@ -68,9 +68,9 @@ def test_a_type_without_a_canonical_text_is_an_error_on_both_sides() -> None:
             text(Column("where", "geometry"))
 
 
-def test_records_are_expected_as_debezium_writes_them() -> None:
+def test_the_expected_records_are_those_of_debezium() -> None:
     done = Counter({("orders", "insert"): 5, ("orders", "update"): 4, ("orders", "delete"): 3, ("products", "key"): 2})
-    assert expected(done) == {
+    assert expected_records(done) == {
         ("orders", "c"): 5,
         ("orders", "u"): 4,
         ("orders", "d"): 3,
@@ -81,9 +81,9 @@ def test_records_are_expected_as_debezium_writes_them() -> None:
     }
 
 
-def test_records_too_many_and_too_few_are_told_but_not_the_snapshots() -> None:
-    wanted, seen = Counter({("a", "c"): 2, ("a", "d"): 1}), Counter({("a", "c"): 3, ("a", "r"): 9})
-    assert differences(wanted, seen) == ["a c: 2 expected, 3 seen", "a d: 1 expected, 0 seen"]
+def test_extra_and_missing_records_are_reported_but_not_those_of_the_snapshot() -> None:
+    required, seen = Counter({("a", "c"): 2, ("a", "d"): 1}), Counter({("a", "c"): 3, ("a", "r"): 9})
+    assert differences(required, seen) == ["a c: 2 expected, 3 seen", "a d: 1 expected, 0 seen"]
 
 
 def test_the_operation_is_read_from_the_end_of_a_record() -> None:
@@ -93,7 +93,7 @@ def test_the_operation_is_read_from_the_end_of_a_record() -> None:
 
 
 @pytest.mark.parametrize("rows", [1000, 4321, 240_000])
-def test_the_shop_has_as_many_rows_as_were_asked_for(rows: int) -> None:
+def test_the_shop_has_the_requested_number_of_rows(rows: int) -> None:
     assert Sizes.of(rows).total == rows
 
 
@@ -101,13 +101,13 @@ def test_the_same_rows_are_generated_each_time_with_a_value_for_every_column() -
     sizes = Sizes.of(1000)
     assert set(COLUMNS) == set(TABLES)
     for table, columns in COLUMNS.items():
-        rows = list(generated(table, sizes))
-        assert rows == list(generated(table, sizes))
+        rows = list(generate_rows(table, sizes))
+        assert rows == list(generate_rows(table, sizes))
         assert {len(row) for row in rows} == {len(columns.split())}
         assert len(rows) == getattr(sizes, table)
 
 
-def test_a_signal_interrupts_once_and_not_while_things_are_being_ended() -> None:
+def test_a_signal_interrupts_once_and_not_while_the_demo_is_stopping() -> None:
     interruption = Interruption()
     interruption.check()
     with pytest.raises(Interrupted):

@@ -1,6 +1,6 @@
-"""The checksums of the demo's proof: Spark's are MySQL's for the same rows, and not if a single value is another one.
+"""The checksums of the demo: equal in MySQL and Spark for equal rows, and different if a single value differs.
 
-(Here and not in tests/docker for the sake of the one Spark that the tests here share.)
+These tests are here and not in tests/docker because they share the Spark session of this folder.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rowtide_demo.checksums.canonical_text import Column
-from rowtide_demo.checksums.comparison import TableSum, compare
-from rowtide_demo.checksums.mysql import columns_of, sums_of
-from rowtide_demo.checksums.spark import SETTINGS
-from rowtide_demo.checksums.spark import sums_of as spark_sums_of
+from rowtide_demo.checksums.comparison import TableChecksum, compare
+from rowtide_demo.checksums.mysql import checksums_in_mysql, columns_of
+from rowtide_demo.checksums.spark import SETTINGS, checksum_in_spark
 from rowtide_demo.shop.loading import insert
-from rowtide_demo.shop.rows import generated
+from rowtide_demo.shop.rows import generate_rows
 from rowtide_demo.shop.schema import TABLES, Sizes
 
 if TYPE_CHECKING:
@@ -99,12 +98,12 @@ def _value(column: Column, value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def database(mysql: MySQL) -> Iterator[tuple[Connection[Cursor], str]]:
-    """A session in UTC, in a database with some customers and products."""
+    """A connection in UTC to a database with some customers and products."""
     with mysql.database("proof") as made, made.connect(init_command="SET time_zone = '+00:00'") as connection:
         with connection.cursor() as cursor:
             for table in ALTERED:
                 cursor.execute(f"CREATE TABLE {table} ({TABLES[table]}\n)")
-                rows = list(generated(table, Sizes(40, 40, 40, 40)))
+                rows = list(generate_rows(table, Sizes(40, 40, 40, 40)))
                 assert insert(cursor, table, rows, made.name) == len(rows)
         yield connection, made.name
 
@@ -117,8 +116,8 @@ def structure(database: tuple[Connection[Cursor], str]) -> Structure:
 @pytest.fixture(scope="module")
 def in_spark(
     database: tuple[Connection[Cursor], str], structure: Structure, spark: SparkSession
-) -> dict[str, TableSum]:
-    """Spark's sums of the same rows, which come straight from MySQL."""
+) -> dict[str, TableChecksum]:
+    """The checksums in Spark of the same rows, which are read directly from MySQL."""
     session = spark.newSession()
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
@@ -128,21 +127,21 @@ def in_spark(
             cursor.execute(f"SELECT * FROM {table}")
             rows = [[_value(*pair) for pair in zip(columns, row, strict=True)] for row in cursor.fetchall()]
         types = (f"{c.name} {_DECIMALS[c.name] if c.type == 'decimal' else _SPARK_TYPES[c.type]}" for c in columns)
-        found[table] = spark_sums_of(session.createDataFrame(rows, ", ".join(types)), columns)
+        found[table] = checksum_in_spark(session.createDataFrame(rows, ", ".join(types)), columns)
     return found
 
 
 def test_both_sides_are_equal_for_the_same_rows(
-    database: tuple[Connection[Cursor], str], structure: Structure, in_spark: dict[str, TableSum]
+    database: tuple[Connection[Cursor], str], structure: Structure, in_spark: dict[str, TableChecksum]
 ) -> None:
-    assert compare(sums_of(*database, structure), in_spark) == []
+    assert compare(checksums_in_mysql(*database, structure), in_spark) == []
 
 
 @pytest.mark.parametrize(("table", "column"), [(table, column) for table in ALTERED for column in ALTERED[table]])
 def test_one_altered_value_is_found(
     database: tuple[Connection[Cursor], str],
     structure: Structure,
-    in_spark: dict[str, TableSum],
+    in_spark: dict[str, TableChecksum],
     table: str,
     column: str,
 ) -> None:
@@ -151,14 +150,14 @@ def test_one_altered_value_is_found(
     try:
         with connection.cursor() as cursor:
             assert cursor.execute(f"UPDATE {table} SET {column} = {ALTERED[table][column]} LIMIT 1") == 1
-        found = compare(sums_of(connection, name, structure), in_spark)
+        found = compare(checksums_in_mysql(connection, name, structure), in_spark)
     finally:
         connection.rollback()
     assert {difference.where for difference in found} == {f"{table}.{column}"}
 
 
-def test_values_that_have_changed_places_are_found(
-    database: tuple[Connection[Cursor], str], structure: Structure, in_spark: dict[str, TableSum]
+def test_swapped_values_are_found(
+    database: tuple[Connection[Cursor], str], structure: Structure, in_spark: dict[str, TableChecksum]
 ) -> None:
     connection, name = database
     connection.begin()
@@ -168,7 +167,7 @@ def test_values_that_have_changed_places_are_found(
             (one, first), (other, second) = cursor.fetchall()
             cursor.execute("UPDATE customers SET credit = IF(id = %s, %s, %s) WHERE id IN (%s, %s)",
                            (one, second, first, one, other))  # fmt: skip
-        found = compare(sums_of(connection, name, structure), in_spark)
+        found = compare(checksums_in_mysql(connection, name, structure), in_spark)
     finally:
         connection.rollback()
     assert [str(difference).split(":")[0] for difference in found] == ["customers.credit"]

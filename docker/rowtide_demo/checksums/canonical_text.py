@@ -1,12 +1,11 @@
-r"""One text for each value, the same in MySQL and in Spark: what the proof adds up.
+r"""A canonical text for each value, computed by an SQL expression of MySQL and by one of Spark.
 
-For each kind of MySQL's types there are two SQL expressions, MySQL's and Spark's, that give the same text for the same
-value, and different texts for different values. Two places need care:
+Equal values have equal texts in both, and different values have different texts. Two types need care:
 
-* JSON: MySQL's text has a space behind commas and colons, a message's has none. White space outside of strings is taken
-  out on both sides; order of the members, numbers and escapes must be the same.
-* DOUBLE: both sides print the shortest text that gives the number, but not in the same form. As DECIMAL it is the same,
-  to twelve places.
+* JSON: MySQL's text has a space after commas and colons, the records have none. White space outside of strings is
+  removed on both sides; the order of members, the numbers and the escapes must be equal.
+* DOUBLE: both print the shortest text that identifies the number, but in different notations. Cast to DECIMAL, with
+  twelve decimal places, the texts are equal.
 """
 
 from collections.abc import Iterable
@@ -15,19 +14,19 @@ from dataclasses import dataclass
 __all__ = ["Column", "digest_in_mysql", "digest_in_spark", "key_in_spark", "mysql_text", "quoted", "spark_text"]
 
 _SEPARATOR = "\x1f"
-# A string as a whole, or white space: what is matched is replaced by the string, if it is one.
+# Matches a whole string or white space. Replaced by its first group, a string stays and white space goes.
 _JSON_SPACE = r'("(?:[^"\\]|\\.)*")|\s+'
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as MySQL's information_schema has it.
+    """A column as information_schema describes it.
 
     Attributes:
-        name: the column's name.
+        name: the name of the column.
         type: ``DATA_TYPE``: ``int``, ``varchar`` ...
-        size: bits of a BIT column, 0 for others.
-        key: whether it is part of the primary key.
+        size: the number of bits of a BIT column, 0 for others.
+        key: whether the column is part of the primary key.
     """
 
     name: str
@@ -54,7 +53,7 @@ _MYSQL = {
     "timestamp": "DATE_FORMAT({c}, '%Y-%m-%d %H:%i:%s.%f')",
 }
 _SPARK = {
-    # By way of a decimal: BOOLEAN may be a Spark boolean, which as text would be "true".
+    # BOOLEAN may be a Spark boolean, whose text is "true"; as a decimal it is 1.
     **dict.fromkeys(_INTEGERS, "CAST(CAST({c} AS DECIMAL(20, 0)) AS STRING)"),
     **dict.fromkeys(_TEXTS, "{c}"),
     **dict.fromkeys(_BYTES, "hex({c})"),
@@ -70,44 +69,44 @@ _SPARK = {
 
 
 def quoted(name: str) -> str:
-    """A name as an identifier, of MySQL and of Spark alike."""
+    """A name as a quoted identifier, in the syntax of both MySQL and Spark."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def mysql_text(column: Column) -> str:
-    """SQL of MySQL for a column's canonical text, null for null.
+    """The expression of MySQL for the canonical text of a column; NULL for NULL.
 
     Raises:
-        KeyError: the type has no canonical text here.
+        KeyError: the type is not supported.
     """
     return _filled(_MYSQL[column.type], quoted(column.name), column, _literal(_JSON_SPACE))
 
 
 def spark_text(column: Column) -> str:
-    """SQL of Spark for the same text, in a session with ANSI mode on and the time zone UTC.
+    """The expression of Spark for the same text, in a session with ANSI mode and the time zone UTC.
 
     Raises:
-        KeyError: the type has no canonical text here.
+        KeyError: the type is not supported.
     """
     return _filled(_SPARK[column.type], quoted(column.name), column, _literal(_JSON_SPACE))
 
 
 def digest_in_mysql(key: list[Column], column: Column) -> str:
-    """SQL of MySQL for a number of 60 bits: of a column's value and of its row's key.
+    """The expression of MySQL for a 60-bit hash of a value and the key of its row.
 
-    With the key in it, two values that have changed places change the sum.
+    Because the key is included, swapping the values of two rows changes the checksum.
     """
     text = _joined(map(mysql_text, [*key, column]))
     return f"CAST(CONV(LEFT(SHA2({text}, 256), 15), 16, 10) AS UNSIGNED)"
 
 
 def key_in_spark(key: list[Column]) -> str:
-    """SQL of Spark for the text of a row's key."""
+    """The expression of Spark for the text of a row's key."""
     return _joined(map(spark_text, key))
 
 
 def digest_in_spark(row: str, text: str) -> str:
-    """SQL of Spark for the number that `digest_in_mysql` gives, from a key's and a value's text."""
+    """The expression of Spark for the same number as `digest_in_mysql`, from the texts of a key and a value."""
     joined = f"concat_ws('{_SEPARATOR}', {row}, {_marked(text)})"
     return f"CAST(conv(left(sha2({joined}, 256), 15), 16, 10) AS DECIMAL(20, 0))"
 
@@ -117,7 +116,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _marked(text: str) -> str:
-    # Null is told from every text: a text has an equals sign before it.
+    # A text starts with an equals sign, so that it differs from the mark of NULL.
     return f"COALESCE(CONCAT('=', {text}), '-')"
 
 
@@ -129,5 +128,5 @@ def _filled(template: str, name: str, column: Column, json_space: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A string literal, alike in MySQL and Spark: both take a back-slash for the start of an escape."""
+    """A string literal in the syntax of both MySQL and Spark, in which a backslash starts an escape."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

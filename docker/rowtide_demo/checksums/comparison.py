@@ -1,34 +1,34 @@
-"""The proof: sums of two sides, and where they differ. Nothing here touches a server."""
+"""The checksums of tables in MySQL and in Spark, and their differences."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["ColumnSum", "Difference", "TableSum", "compare", "from_json", "to_json"]
+__all__ = ["ColumnChecksum", "Difference", "TableChecksum", "compare", "from_json", "to_json"]
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnSum:
-    """What is compared of a column: how many values are null, and the sum of all values' digests."""
+class ColumnChecksum:
+    """The number of NULLs in a column, and the sum of the hashes of its values."""
 
     nulls: int
     digest: int
 
 
 @dataclass(frozen=True, slots=True)
-class TableSum:
-    """What is compared of a table."""
+class TableChecksum:
+    """The number of rows of a table, and the checksums of its columns by name."""
 
     rows: int
-    columns: Mapping[str, ColumnSum]
+    columns: Mapping[str, ColumnChecksum]
 
 
-Sums = Mapping[str, TableSum]
-"""By the tables' names."""
+Checksums = Mapping[str, TableChecksum]
+"""Checksums by table name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not the same on both sides."""
+    """A difference between the two sides."""
 
     where: str
     what: str
@@ -39,34 +39,34 @@ class Difference:
         return f"{self.where}: {self.what} is {self.mysql} in MySQL and {self.spark} in Spark"
 
 
-def compare(mysql: Sums, spark: Sums) -> list[Difference]:
-    """All differences of two sides; an empty list is the proof. No tables at all prove nothing.
+def compare(mysql: Checksums, spark: Checksums) -> list[Difference]:
+    """All differences between the two sides. An empty list proves that they are equal.
 
     Raises:
-        ValueError: MySQL's side is empty.
+        ValueError: MySQL has no rows, so that nothing would be compared.
     """
     if not mysql or not any(table.rows for table in mysql.values()):
-        raise ValueError("there is nothing to compare: MySQL's side has no rows")
+        raise ValueError("there is nothing to compare: the tables in MySQL have no rows")
     return list(_tables(mysql, spark))
 
 
-def _tables(mysql: Sums, spark: Sums) -> Iterator[Difference]:
+def _tables(mysql: Checksums, spark: Checksums) -> Iterator[Difference]:
     for name in sorted({*mysql, *spark}):
         one, other = mysql.get(name), spark.get(name)
         if one is None or other is None:
-            yield Difference(name, "the table", *("missing" if side is None else "there" for side in (one, other)))
+            yield Difference(name, "the table", _presence(one), _presence(other))
             continue
         if one.rows != other.rows:
             yield Difference(name, "the number of rows", one.rows, other.rows)
         yield from _columns(name, one, other)
 
 
-def _columns(table: str, one: TableSum, other: TableSum) -> Iterator[Difference]:
+def _columns(table: str, one: TableChecksum, other: TableChecksum) -> Iterator[Difference]:
     for name in sorted({*one.columns, *other.columns}):
         where = f"{table}.{name}"
         first, second = one.columns.get(name), other.columns.get(name)
         if first is None or second is None:
-            yield Difference(where, "the column", *("missing" if side is None else "there" for side in (first, second)))
+            yield Difference(where, "the column", _presence(first), _presence(second))
             continue
         if first.nulls != second.nulls:
             yield Difference(where, "the number of nulls", first.nulls, second.nulls)
@@ -74,20 +74,25 @@ def _columns(table: str, one: TableSum, other: TableSum) -> Iterator[Difference]
             yield Difference(where, "the checksum", first.digest, second.digest)
 
 
-def to_json(sums: Sums) -> dict[str, object]:
-    """Sums as JSON can carry them."""
+def _presence(side: object) -> str:
+    return "missing" if side is None else "present"
+
+
+def to_json(checksums: Checksums) -> dict[str, object]:
+    """The checksums in a form that JSON can represent."""
     return {
         name: {"rows": table.rows, "columns": {c: [s.nulls, str(s.digest)] for c, s in table.columns.items()}}
-        for name, table in sums.items()
+        for name, table in checksums.items()
     }
 
 
-def from_json(value: Mapping[str, Mapping[str, object]]) -> dict[str, TableSum]:
-    """The sums that `to_json` was given."""
+def from_json(value: Mapping[str, Mapping[str, object]]) -> dict[str, TableChecksum]:
+    """Convert the result of `to_json` back to checksums."""
     found = {}
     for name, table in value.items():
         rows, columns = table["rows"], table["columns"]
         assert isinstance(rows, int)
         assert isinstance(columns, dict)
-        found[name] = TableSum(rows, {c: ColumnSum(nulls, int(digest)) for c, (nulls, digest) in columns.items()})
+        checksums = {column: ColumnChecksum(nulls, int(digest)) for column, (nulls, digest) in columns.items()}
+        found[name] = TableChecksum(rows, checksums)
     return found

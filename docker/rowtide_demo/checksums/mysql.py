@@ -1,22 +1,22 @@
-"""The sums of MySQL's side."""
+"""The checksums of tables in MySQL."""
 
 from typing import TYPE_CHECKING
 
 from rowtide_demo.checksums.canonical_text import Column, digest_in_mysql, quoted
-from rowtide_demo.checksums.comparison import ColumnSum, TableSum
+from rowtide_demo.checksums.comparison import ColumnChecksum, TableChecksum
 
 if TYPE_CHECKING:
     from pymysql import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["columns_of", "sums_of"]
+__all__ = ["checksums_in_mysql", "columns_of"]
 
 Structure = dict[str, list[Column]]
 """The columns of each table."""
 
 
 def columns_of(connection: "Connection[Cursor]", database: str) -> Structure:
-    """All tables of a database with their columns, in order."""
+    """The columns of all tables of a database, in order."""
     found: Structure = {}
     with connection.cursor() as cursor:
         cursor.execute(
@@ -30,8 +30,10 @@ def columns_of(connection: "Connection[Cursor]", database: str) -> Structure:
     return found
 
 
-def sums_of(connection: "Connection[Cursor]", database: str, structure: Structure) -> dict[str, TableSum]:
-    """The sums of each table, computed by the server. The session's time zone must be UTC."""
+def checksums_in_mysql(
+    connection: "Connection[Cursor]", database: str, structure: Structure
+) -> dict[str, TableChecksum]:
+    """The checksums of each table, computed by the server. The time zone of the session must be UTC."""
     found = {}
     with connection.cursor() as cursor:
         for table, columns in structure.items():
@@ -40,13 +42,13 @@ def sums_of(connection: "Connection[Cursor]", database: str, structure: Structur
             assert row is not None
             count, *values = (int(value) for value in row)
             pairs = zip(values[::2], values[1::2], strict=True)
-            sums = {column.name: ColumnSum(*pair) for column, pair in zip(columns, pairs, strict=True)}
-            found[table] = TableSum(count, sums)
+            checksums = {column.name: ColumnChecksum(*pair) for column, pair in zip(columns, pairs, strict=True)}
+            found[table] = TableChecksum(count, checksums)
     return found
 
 
 def statement(database: str, table: str, columns: list[Column]) -> str:
-    """The query for one table: its rows; nulls and digests of each column."""
+    """The query for a table: the number of rows, then the number of NULLs and the sum of hashes of each column."""
     key = [column for column in columns if column.key] or columns
     parts = ["COUNT(*)"]
     for column in columns:

@@ -1,4 +1,4 @@
-"""A command that runs beside the demo, and ends with it."""
+"""A command that runs in the background and ends with the demo."""
 
 import ctypes
 import os
@@ -11,16 +11,16 @@ from pathlib import Path
 
 from rowtide_demo.errors import DemoError
 
-__all__ = ["Child"]
+__all__ = ["ChildProcess"]
 
 _PR_SET_PDEATHSIG = 1
 
 
-class Child:
-    """A running command with its output in a log file.
+class ChildProcess:
+    """A running command that writes its output to a log file.
 
-    It has a session of its own, so that the Ctrl-C of a terminal reaches the demo alone, which then ends it in order.
-    Should the demo be killed, Linux kills the command too.
+    The command has its own session: Ctrl-C on the terminal signals only the demo, which then stops the command cleanly.
+    If the demo is killed, Linux kills the command as well.
     """
 
     def __init__(
@@ -42,46 +42,46 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the command has not ended."""
         return self._process.poll() is None
 
     def require_running(self) -> None:
-        """Check that it has not ended.
+        """Check that the command has not ended.
 
         Raises:
-            DemoError: it has; the message has the end of its log.
+            DemoError: it has ended. The message contains the end of its log.
         """
         if not self.running:
-            raise self.failed(f"ended with {self._process.returncode} while it was needed")
+            raise self.failed(f"exited with code {self._process.returncode} although it was still needed")
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end; returns whether it has come.
+        """Wait at most ``seconds`` for the command to end; returns whether it has ended.
 
         Raises:
-            DemoError: it ended with an error.
+            DemoError: its exit code is not 0.
         """
         try:
             code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return False
         if code:
-            raise self.failed(f"ended with {code}")
+            raise self.failed(f"exited with code {code}")
         return True
 
     def stop(self, patience: float = 30) -> None:
-        """Let it end by itself (SIGTERM); after ``patience`` seconds kill it and all that it has started.
+        """Send SIGTERM, and kill the command and its children if it has not ended after ``patience`` seconds.
 
         Raises:
-            DemoError: it ended with an error, or had to be killed.
+            DemoError: its exit code is not 0, or it had to be killed.
         """
         if self.running:
             self._process.send_signal(signal.SIGTERM)
         if not self.wait(patience):
             self.kill()
-            raise self.failed(f"did not end within {patience:g} s of being told to")
+            raise self.failed(f"did not end within {patience:g} s after SIGTERM")
 
     def kill(self) -> None:
-        """End it and all that it has started."""
+        """Kill the command and its children."""
         if self.running:
             os.killpg(self._process.pid, signal.SIGTERM)
             deadline = time.monotonic() + 5
@@ -92,7 +92,7 @@ class Child:
         self._process.wait()
 
     def failed(self, what: str) -> DemoError:
-        """An error about it, with the end of its log."""
+        """An error about the command, with the end of its log."""
         lines = self.log.read_text(errors="replace").splitlines()[-12:]
         return DemoError(f"{self.name} {what}. The end of {self.log}:\n" + "\n".join(f"  {line}" for line in lines))
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one ends the demo wherever it is; what it has started is then ended in order."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first of them interrupts the demo, which then stops what it has started."""
 
 import contextlib
 import signal
@@ -11,14 +11,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """The demo was told to end."""
+    """A signal interrupted the demo."""
 
 
 class Interruption:
-    """Whether the demo was told to end, and by which signal.
+    """The signal that interrupted the demo, if any.
 
-    The signal raises `Interrupted` in the main thread. Python drops an exception that is raised inside of a destructor,
-    so `check` is called wherever the demo waits.
+    The handler raises `Interrupted` in the main thread. Python discards exceptions that are raised in a destructor, so
+    the demo also calls `check` wherever it waits.
     """
 
     def __init__(self) -> None:
@@ -32,23 +32,23 @@ class Interruption:
             self.check()
 
     def check(self) -> None:
-        """Raise `Interrupted` if the demo was told to end and is not ending already."""
+        """Raise `Interrupted` if a signal has arrived and the demo is not stopping already."""
         if self.number is not None and not self._held:
             raise Interrupted
 
     def hold(self) -> None:
-        """From now on signals are only noted: what was started is being ended."""
+        """Ignore signals from now on, because the demo is stopping its programs."""
         self._held = True
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a program that a signal has ended."""
+        """The exit code by which a shell reports a program that a signal ended."""
         return 128 + (self.number or 0)
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Handle Ctrl-C, SIGTERM and the end of the terminal inside of the block."""
+    """Handle the signals within the block."""
     interruption = Interruption()
     before = {number: signal.signal(number, interruption.receive) for number in _SIGNALS}
     try:

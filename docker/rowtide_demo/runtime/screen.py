@@ -1,4 +1,4 @@
-"""What the demo shows: a line for each step, with a moving bar on a terminal, and the table at the end."""
+"""The output of the demo: a line for each step, with a progress bar on a terminal, and tables of results."""
 
 import contextlib
 import time
@@ -10,45 +10,45 @@ from rich.table import Table
 
 __all__ = ["Screen", "Step"]
 
-_EVERY = 15.0  # seconds between lines of progress where there is no terminal
+_INTERVAL = 15.0  # seconds between progress lines when the output is not a terminal
 
 
 class Step:
-    """One step while it goes on.
+    """A step that is in progress.
 
     Attributes:
-        result: what the step's line says in the end.
+        result: the text of the line that is printed when the step is done.
     """
 
     def __init__(self, console: Console, title: str, progress: Progress | None) -> None:
         self.result = ""
-        self.began = time.monotonic()
+        self.started = time.monotonic()
         self._console = console
         self._title = title
         self._progress = progress
         self._task = progress.add_task(title, total=None, note="") if progress else None
-        self._told = self.began
+        self._last_printed = self.started
 
     @property
     def seconds(self) -> float:
-        """Since its beginning."""
-        return time.monotonic() - self.began
+        """Seconds since the step started."""
+        return time.monotonic() - self.started
 
     def update(self, note: str, done: float | None = None, total: float | None = None) -> None:
-        """Show how far it is."""
+        """Show the progress: a text, and optionally the share that is done."""
         if self._progress and self._task is not None:
             self._progress.update(self._task, note=note, completed=done, total=total)
-        elif time.monotonic() - self._told >= _EVERY:
-            self._told = time.monotonic()
+        elif time.monotonic() - self._last_printed >= _INTERVAL:
+            self._last_printed = time.monotonic()
             self._console.print(f"     {self._title:<9} ... {note}", highlight=False, soft_wrap=True)
 
 
 class Screen:
-    """Where the demo shows what it does.
+    """Writes the output of the demo.
 
     Args:
-        console: rich's.
-        steps: how many steps there will be.
+        console: the rich console.
+        steps: the total number of steps.
     """
 
     def __init__(self, console: Console, steps: int) -> None:
@@ -56,13 +56,13 @@ class Screen:
         self._steps = steps
         self._number = 0
 
-    def say(self, text: str = "", style: str | None = None) -> None:
-        """A paragraph."""
+    def print(self, text: str = "", style: str | None = None) -> None:
+        """Print a paragraph."""
         self.console.print(text, style=style, highlight=False, soft_wrap=True, markup=False)
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[Step]:
-        """A step: the block does it, and sets `Step.result`."""
+        """Show a step while the block runs; the block sets `Step.result`."""
         self._number += 1
         count = f"{self._number}/{self._steps}"
         progress = self._bar(count) if self.console.is_terminal else None
@@ -84,7 +84,7 @@ class Screen:
         )
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A small table; numbers, which are every column but the first, stand on the right."""
+        """Print a table. All columns but the first are numbers and right-aligned."""
         table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
         for number, column in enumerate(columns):
             table.add_column(column, justify="right" if number else "left")

@@ -1,4 +1,4 @@
-"""The rows of the shop at first: the same for the same sizes, on every machine."""
+"""The initial rows of the shop, generated deterministically from its sizes."""
 
 import datetime as dt
 import json
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rowtide_demo.shop import sample_text
 from rowtide_demo.shop.schema import Sizes
 
-__all__ = ["COLUMNS", "Row", "generated", "new_customer", "new_line", "new_order", "sku"]
+__all__ = ["COLUMNS", "Row", "generate_rows", "new_customer", "new_line", "new_order", "sku"]
 
 Row = tuple[object, ...]
 
@@ -20,7 +20,7 @@ COLUMNS = {
     "orders": "id customer_id state placed paid due total discount express note",
     "order_lines": "order_id line sku quantity price tax gift wish",
 }
-"""The columns of each table's rows, in the order of their values."""
+"""The columns of each table, in the order of the values of a `Row`."""
 
 _SEED = 20250131
 _EPOCH = dt.datetime(2018, 1, 1)  # noqa: DTZ001 - DATETIME and, with a session in UTC, TIMESTAMP have no zone
@@ -28,8 +28,8 @@ _TEN_YEARS = 10 * 365 * 24 * 3600
 _INTERESTS = ("books", "garden", "music", "sport", "travel")
 
 
-def generated(table: str, sizes: Sizes) -> Iterator[Row]:
-    """The rows of one table."""
+def generate_rows(table: str, sizes: Sizes) -> Iterator[Row]:
+    """The initial rows of a table."""
     rng = random.Random(f"{_SEED} {table}")
     match table:
         case "customers":
@@ -43,12 +43,12 @@ def generated(table: str, sizes: Sizes) -> Iterator[Row]:
 
 
 def sku(number: int) -> str:
-    """The key of a product."""
+    """The key of the product with this number."""
     return f"P{number:09d}"
 
 
 def new_customer(rng: random.Random, number: int) -> Row:
-    """A customer; ``number`` is the key."""
+    """A customer whose key is ``number``."""
     first, last = rng.choice(sample_text.NAMES)[0], rng.choice(sample_text.NAMES)[1]
     return (
         number,
@@ -69,7 +69,7 @@ def new_customer(rng: random.Random, number: int) -> Row:
 
 
 def new_order(rng: random.Random, number: int, sizes: Sizes) -> Row:
-    """An order; ``number`` is the key."""
+    """An order whose key is ``number``."""
     placed = _moment(rng, 3)
     paid = rng.random() < 0.6
     return (
@@ -101,7 +101,7 @@ def new_line(rng: random.Random, order: int, line: int, sizes: Sizes) -> Row:
 
 
 def _lines(rng: random.Random, sizes: Sizes) -> Iterator[Row]:
-    # Two lines an order, and the first orders one more each, until the number is reached.
+    # The lines are spread evenly; the first orders have one more each if the division leaves a remainder.
     usual, rest = divmod(sizes.order_lines, sizes.orders)
     for order in range(1, sizes.orders + 1):
         for line in range(1, usual + (order <= rest) + 1):
@@ -109,17 +109,17 @@ def _lines(rng: random.Random, sizes: Sizes) -> Iterator[Row]:
 
 
 def _product(rng: random.Random, number: int) -> Row:
-    name = rng.choice(sample_text.THINGS)
+    name = rng.choice(sample_text.PRODUCTS)
     return (
         sku(number),
         f"{name} {number}",
-        " · ".join(rng.choices(sample_text.THINGS, k=rng.randint(1, 12))),
+        " · ".join(rng.choices(sample_text.PRODUCTS, k=rng.randint(1, 12))),
         _decimal(rng, 1, 900_00, 2),
         _decimal(rng, -(10**20), 10**20, 6),
         rng.randrange(1, 50_000) / 1000,
         rng.randint(-50, 8_000_000),
-        rng.randrange(2**64),  # half of them are more than a signed 64-bit number holds
-        rng.randbytes(15) + bytes([rng.randrange(3)]),  # some end with a zero byte, which BINARY must keep
+        rng.randrange(2**64),  # half of them exceed a signed 64-bit integer
+        rng.randbytes(15) + bytes([rng.randrange(3)]),  # some end with a zero byte, which must be kept
         rng.randbytes(rng.randrange(400)) if rng.random() < 0.5 else None,
         rng.randrange(2**12),
         _attributes(rng),
@@ -130,20 +130,20 @@ def _product(rng: random.Random, number: int) -> Row:
 
 
 def _decimal(rng: random.Random, low: int, high: int, scale: int) -> str:
-    """A decimal's text, from an unscaled number between two."""
+    """The text of a random decimal; ``low`` and ``high`` are unscaled."""
     unscaled = rng.randint(low, high)
     digits = f"{abs(unscaled):0{scale + 1}d}"
     return f"{'-' * (unscaled < 0)}{digits[:-scale]}.{digits[-scale:]}"
 
 
 def _moment(rng: random.Random, digits: int) -> str:
-    """A date and time of the ten years from 2018, with so many digits after the second."""
+    """A date and time between 2018 and 2027, with ``digits`` fractional digits."""
     second = (_EPOCH + dt.timedelta(seconds=rng.randrange(_TEN_YEARS))).isoformat(" ")
     return f"{second}.{rng.randrange(10**digits):0{digits}d}" if digits else second
 
 
 def _duration(rng: random.Random) -> str:
-    """A TIME(2), which may be negative and longer than a day."""
+    """A TIME(2), which may be negative or longer than a day."""
     hundredths = rng.randrange(100 * 3600 * 100)
     seconds, hundredths = divmod(hundredths, 100)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{hundredths:02d}"
@@ -159,7 +159,7 @@ def _settings(rng: random.Random) -> str:
 
 def _attributes(rng: random.Random) -> str:
     size = [rng.randrange(1, 500) for _ in range(3)]
-    labels = rng.sample(sample_text.THINGS, 2)
+    labels = rng.sample(sample_text.PRODUCTS, 2)
     return json.dumps(
         {"size": size, "labels": labels, 'quote " and \\': rng.randrange(-(2**62), 2**62), "empty": {}, "none": []},
         ensure_ascii=bool(rng.randrange(2)),

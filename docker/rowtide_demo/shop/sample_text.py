@@ -1,6 +1,6 @@
-"""Words in several scripts, with what is hard in each: accents, combining marks, right to left, surrogate pairs."""
+"""Sample text in several scripts: accents, combining marks, right-to-left text, characters beyond the BMP."""
 
-__all__ = ["CITIES", "COUNTRIES", "LEGACY_NAMES", "NAMES", "NOTES", "THINGS", "WISHES"]
+__all__ = ["CITIES", "COUNTRIES", "LEGACY_NAMES", "NAMES", "NOTES", "PRODUCTS", "WISHES"]
 
 NAMES = (
     ("Zoë", "Ångström"),
@@ -23,15 +23,15 @@ NAMES = (
 """First and last names."""
 
 LEGACY_NAMES = ("Щербакова Ольга", "Іваненко Ґанна", "Ђорђевић", "“Чай” №5", "Ёлкин")
-"""Names that cp1251 has."""
+"""Names that cp1251 can encode."""
 
 CITIES = ("Zürich", "Málaga", "Tromsø", "Besançon", "Reykjavík", "São Paulo", "Köln", "€-Stadt")
-"""Cities that latin1 has, which MySQL takes to be Windows' code page 1252: with a euro sign."""
+"""Cities that latin1 can encode. MySQL's latin1 is Windows' code page 1252, which has a euro sign."""
 
 COUNTRIES = ("AT", "BR", "CH", "DE", "ES", "FR", "GR", "IL", "IN", "JP", "KR", "NO", "TH", "VN")
-"""Country codes."""
+"""Country codes (ISO 3166)."""
 
-THINGS = (
+PRODUCTS = (
     "Teapot",
     "Čajník",
     "Чайник",
@@ -45,7 +45,7 @@ THINGS = (
     "찻주전자",
     "🫖 teapot 👩‍👩‍👧",
 )
-"""What the shop sells."""
+"""Product names."""
 
 NOTES = (
     "Please ring twice.",
@@ -61,4 +61,4 @@ NOTES = (
 """Notes of orders."""
 
 WISHES = ("blue", "größer", "в подарок", "赤い", 'with "ribbon"', "50% + 'extra'")
-"""Wishes of order lines, without what utf8mb3 lacks."""
+"""Wishes of order lines, without characters that utf8mb3 cannot encode."""

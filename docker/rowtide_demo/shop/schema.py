@@ -1,4 +1,4 @@
-"""The shop's four tables: many of MySQL's types, character sets and kinds of key."""
+"""The four tables of the shop, which use many of MySQL's types, character sets and kinds of keys."""
 
 from dataclasses import dataclass
 
@@ -62,12 +62,12 @@ TABLES = {
         wish VARCHAR(200) CHARACTER SET utf8mb3 NULL,
         PRIMARY KEY (order_id, line)""",
 }
-"""What stands between the brackets of each table's CREATE TABLE."""
+"""The column and key definitions of each table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many rows each table has at first."""
+    """The initial number of rows of each table."""
 
     customers: int
     products: int
@@ -76,17 +76,17 @@ class Sizes:
 
     @classmethod
     def of(cls, rows: int) -> "Sizes":
-        """Divide ``rows`` (at least 100) among the tables; the sum is exact."""
+        """Distribute ``rows`` (at least 100) over the tables; their total is exactly ``rows``."""
         customers, products, orders = rows * 12 // 100, rows // 100, rows * 27 // 100
         return cls(customers, products, orders, rows - customers - products - orders)
 
     @property
     def total(self) -> int:
-        """Rows of all tables."""
+        """The rows of all tables together."""
         return self.customers + self.products + self.orders + self.order_lines
 
 
 def create_statements() -> list[str]:
-    """The statements that make the database with its empty tables."""
+    """The statements that create the database and its empty tables."""
     tables = [f"CREATE TABLE {DATABASE}.{name} ({columns}\n)" for name, columns in TABLES.items()]
     return [f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4", *tables]

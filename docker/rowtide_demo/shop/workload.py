@@ -1,7 +1,7 @@
-"""What happens in the shop while rowtide streams: days of business, the same on every machine.
+"""The transactions that change the shop while rowtide streams; the same in every run.
 
-A day is a few transactions: orders come, are paid, sent and cancelled; stock and prices change; customers move. In the
-middle the table of customers gets a column, and some products get a new key.
+Each day has a few transactions: orders are placed, paid and cancelled, stock and prices change, customers move. Halfway
+through, the table of customers gets a column and some products get a new key.
 """
 
 import random
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from pymysql import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["ALTER", "Business"]
+__all__ = ["ALTER", "Workload"]
 
 ALTER = "ALTER TABLE shop.customers ADD COLUMN points INT UNSIGNED NOT NULL DEFAULT 100 AFTER level"
-"""The statement in the middle."""
+"""The statement that is executed halfway through."""
 
 _NOON = "2025-02-%02d 12:%02d:%02d"
 
 
-class Business:
-    """The shop's business over one connection.
+class Workload:
+    """Executes the transactions over one connection.
 
     Attributes:
-        done: rows changed, by table and kind: ``insert``, ``update``, ``delete``, ``key`` (updated with its key).
-        transactions: how many were committed.
+        done: number of rows changed, by table and kind: ``insert``, ``update``, ``delete``, ``key`` (a key update).
+        transactions: number of transactions committed.
     """
 
     def __init__(self, connection: "Connection[Cursor]", sizes: Sizes) -> None:
@@ -46,11 +46,11 @@ class Business:
 
     @property
     def rows(self) -> int:
-        """Rows changed."""
+        """Number of rows changed."""
         return self.done.total()
 
     def run(self, days: int, stopped: Callable[[], bool]) -> None:
-        """Do the business of so many days; end early when ``stopped`` says so."""
+        """Execute the transactions of ``days`` days, or fewer if ``stopped`` returns true."""
         with self._connection.cursor() as cursor:
             for day in range(days):
                 if day == days // 2:
@@ -71,11 +71,11 @@ class Business:
         self.transactions += 1
 
     def _change(self, cursor: "Cursor", table: str, kind: str, statement: str, *values: object) -> None:
-        # The server's count of rows that are different now: those that the binlog has.
+        # The server counts only rows whose values changed, which are those in the binlog.
         self.done[table, kind] += cursor.execute(statement, values)
 
     def _orders(self, cursor: "Cursor") -> None:
-        """Three orders of one to six lines."""
+        """Place three orders with one to six lines each."""
         for _ in range(3):
             number = self._next_order
             self._next_order += 1
@@ -111,7 +111,7 @@ class Business:
             rng.choice(sample_text.CITIES),
             f"{rng.randint(0, 99)}.{rng.randint(0, 99):02d}",
             self._time(),
-            rng.choice(sample_text.THINGS),
+            rng.choice(sample_text.PRODUCTS),
             rng.randint(0, 10**6),
             who,
         )
@@ -128,7 +128,7 @@ class Business:
         self._change(cursor, "products", "update", change, self._rng.randint(1, 3), self._time(), some)
 
     def _sale(self, cursor: "Cursor") -> None:
-        """One statement that changes many rows."""
+        """Change many rows with one statement."""
         first = self._order()
         sale = "UPDATE shop.order_lines SET price = price * 0.9, gift = NOT gift WHERE order_id BETWEEN %s AND %s"
         self._change(cursor, "order_lines", "update", sale, first, first + 100)

@@ -1,4 +1,4 @@
-"""What ``--keep`` leaves in the user's hand: small scripts for the running stack."""
+"""Scripts and instructions for the servers that ``--keep`` leaves running."""
 
 import shlex
 from pathlib import Path
@@ -7,23 +7,21 @@ from rowtide_stack import Kafka, MySQL
 from rowtide_stack.programs import catalogue
 from rowtide_stack.runners.runner import provider
 
-from rowtide_demo.steps.context import Stage
+from rowtide_demo.steps.context import Context
 from rowtide_demo.steps.tables import environment, tables_command
 
-__all__ = ["advice", "next_steps", "write"]
+__all__ = ["instructions", "next_steps", "write_scripts"]
 
 
-def write(stage: Stage, mysql: MySQL) -> list[tuple[str, str]]:
-    """Write the scripts; gives each with what it does."""
-    folder = stage.folder
+def write_scripts(context: Context, mysql: MySQL) -> list[tuple[str, str]]:
+    """Write the scripts; returns the path and a description of each."""
+    folder = context.folder
     spark = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment(folder).items())
-    scripts = [
-        ("update-tables", f"env {spark} {shlex.join(tables_command(stage))}", "bring the Delta tables up to date")
-    ]
+    scripts = [("update-tables", f"env {spark} {shlex.join(tables_command(context))}", "update the Delta tables")]
     if provider() == "local":
         client = [*catalogue.mysql_command("bin/mysql"), f"--host={mysql.host}", f"--port={mysql.port}"]
         client += [f"--user={mysql.user}", f"--password={mysql.password}", "shop"]
-        scripts.insert(0, ("mysql", shlex.join(client), "MySQL's client, in the shop"))
+        scripts.insert(0, ("mysql", shlex.join(client), "MySQL's client, connected to the shop"))
     for name, command, _ in scripts:
         path = folder / name
         path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
@@ -31,30 +29,30 @@ def write(stage: Stage, mysql: MySQL) -> list[tuple[str, str]]:
     return [(str(folder / name), what) for name, _, what in scripts]
 
 
-def advice(stage: Stage, mysql: MySQL, kafka: Kafka, pid: int) -> str:
-    """How to reach what is running, what to try, and how to stop it."""
-    lines = ["Everything is still running. Try a change and see it arrive:", ""]
-    lines += [f"  {path:<44} {what}" for path, what in write(stage, mysql)]
+def instructions(context: Context, mysql: MySQL, kafka: Kafka, pid: int) -> str:
+    """How to use the running servers, and how to stop them."""
+    lines = ["Everything is still running. Change a row, then update the tables:", ""]
+    lines += [f"  {path:<44} {what}" for path, what in write_scripts(context, mysql)]
     lines += [
         "",
         f"  MySQL     {mysql.host}:{mysql.port}, user {mysql.user}, password {mysql.password}, database shop",
         f"  Kafka     {kafka.bootstrap}, topics shop.shop.customers ...",
-        f"  rowtide   configuration {stage.config}, log {stage.log('run')}",
-        f"  web       http://127.0.0.1:{stage.web_port}/health and /metrics",
-        f"  tables    {stage.folder / 'tables'} (Delta Lake)",
+        f"  rowtide   configuration {context.config}, log {context.log('run')}",
+        f"  web       http://127.0.0.1:{context.web_port}/health and /metrics",
+        f"  tables    {context.folder / 'tables'} (Delta Lake)",
         "",
-        f"Ctrl-C here, or kill {pid}, stops everything and removes {stage.folder}.",
+        f"Ctrl-C here, or kill {pid}, stops everything and removes {context.folder}.",
     ]
     return "\n".join(lines)
 
 
 def next_steps(root: Path) -> str:
-    """What to try after a demo that has been cleaned up."""
+    """What to try after a demo that has removed everything."""
     demo = root / "docker/demo"
     shown = demo.relative_to(Path.cwd()) if demo.is_relative_to(Path.cwd()) else demo
     return (
         "What to try next:\n"
-        f"  {shown} --keep            the same, and everything stays up to play with\n"
-        f"  {shown} --rows 20000      a smaller shop, or a larger one\n"
-        '  README.md, "Quick start"      rowtide with a MySQL of your own'
+        f"  {shown} --keep            the same, and everything keeps running\n"
+        f"  {shown} --rows 20000      a smaller shop\n"
+        '  README.md, "Quick start"      rowtide with your own MySQL'
     )

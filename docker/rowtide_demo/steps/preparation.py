@@ -1,4 +1,4 @@
-"""The first steps: programs, servers, the shop, and the check of the connector's configuration."""
+"""The first steps: download the programs, start the servers, fill the shop, check the configuration."""
 
 from rowtide_stack import Kafka, MySQL, Server
 from rowtide_stack.programs import catalogue
@@ -7,61 +7,61 @@ from rowtide_stack.runners.runner import provider
 from rowtide_demo.connector_properties import create_account, properties
 from rowtide_demo.shop.loading import load
 from rowtide_demo.shop.schema import TABLES
-from rowtide_demo.steps.context import Stage
+from rowtide_demo.steps.context import Context
 
 __all__ = ["UTC", "check", "fetch_programs", "fill_shop", "start_servers"]
 
 UTC = "SET time_zone = '+00:00'"
-"""Of every session: TIMESTAMP is written and read as it is kept."""
+"""Executed in every session, so that TIMESTAMP values are written and read as they are stored."""
 
 
-def fetch_programs(stage: Stage) -> None:
-    """Download what is not in the cache yet."""
+def fetch_programs(context: Context) -> None:
+    """Download the programs that are not in the cache."""
     local = ["kafka", "mysql"] if provider() == "local" else []
-    with stage.screen.step("programs") as step:
+    with context.screen.step("programs") as step:
         for name in ["java", *local, "spark"]:
             step.update(name)
             catalogue.PROGRAMS[name]()
-            stage.interruption.check()
-        step.result = "Java, MySQL, Kafka and Spark's jars are here"
+            context.interruption.check()
+        step.result = "Java, MySQL, Kafka and Spark's jars are installed"
 
 
-def start_servers(stage: Stage) -> tuple[MySQL, Kafka]:
-    """Start MySQL and Kafka, to be ended with the stage; their logs are kept if something fails."""
+def start_servers(context: Context) -> tuple[MySQL, Kafka]:
+    """Start MySQL and Kafka. They are stopped with the context, and their logs are kept if a step fails."""
     mysql = MySQL({"binlog_row_metadata": "FULL", "innodb_buffer_pool_size": "256M"})
     kafka = Kafka()
-    with stage.screen.step("servers") as step:
+    with context.screen.step("servers") as step:
         for server in (mysql, kafka):
             step.update(f"starting {type(server).__name__}")
-            stage.stack.enter_context(server)
-            stage.stack.callback(_keep_log, stage, server)
-            stage.interruption.check()
+            context.stack.enter_context(server)
+            context.stack.callback(_keep_log, context, server)
+            context.interruption.check()
         step.result = f"MySQL {mysql.version} at {mysql.address}, Kafka at {kafka.address}"
     return mysql, kafka
 
 
-def _keep_log(stage: Stage, server: Server) -> None:
-    stage.log(server.name).write_text(server.log())
+def _keep_log(context: Context, server: Server) -> None:
+    context.log(server.name).write_text(server.log())
 
 
-def fill_shop(stage: Stage, mysql: MySQL) -> None:
-    """Make the shop's tables with their rows, and rowtide's account."""
-    total = stage.sizes.total
-    with stage.screen.step("shop") as step, mysql.connect(init_command=UTC) as connection:
+def fill_shop(context: Context, mysql: MySQL) -> None:
+    """Create the tables with their initial rows, and the account of rowtide."""
+    total = context.sizes.total
+    with context.screen.step("shop") as step, mysql.connect(init_command=UTC) as connection:
 
-        def told(done: int) -> None:
-            stage.interruption.check()
+        def report(done: int) -> None:
+            context.interruption.check()
             step.update(f"{done:,} rows", done, total)
 
-        load(connection, stage.sizes, told)
-        stage.facts.load_seconds = step.seconds
+        load(connection, context.sizes, report)
+        context.results.load_seconds = step.seconds
         create_account(mysql)
         step.result = f"{total:,} rows in {len(TABLES)} tables"
 
 
-def check(stage: Stage, mysql: MySQL, kafka: Kafka) -> None:
-    """``rowtide check`` of the configuration."""
-    stage.config.write_text(properties(mysql, kafka))
-    with stage.screen.step("check") as step:
-        stage.finish(stage.start("rowtide check", [stage.rowtide, "check", stage.config]))
-        step.result = "rowtide check: " + stage.log("check").read_text().splitlines()[-1]
+def check(context: Context, mysql: MySQL, kafka: Kafka) -> None:
+    """Write the configuration and run ``rowtide check``."""
+    context.config.write_text(properties(mysql, kafka))
+    with context.screen.step("check") as step:
+        context.finish(context.start("rowtide check", [context.rowtide, "check", context.config]))
+        step.result = "rowtide check: " + context.log("check").read_text().splitlines()[-1]

@@ -1,4 +1,4 @@
-"""What happened, in numbers, and the table that tells it."""
+"""The measurements of the steps, and the tables that show them at the end."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,30 +7,29 @@ from dataclasses import dataclass, field
 from rowtide_demo.runtime.screen import Screen
 from rowtide_demo.shop.schema import Sizes
 
-__all__ = ["Facts"]
+__all__ = ["Results"]
 
 
 @dataclass(slots=True)
-class Facts:
-    """The numbers that the steps found; seconds and counts.
+class Results:
+    """The measurements of all steps.
 
     Attributes:
-        sizes: rows of each table at first.
-        load_seconds: of the rows into MySQL.
-        start_seconds: from the start of ``rowtide run`` to the first record in Kafka.
-        snapshot_seconds: from the first record of the snapshot in Kafka to the last.
-        transactions: committed while streaming.
-        changed_rows: rows that these changed.
-        changes_seconds: from the first of them to the last record in Kafka.
-        streamed_records: records that they gave.
-        delays: between commit and arrival in Kafka, of some records.
-        behind: from the last commit to the arrival of the last record.
-        record_bytes: of all keys and values.
-        tables_records: read by Spark.
-        tables_seconds: of ``rowtide tables``, Spark's start included.
-        rows: of each table in the end.
-        columns: of each table that are equal.
-        values: compared by their checksums.
+        sizes: initial number of rows of each table.
+        load_seconds: time to load the rows into MySQL.
+        start_seconds: time from the start of ``rowtide run`` to the first record in Kafka.
+        snapshot_seconds: time from the first to the last record of the snapshot.
+        transactions: number of transactions committed while streaming.
+        changed_rows: number of rows that these transactions changed.
+        changes_seconds: time from the first of these transactions to the last record in Kafka.
+        streamed_records: number of records of these transactions.
+        delays: seconds from commit to arrival in Kafka, for a sample of the records.
+        behind: seconds from the last commit to the arrival of the last record.
+        record_bytes: total size of all keys and values.
+        tables_records: number of records read by Spark.
+        tables_seconds: time of ``rowtide tables``, including the start of Spark.
+        rows: number of rows of each table at the end.
+        columns: number of equal columns of each table.
     """
 
     sizes: Sizes
@@ -50,10 +49,10 @@ class Facts:
     columns: dict[str, int] = field(default_factory=dict)
 
     def show(self, screen: Screen) -> None:
-        """The tables at the end."""
+        """Print the measurements and the result of the comparison."""
         first = self.sizes.total
         screen.table(
-            "What happened",
+            "Throughput",
             ["", "count", "seconds", "per second"],
             [
                 _row("rows loaded into MySQL", first, self.load_seconds),
@@ -63,18 +62,16 @@ class Facts:
                 _row("records read by Spark (with its start)", self.tables_records, self.tables_seconds),
             ],
         )
-        screen.say(
-            f"Delay from commit to Kafka: {_delays(self.delays)}; the last record came {self.behind:.2f} s after the "
-            f"last commit. {self.record_bytes / 1e6:,.0f} MB of keys and values."
+        screen.print(
+            f"Delay from commit to Kafka: {_delays(self.delays)}; the last record arrived {self.behind:.2f} s after "
+            f"the last commit. {self.record_bytes / 1e6:,.0f} MB of keys and values."
         )
-        screen.say()
+        screen.print()
         rows = [
             [name, f"{getattr(self.sizes, name):,}", f"{count:,}", f"{self.columns[name]}", "yes"]
             for name, count in self.rows.items()
         ]
-        screen.table(
-            "Proved equal in MySQL and Spark", ["table", "rows at first", "rows now", "columns", "equal"], rows
-        )
+        screen.table("Proved equal in MySQL and Spark", ["table", "initial rows", "rows now", "columns", "equal"], rows)
 
 
 def _row(what: str, count: int, seconds: float) -> list[str]:
@@ -84,4 +81,4 @@ def _row(what: str, count: int, seconds: float) -> list[str]:
 def _delays(delays: Sequence[float]) -> str:
     if not delays:
         return "not measured"
-    return f"{statistics.median(delays):.2f} s (median), {max(delays):.2f} s (longest)"
+    return f"{statistics.median(delays):.2f} s (median), {max(delays):.2f} s (maximum)"

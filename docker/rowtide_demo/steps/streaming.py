@@ -1,107 +1,111 @@
-"""The steps of ``rowtide run``: the snapshot, then changes while it streams."""
+"""The steps with ``rowtide run``: the snapshot, then changes while it streams."""
 
 import statistics
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 from rowtide_stack import MySQL
 
 from rowtide_demo.errors import DemoError
-from rowtide_demo.runtime.child_process import Child
+from rowtide_demo.runtime.child_process import ChildProcess
 from rowtide_demo.runtime.screen import Step
-from rowtide_demo.shop.workload import Business
-from rowtide_demo.steps.context import Stage
+from rowtide_demo.shop.workload import Workload
+from rowtide_demo.steps.context import Context
 from rowtide_demo.steps.preparation import UTC
-from rowtide_demo.topic_watch import Watch, expected
+from rowtide_demo.topic_watch import TopicWatch, expected_records
 
 __all__ = ["change", "differences", "snapshot"]
 
-_MORE = 0.5  # seconds in which a record too many would come
+_EXTRA = 0.5  # seconds to wait for records that must not come
 
 
-def snapshot(stage: Stage, watch: Watch) -> Child:
+def snapshot(context: Context, watch: TopicWatch) -> ChildProcess:
     """Start the worker and wait until every row is in Kafka."""
-    facts, total = stage.facts, stage.sizes.total
-    with stage.screen.step("snapshot") as step:
-        worker = stage.start("rowtide run", [stage.rowtide, "run", stage.config, "--web-port", str(stage.web_port)])
+    results, total = context.results, context.sizes.total
+    with context.screen.step("snapshot") as step:
+        command: list[str | Path] = [context.rowtide, "run", context.config, "--web-port", str(context.web_port)]
+        worker = context.start("rowtide run", command)
 
         def reached() -> bool:
             done = watch.of("r")
             if not done:
-                facts.start_seconds = step.seconds
+                results.start_seconds = step.seconds
             step.update(f"{done:,} records in Kafka", done, total)
             return done >= total
 
-        stage.until(reached, lambda: watch.total, worker)
-        facts.snapshot_seconds = step.seconds - facts.start_seconds
+        context.until(reached, lambda: watch.total, worker)
+        results.snapshot_seconds = step.seconds - results.start_seconds
         step.result = f"{total:,} records in Kafka"
     return worker
 
 
-def change(stage: Stage, mysql: MySQL, worker: Child, watch: Watch) -> None:
-    """Do the shop's business, and wait until all of it is in Kafka, exactly once.
+def change(context: Context, mysql: MySQL, worker: ChildProcess, watch: TopicWatch) -> None:
+    """Change the tables, and wait until each change is in Kafka exactly once.
 
     Raises:
-        DemoError: the topics have other records than the changes give.
+        DemoError: records are missing from the topics, or there are too many.
     """
     before = watch.total
-    with stage.screen.step("changes") as step, mysql.connect(init_command=UTC, autocommit=False) as connection:
-        business = Business(connection, stage.sizes)
-        _do_business(stage, business, worker, watch, step)
+    with context.screen.step("changes") as step, mysql.connect(init_command=UTC, autocommit=False) as connection:
+        workload = Workload(connection, context.sizes)
+        _run_workload(context, workload, worker, watch, step)
         committed = time.monotonic()
-        wanted = expected(business.done)
+        required = expected_records(workload.done)
 
         def reached() -> bool:
-            step.update(_told(business, watch))
-            return watch.total - before >= wanted.total()
+            step.update(_progress_text(workload, watch))
+            return watch.total - before >= required.total()
 
-        stage.until(reached, lambda: watch.total, worker)
-        facts = stage.facts
-        facts.behind = time.monotonic() - committed
-        facts.changes_seconds = step.seconds
-        facts.transactions, facts.changed_rows = business.transactions, business.rows
-        facts.streamed_records, facts.delays = wanted.total(), list(watch.delays)
-        facts.record_bytes = watch.bytes
-        time.sleep(_MORE)
-        wrong = differences(wanted, watch.seen)
+        context.until(reached, lambda: watch.total, worker)
+        results = context.results
+        results.behind = time.monotonic() - committed
+        results.changes_seconds = step.seconds
+        results.transactions, results.changed_rows = workload.transactions, workload.rows
+        results.streamed_records, results.delays = required.total(), list(watch.delays)
+        results.record_bytes = watch.bytes
+        time.sleep(_EXTRA)
+        wrong = differences(required, watch.seen)
         if wrong:
-            raise DemoError(f"the topics have other records than MySQL's changes give: {'; '.join(wrong)}")
-        step.result = f"{business.rows:,} rows in {business.transactions:,} transactions: {wanted.total():,} records"
+            raise DemoError(f"the records in the topics do not match the changes in MySQL: {'; '.join(wrong)}")
+        step.result = f"{workload.rows:,} rows in {workload.transactions:,} transactions: {required.total():,} records"
 
 
-def _do_business(stage: Stage, business: Business, worker: Child, watch: Watch, step: Step) -> None:
-    """The load, in a thread, while this one shows how far the topics are."""
+def _run_workload(context: Context, workload: Workload, worker: ChildProcess, watch: TopicWatch, step: Step) -> None:
+    """Run the workload in a thread, and show the progress meanwhile."""
     failures: list[Exception] = []
-    enough = threading.Event()
+    stopped = threading.Event()
 
-    def work() -> None:
+    def run() -> None:
         try:
-            business.run(max(20, stage.sizes.total // 600), enough.is_set)
-        except Exception as error:  # noqa: BLE001 - told in the main thread
+            workload.run(max(20, context.sizes.total // 600), stopped.is_set)
+        except Exception as error:  # noqa: BLE001 - raised in the main thread
             failures.append(error)
 
-    thread = threading.Thread(target=work, name="business", daemon=True)
+    thread = threading.Thread(target=run, name="workload", daemon=True)
     thread.start()
     try:
         while thread.is_alive():
             thread.join(0.1)
-            stage.interruption.check()
+            context.interruption.check()
             worker.require_running()
-            step.update(_told(business, watch))
+            step.update(_progress_text(workload, watch))
     finally:
-        enough.set()
+        stopped.set()
         thread.join()
     if failures:
-        raise DemoError(f"the load on MySQL failed: {failures[0]}") from failures[0]
+        raise DemoError(f"the workload on MySQL failed: {failures[0]}") from failures[0]
 
 
-def _told(business: Business, watch: Watch) -> str:
+def _progress_text(workload: Workload, watch: TopicWatch) -> str:
     delay = f", {statistics.median(watch.delays[-20:]):.2f} s behind" if watch.delays else ""
-    return f"{business.rows:,} rows changed{delay}"
+    return f"{workload.rows:,} rows changed{delay}"
 
 
-def differences(wanted: Counter[tuple[str, str]], seen: Counter[tuple[str, str]]) -> list[str]:
-    """Where the records seen, the snapshot's apart, are not those wanted."""
-    keys = {key for key in {*wanted, *seen} if key[1] != "r" and wanted[key] != seen[key]}
-    return [f"{table} {kind}: {wanted[table, kind]} expected, {seen[table, kind]} seen" for table, kind in sorted(keys)]
+def differences(required: Counter[tuple[str, str]], seen: Counter[tuple[str, str]]) -> list[str]:
+    """The differences between the required records and those seen, without the records of the snapshot."""
+    keys = {key for key in {*required, *seen} if key[1] != "r" and required[key] != seen[key]}
+    return [
+        f"{table} {kind}: {required[table, kind]} expected, {seen[table, kind]} seen" for table, kind in sorted(keys)
+    ]
