@@ -1,4 +1,4 @@
-"""Every character set of MySQL and MariaDB: bytes decode to the text that the server itself gives for them."""
+"""Every character set of MySQL and MariaDB: bytes decode to the same text as on the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CODECS = {
     "utf16le": "utf-16-le",
     "utf32": "utf-32-be",
 }
-"""Python's names of the character sets of Unicode, which have all of it or its first plane."""
+"""Python's names of the Unicode character sets, which cover all of Unicode or its first plane."""
 _THREE_BYTES = {"eucjpms": b"\x8f", "ujis": b"\x8f"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -42,7 +42,7 @@ def charsets(cursor: Cursor) -> dict[str, int]:
 
 
 def stored(cursor: Cursor, charset: str, prefix: bytes, more: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """What a column can hold of all sequences of a prefix and some more bytes, and the server's text of it.
+    """The sequences of a prefix and some more bytes that a column can hold, and the server's text for each.
 
     The sequences come one after the other in strings, one string for each first byte behind the prefix.
     """
@@ -64,33 +64,33 @@ def stored(cursor: Cursor, charset: str, prefix: bytes, more: int) -> Iterator[t
 
 @cache
 def plane_text(plane: int) -> str:
-    """Every character of a plane of Unicode."""
+    """All characters of a plane of Unicode."""
     return "".join(chr(point) for point in range(plane << 16, plane + 1 << 16) if not 0xD800 <= point < 0xE000)
 
 
 def without_surrogates(text: bytes | None, data: bytes) -> str:
-    """The server's text; a lone surrogate has none, and is U+FFFD with us."""
+    """The server's text; it has none for a lone surrogate, which rowtide decodes to U+FFFD."""
     if text is None:
         assert _SURROGATE.sub("", data.decode("utf-16-be", "surrogatepass")) == ""
         return "\ufffd" * (len(data) // 2)
     return _SURROGATE.sub("\ufffd", text.decode("utf-8", "surrogatepass"))
 
 
-def test_every_sequence_that_a_column_can_hold_has_the_servers_text(server: MySQL | MariaDB) -> None:
+def test_every_valid_sequence_decodes_to_the_servers_text(server: MySQL | MariaDB) -> None:
     wrong = []
     with server.database() as database, database.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET group_concat_max_len = 10000000")
         cursor.execute("CREATE TEMPORARY TABLE byte (b VARBINARY(1))")
         cursor.execute("INSERT INTO byte VALUES " + ", ".join(f"(X'{byte:02x}')" for byte in range(256)))
-        # A temporary table can stand in a query only once.
+        # A query can refer to a temporary table only once.
         cursor.execute("CREATE TEMPORARY TABLE other (b VARBINARY(1)) SELECT b FROM byte")
         for charset, longest in charsets(cursor).items():
             if charset in _CODECS:
                 continue
             decode = charset_decoder(charset)
-            asked = [(b"", 1)] * (charset != "ucs2") + [(b"", 2)] * (longest > 1)
-            asked += [(_THREE_BYTES[charset], 2)] if charset in _THREE_BYTES else []
-            for prefix, more in asked:
+            prefixes = [(b"", 1)] * (charset != "ucs2") + [(b"", 2)] * (longest > 1)
+            prefixes += [(_THREE_BYTES[charset], 2)] if charset in _THREE_BYTES else []
+            for prefix, more in prefixes:
                 answers = list(stored(cursor, charset, prefix, more))
                 assert answers, charset
                 for data, text in answers:
@@ -99,7 +99,7 @@ def test_every_sequence_that_a_column_can_hold_has_the_servers_text(server: MySQ
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_code_point_has_the_servers_text(server: MySQL | MariaDB) -> None:
+def test_every_code_point_decodes_to_the_servers_text(server: MySQL | MariaDB) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         known = charsets(cursor)
         for charset, codec in _CODECS.items():
@@ -114,7 +114,7 @@ def test_every_code_point_has_the_servers_text(server: MySQL | MariaDB) -> None:
                 assert decode(data) == text
 
 
-def test_every_sequence_of_four_bytes_in_gb18030_has_the_servers_text(mysql: MySQL) -> None:
+def test_every_four_byte_sequence_of_gb18030_decodes_to_the_servers_text(mysql: MySQL) -> None:
     decode = charset_decoder("gb18030")
     digits, leads = [bytes([d]) for d in range(0x30, 0x3A)], [bytes([b]) for b in range(0x81, 0xFF)]
     with mysql.connect() as connection, connection.cursor() as cursor:

@@ -46,7 +46,7 @@ def test_layout(payload: bytes, expected: str) -> None:
     assert payload.hex() == "".join(expected.split())
 
 
-def test_what_a_command_cannot_say_is_refused() -> None:
+def test_values_that_do_not_fit_a_command_are_refused() -> None:
     with pytest.raises(LocalProtocolError, match=r"bin.1:4294967296 is beyond 4 GiB.*start from a GTID set"):
         binlog_dump(1, "bin.1", 2**32)
     with pytest.raises(LocalProtocolError, match="server id 4294967296 does not fit"):

@@ -1,4 +1,4 @@
-"""Whole streams: recorded files and captured dumps through the decoder, whole, shifted, cut and damaged."""
+"""Whole streams through the decoder: recorded files and captured dumps, complete, shifted, truncated and damaged."""
 
 import contextlib
 from collections import Counter
@@ -38,7 +38,7 @@ def all_events(packets: list[bytes]) -> list[Event]:
 
 
 @pytest.mark.parametrize("file", golden_files(), ids=lambda file: f"{file.parts[-4]}-{file.stem}")
-def test_every_event_of_a_recorded_file_is_decoded_and_placed(file: Path) -> None:
+def test_every_event_of_a_recorded_file_is_decoded_with_its_position(file: Path) -> None:
     decoder = EventDecoder(file.stem)
     position = 4
     for packet in golden_packets(file):
@@ -52,7 +52,7 @@ def test_every_event_of_a_recorded_file_is_decoded_and_placed(file: Path) -> Non
             assert decoded.header.log_pos in {0, position}
 
 
-def test_the_recorded_files_hold_what_they_held() -> None:
+def test_the_recorded_files_are_complete() -> None:
     kinds = Counter(type(e).__name__ for file in golden_files() for e in all_events(list(golden_packets(file))))
     assert kinds["Rows"] >= 663  # new cases may bring more
     assert kinds["TransactionPayload"] >= 6
@@ -75,7 +75,7 @@ def test_a_rows_event_refers_to_a_table_map_before_it(server: str) -> None:
 
 
 @pytest.mark.parametrize("server", ["mysql", "mariadb"])
-def test_an_event_may_stand_anywhere_at_the_end_of_its_packet(server: str) -> None:
+def test_an_event_may_start_at_any_offset_of_its_packet(server: str) -> None:
     plain, shifted = EventDecoder(), EventDecoder()
     for packet in captured(server):
         first, second = plain.decode(packet), shifted.decode(b"\x00\xef\x01" + packet, 3)
@@ -87,7 +87,7 @@ def test_an_event_may_stand_anywhere_at_the_end_of_its_packet(server: str) -> No
 
 
 @pytest.mark.parametrize("server", ["mysql", "mariadb"])
-def test_bytes_that_are_cut_are_refused_with_their_place(server: str) -> None:
+def test_truncated_events_are_refused_with_their_position(server: str) -> None:
     packets = captured(server)
     for index, packet in enumerate(packets[2:12], 2):
         decoder = EventDecoder()
@@ -113,7 +113,7 @@ def test_a_changed_byte_is_refused(server: str) -> None:
 
 
 @pytest.mark.parametrize("server", ["mysql", "mariadb"])
-def test_without_verification_damage_is_found_or_passes_but_never_breaks_out(server: str) -> None:
+def test_without_verification_damage_is_an_error_or_decodes_but_never_crashes(server: str) -> None:
     found = 0
     for packet in captured(server)[2:]:
         decoder = started(server, verify_checksum=False)
@@ -129,7 +129,7 @@ def test_without_verification_damage_is_found_or_passes_but_never_breaks_out(ser
     assert found > 1000
 
 
-def test_the_checksum_of_a_file_in_use_does_not_cover_the_flag_that_says_so() -> None:
+def test_the_checksum_does_not_cover_the_in_use_flag() -> None:
     packet = bytearray(captured_one("mysql", EventType.FORMAT_DESCRIPTION))
     packet[17] |= 1
     assert isinstance(EventDecoder().decode(bytes(packet)), FormatDescription)
@@ -151,7 +151,7 @@ def test_an_event_before_the_format_is_refused() -> None:
         EventDecoder("binlog.000001").decode(event(EventType.XID, bytes(8)))
 
 
-def test_an_unknown_event_is_refused_by_name_unless_it_is_ignorable() -> None:
+def test_an_unknown_event_is_refused_unless_it_is_ignorable() -> None:
     decoder = started()
     with pytest.raises(UnsupportedEvent, match=r"unknown event type 99.*abcd.*\(at binlog.000001:975\)"):
         decoder.decode(event(99, b"\xab\xcd"))

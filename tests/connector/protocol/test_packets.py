@@ -1,4 +1,4 @@
-"""Packets come out whole, however the bytes are cut."""
+"""Packets are complete, regardless of the chunks in which the bytes arrive."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ LARGEST = 0xFFFFFF
 
 
 def framed(payload: bytes) -> bytes:
-    """One payload as the server sends it: cut at 2^24-1 bytes, the last piece shorter."""
+    """One payload as the server sends it: split at 2^24-1 bytes, with a shorter last packet."""
     data = b""
     while True:
         piece, payload = payload[:LARGEST], payload[LARGEST:]
@@ -19,7 +19,7 @@ def framed(payload: bytes) -> bytes:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10), st.lists(st.integers(1, 7)))
-def test_payloads_do_not_depend_on_the_pieces(payloads: list[bytes], sizes: list[int]) -> None:
+def test_payloads_do_not_depend_on_the_chunks(payloads: list[bytes], sizes: list[int]) -> None:
     data = b"".join(map(framed, payloads))
     buffer, found, pos = PacketBuffer(), [], 0
     for size in sizes:

@@ -1,4 +1,4 @@
-"""Masked columns in rows of the binlog: hidden in the record, as they are in the key."""
+"""Masked columns in rows of the binlog: hidden in the value, not in the key."""
 
 from rowtide.connector.rows import layouts
 from rowtide.connector.rows.column_output import ColumnOutput
@@ -21,14 +21,14 @@ def masked(*, nullable: bool) -> Column:
     return Column(column_layout(layouts.VARCHAR, 20), ColumnDecoding("text"), nullable, output)
 
 
-def test_a_mask_hides_values_and_null_but_nothing_in_the_key() -> None:
+def test_a_mask_hides_values_and_null_except_in_the_key() -> None:
     for nullable in (False, True):
         rows = text_rows([masked(nullable=nullable)], [0], [True])
         assert rows(b"\x00\x03abc", 0, 5) == [('{"c":"abc"}', '{"c":"***"}')]
     assert rows(b"\x01", 0, 1) == [('{"c":null}', '{"c":"***"}')]
 
 
-def test_the_key_has_the_form_of_its_own_converter() -> None:
+def test_the_key_has_the_format_of_its_own_converter() -> None:
     number = ColumnType(STRING, "text", lambda value: value, lambda v, bind, fallback: f"'7' if {v} else '8'")
     in_key = ColumnOutput("c", DECORATED, Fallback('"none"', no_failure), None, STRING, DEFAULT_FORMAT)
     output = ColumnOutput("c", number, Fallback("null", no_failure), None, STRING, DEFAULT_FORMAT, key=in_key)

@@ -24,7 +24,7 @@ def notifications(topic: str | None = "notes", *, to_log: bool = False) -> Notif
     return Notifications(settings, lambda: 5_000_000, lambda: "an-id")
 
 
-def told(batches: Iterable[Batch]) -> list[dict[str, object]]:
+def notifications(batches: Iterable[Batch]) -> list[dict[str, object]]:
     found = []
     for batch in batches:
         assert (batch.topic, batch.partition, batch.offset) == ("notes", -1, OFFSET)
@@ -38,11 +38,11 @@ def told(batches: Iterable[Batch]) -> list[dict[str, object]]:
     return found
 
 
-def test_a_snapshot_is_told_from_beginning_to_end() -> None:
+def test_notifications_of_a_complete_snapshot() -> None:
     some = notifications()
     some.begin()
     some.reading(TABLES)
-    found = told(
+    found = notifications(
         [
             *some.started(OFFSET),
             *some.in_progress(TABLES[0], OFFSET),
@@ -66,10 +66,10 @@ def test_a_snapshot_is_told_from_beginning_to_end() -> None:
     ]
 
 
-def test_a_snapshot_that_fails_is_told_too() -> None:
+def test_notifications_of_a_failed_snapshot() -> None:
     some = notifications()
     some.reading(TABLES)
-    table, end = told([*some.table_failed(TABLES[0], OFFSET), *some.ended("ABORTED", OFFSET)])
+    table, end = notifications([*some.table_failed(TABLES[0], OFFSET), *some.ended("ABORTED", OFFSET)])
     assert (table["type"], end["type"]) == ("TABLE_SCAN_COMPLETED", "ABORTED")
     assert table["additional_data"] == {
         "scanned_collection": "d.b",
@@ -79,7 +79,7 @@ def test_a_snapshot_that_fails_is_told_too() -> None:
     assert end["additional_data"] == {"connector_name": "shop"}
 
 
-def test_every_notification_has_an_id_of_its_own() -> None:
+def test_every_notification_has_its_own_id() -> None:
     some = Notifications(
         PipelineSettings("mysql", "shop", StandardNaming("shop"), notification_topic="notes"), lambda: 1
     )
@@ -88,7 +88,7 @@ def test_every_notification_has_an_id_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("to_log", [True, False])
-def test_the_log_is_a_channel_too(to_log: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_channel(to_log: bool, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         assert list(notifications(None, to_log=to_log).ended("COMPLETED", OFFSET)) == []
     assert ("COMPLETED" in caplog.text) == to_log

@@ -1,4 +1,4 @@
-"""Offsets are read and written as Debezium does it."""
+"""Offsets are read and written in Debezium's format."""
 
 import pytest
 from golden import Case, cases
@@ -7,7 +7,7 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 @pytest.mark.parametrize("name", cases())
-def test_every_recorded_offset_comes_back_byte_for_byte(name: str) -> None:
+def test_every_recorded_offset_round_trips_byte_for_byte(name: str) -> None:
     for record in Case(name).records:
         if record["topic"] == "connect-offsets" and record["value"] and "incremental_" not in record["value"]:
             assert SourceOffset.from_json(record["value"]).to_json() == record["value"]

@@ -1,4 +1,4 @@
-"""Offsets that the real Debezium stored: our key is theirs, and each offset survives a round trip."""
+"""Offsets that Debezium stored: the keys are equal, and each offset survives a round trip."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ CASES = sorted(folder.name for folder in GOLDEN.iterdir() if (folder / "golden" 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_recorded_offsets_are_ours(name: str) -> None:
+def test_recorded_offsets_round_trip(name: str) -> None:
     config = json.loads((GOLDEN / name / "case.json").read_text())["config"]
     prefix = config.get("topic.prefix", name)
     with gzip.open(GOLDEN / name / "golden" / "records.jsonl.gz", "rt", encoding="utf-8") as lines:

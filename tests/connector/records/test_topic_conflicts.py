@@ -1,4 +1,4 @@
-"""Two tables that would share a topic without anybody's wish, of which the second comes while the connector runs."""
+"""Two tables whose names lead to the same topic, where the second one is created while the connector runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def guard(known: Tables, **more: str) -> TopicGuard:
 BOTH = tables("create table `a b` (id int)", "create table `a$b` (id int)")
 
 
-def test_the_topic_belongs_to_the_table_that_was_there_first() -> None:
+def test_the_topic_belongs_to_the_first_table() -> None:
     guarded = guard(BOTH)
     assert guarded.topic(FIRST) == "keys.d.a_b"
     with pytest.raises(TopicClash, match=r"tables d\.a b and d\.a\$b would both .* topic 'keys\.d\.a_b'.*exclude it"):
@@ -51,11 +51,11 @@ def test_the_topic_belongs_to_the_table_that_was_there_first() -> None:
     assert guarded.topic(FIRST) == "keys.d.a_b"
 
 
-def test_a_table_that_is_not_captured_is_in_nobodys_way() -> None:
+def test_a_table_that_is_not_captured_owns_no_topic() -> None:
     assert guard(BOTH, **{"table.exclude.list": "d\\.a b"}).topic(SECOND) == "keys.d.a_b"
 
 
-def test_ways_out() -> None:
+def test_settings_that_resolve_a_conflict() -> None:
     assert guard(BOTH, **UNICODE).topic(SECOND) == "keys.d.a_u0024b"
     regex = {
         "topic.naming.strategy": "io.debezium.schema.DefaultRegexTopicNamingStrategy",
@@ -66,7 +66,7 @@ def test_ways_out() -> None:
 
 
 @pytest.mark.parametrize("statement", ["drop table `a b`", "rename table `a b` to c"])
-def test_a_topic_is_free_again_when_its_table_is_gone(statement: str) -> None:
+def test_a_topic_is_released_when_its_table_is_gone(statement: str) -> None:
     known = tables("create table `a b` (id int)")
     guarded = guard(known)
     for text in (statement, "create table `a$b` (id int)"):
@@ -75,7 +75,7 @@ def test_a_topic_is_free_again_when_its_table_is_gone(statement: str) -> None:
     assert guarded.topic(SECOND) == "keys.d.a_b"
 
 
-def test_a_topic_of_the_connectors_own_is_never_free() -> None:
+def test_the_connectors_own_topics_are_never_available() -> None:
     with pytest.raises(TopicClash, match="transaction metadata"):
         guard(tables(), **{"topic.naming.strategy": "io.debezium.schema.SchemaTopicNamingStrategy"}).topic(
             TableId("d", "transaction")
@@ -92,7 +92,7 @@ def keys_of(outputs: list[Output]) -> dict[str, list[int]]:
 
 
 @pytest.mark.servers
-def test_the_stream_stops_before_the_first_row(mysql_db: Database, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_stream_stops_before_the_second_table(mysql_db: Database, caplog: pytest.LogCaptureFixture) -> None:
     mysql_db.execute("CREATE TABLE `a b` (id INT PRIMARY KEY)")
     taken = snapshot(configured(mysql_db))
     list(taken.outputs())

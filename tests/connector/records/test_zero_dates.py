@@ -1,4 +1,4 @@
-"""Dates that no calendar has and numbers that Java's long does not hold: forms to choose from, and warnings."""
+"""Zero dates, and numbers beyond Java's long: the handling modes, and the warnings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MODES = ("adaptive_time_microseconds", "connect", "isostring", "microseconds", "
 ZEROS = {("tim.d", key): {"dn", "dtn"} for key in (103, 107, 300)} | {("tim.ts", 103): {"sn"}}
 """The fields of the case's NOT NULL columns with zero or partial dates, by table and key."""
 OUT_OF_RANGE = {("tim.d", key): {"dtn"} for key in (101, 102)}
-"""Those with a date that nanoseconds do not reach: with null to take, the record has no wrong one."""
+"""Those with a date outside the range of nanoseconds, which becomes null instead of a wrong date."""
 DATES = ("d", "s", "e1")
 
 
@@ -39,7 +39,7 @@ def replayed(**more: str) -> Iterator[Written]:
 
 
 def rows(messages: Iterable[Written]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Table, schema of each field, and row of each record."""
+    """Table, schemas of the fields and row, for each record."""
     found = []
     for message in messages:
         value = json.loads(message.value or "{}")
@@ -52,7 +52,7 @@ def rows(messages: Iterable[Written]) -> list[tuple[str, dict[str, Any], dict[st
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_null_stands_for_a_zero_date_where_debezium_has_1970(mode: str) -> None:
+def test_zero_dates_become_null_instead_of_1970(mode: str) -> None:
     by_default = rows(replayed(**{"time.precision.mode": mode}))
     right = rows(replayed(**{"time.precision.mode": mode}, **NULL))
     assert len(right) == len(by_default) > 0
@@ -133,28 +133,28 @@ DEFAULTS = {"id", "u"}, {"d", "dt", "ts"}
         ({"column.exclude.list": r"k\.t\.(id|u|dt)"}, {"id"}, {"d", "ts"}),  # the key is published all the same
     ],
 )
-def test_published_columns_at_risk(properties: dict[str, str], overflow: set[str], zero: set[str]) -> None:
+def test_columns_with_lossy_conversions(properties: dict[str, str], overflow: set[str], zero: set[str]) -> None:
     config = from_properties(Case("keys").properties() | properties)
     found = dict(lossy_columns(made(TABLE), pipeline_settings(config, "run").rules))
     assert set(found.get(OVERFLOW, ())) == {f"k.t.{name}" for name in overflow}
     assert set(found.get(ZERO_DATES, ())) == {f"k.t.{name}" for name in zero}
 
 
-def test_a_column_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_column_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     rules = pipeline_settings(from_properties(Case("keys").properties()), "run").rules
     warnings = LossyConversionWarnings(rules)
     with caplog.at_level(logging.WARNING):
         for statement in (TABLE, TABLE, TABLE.replace("y year", "e date not null, y year")):
             warnings.table_changed(made(statement))
-    told = [message.split(". ")[0] for message in caplog.messages]
-    assert told == [
+    reported = [message.split(". ")[0] for message in caplog.messages]
+    assert reported == [
         "bigint.unsigned.handling.mode is long: values from 2^63 on become negative in k.t.id, k.t.u",
         f"{ZERO_DATES.setting} {ZERO_DATES.problem} k.t.d, k.t.dt, k.t.ts",
         f"{ZERO_DATES.setting} {ZERO_DATES.problem} k.t.e",
     ]
 
 
-def test_a_table_that_the_stream_makes_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_table_created_in_the_stream_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     case = Case("ddl-stream")
     settings = pipeline_settings(from_properties(case.properties()), "run")
     with caplog.at_level(logging.WARNING):

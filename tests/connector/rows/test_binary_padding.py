@@ -1,4 +1,4 @@
-"""BINARY(n) is filled up with zeros, which the binlog leaves out; without a length Debezium does not know to what."""
+"""BINARY(n) is padded with the zeros that the binlog leaves out; Debezium does not pad a BINARY without a length."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 
-def test_a_binary_is_filled_up_to_the_length_that_the_statement_tells() -> None:
+def test_a_binary_is_padded_to_the_declared_length() -> None:
     tables = Tables(Server(Flavor.MYSQL))
     tables.apply(QueryEvent("CREATE DATABASE d", "d"))
     tables.apply(QueryEvent("CREATE TABLE t (a BINARY(4), b BINARY, c VARBINARY(4), d BINARY(1))", "d"))

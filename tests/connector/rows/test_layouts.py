@@ -1,4 +1,4 @@
-"""Values of row events, encoded here as MySQL's sources describe it and decoded by the generated functions."""
+"""Values of row images, encoded here as MySQL's sources describe and decoded by the generated functions."""
 
 import json
 import struct
@@ -20,7 +20,7 @@ from rowtide.envelope.types.temporal_values import MICROS_PER_DAY, InvalidDate
 
 
 def raw_type(kind: Kind) -> ColumnType:
-    """A type whose Connect value is the canonical value itself, so that decoding can be looked at alone."""
+    """A type whose Connect value is the canonical value itself, to test decoding alone."""
     return ColumnType(STRING, kind, lambda value: value, lambda v, bind, fallback: f"repr({v})")
 
 
@@ -34,7 +34,7 @@ def column(layout: ColumnLayout, decoding: ColumnDecoding, *, nullable: bool = F
 
 
 def decoded(layout: ColumnLayout, decoding: ColumnDecoding, data: bytes) -> Any:
-    """The canonical value, read as a NOT NULL column and as a nullable one, whose code is not the same."""
+    """The canonical value, decoded as a NOT NULL column and as a nullable one, whose generated code differs."""
     values = []
     for nullable in (False, True):
         rows = value_rows([column(layout, decoding, nullable=nullable)], [True])
@@ -73,7 +73,7 @@ def decimals(draw: st.DrawFn) -> tuple[int, int, int]:
 
 
 @given(decimals())
-def test_a_decimal_of_any_precision_is_its_unscaled_number(case: tuple[int, int, int]) -> None:
+def test_a_decimal_of_any_precision_decodes_to_its_unscaled_number(case: tuple[int, int, int]) -> None:
     unscaled, precision, scale = case
     layout = column_layout(layouts.NEWDECIMAL, precision * 256 + scale)
     assert decoded(layout, ColumnDecoding("decimal"), encoded_decimal(unscaled, precision, scale)) == unscaled
@@ -107,7 +107,7 @@ def test_a_mediumint_has_three_bytes(value: int) -> None:
 
 
 @given(st.integers(0, 6), st.integers(-3_020_399_000_000, 3_020_399_000_000))
-def test_a_time_has_its_sign_and_fraction(fsp: int, micros: int) -> None:
+def test_a_time_keeps_sign_and_fraction(fsp: int, micros: int) -> None:
     unit = 10 ** (6 - fsp)
     micros = abs(micros) // unit * unit * (-1 if micros < 0 else 1)
     second, fraction = divmod(abs(micros), 1_000_000)
@@ -143,7 +143,7 @@ def test_a_datetime_is_microseconds_since_1970(fsp: int, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("year", "month", "day"), [(0, 0, 0), (2024, 0, 10), (2024, 2, 31), (0, 10, 10)])
-def test_a_date_that_no_calendar_has_keeps_its_parts(year: int, month: int, day: int) -> None:
+def test_an_invalid_date_keeps_its_parts(year: int, month: int, day: int) -> None:
     packed = year << 9 | month << 5 | day
     assert decoded(column_layout(layouts.DATE, 0), ColumnDecoding("date"), packed.to_bytes(3, "little")) == InvalidDate(
         year, month, day
@@ -154,7 +154,7 @@ def test_a_date_that_no_calendar_has_keeps_its_parts(year: int, month: int, day:
     assert decoded(column_layout(layouts.DATETIME2, 0), ColumnDecoding("datetime"), data) == expected
 
 
-def test_the_zero_timestamp_is_no_moment() -> None:
+def test_the_zero_timestamp_is_an_invalid_date() -> None:
     assert decoded(column_layout(layouts.TIMESTAMP2, 6), ColumnDecoding("timestamp"), bytes(7)) == InvalidDate(0, 0, 0)
     one = (1).to_bytes(4, "big") + (250_000).to_bytes(3, "big")
     assert decoded(column_layout(layouts.TIMESTAMP2, 6), ColumnDecoding("timestamp"), one) == 1_250_000
@@ -242,7 +242,7 @@ def test_a_row_that_does_not_fit_the_structure_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["a'b", 'a"b', "a{b}", "a\\b", "a\nb", "ünï", "😀", "{0}"])
-def test_any_column_name_is_written_as_it_is(name: str) -> None:
+def test_any_column_name_is_written_unchanged(name: str) -> None:
     rows = text_rows([column(column_layout(layouts.LONG, 0), ColumnDecoding("int"), name=name)], [0], [True])
     key, row = rows(b"\x00\x07\x00\x00\x00", 0, 5)[0]
     assert key == row
@@ -250,5 +250,5 @@ def test_any_column_name_is_written_as_it_is(name: str) -> None:
     assert json.loads(row) == {name: "7"} or json.loads(row) == {name: 7}
 
 
-def test_the_reference_encoder_is_right() -> None:
+def test_the_reference_encoder_is_correct() -> None:
     assert encoded_decimal(int(Decimal("1234567890.1234").scaleb(4)), 14, 4) == bytes.fromhex("810dfb38d204d2")

@@ -1,4 +1,4 @@
-"""Rows without the columns that did not change (binlog_row_image=MINIMAL), if they are allowed."""
+"""Rows without unchanged columns (binlog_row_image=MINIMAL), if they are allowed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Change = tuple[str, int, list[Any] | None, list[Any] | None]
 
 
 def changes(database: Database, more: dict[str, str], *statements: str) -> tuple[list[Change], list[dict[str, Any]]]:
-    """Operation, key, and the rows before and after of what statements change; and the fields of the rows' schema."""
+    """Operation, key, before and after of each change that statements make, and the fields of the row schema."""
     config = configured(database, {**more, "value.converter.schemas.enable": "true"})
     taken = snapshot(config)
     list(taken.outputs())
@@ -50,7 +50,7 @@ ROW = "2024-01-02', '2024-01-02', 'abc"
 
 
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
-def test_what_an_image_lacks(flavor: str, request: pytest.FixtureRequest) -> None:
+def test_absent_columns_of_minimal_images(flavor: str, request: pytest.FixtureRequest) -> None:
     database: Database = request.getfixturevalue(f"{flavor}_db")
     rows = f"(1, 5, 'one', 'text', '{ROW}'), (2, 6, 'two', '', '{ROW}')"
     database.execute(TABLE, f"INSERT INTO t VALUES {rows}")
@@ -78,7 +78,7 @@ def test_what_an_image_lacks(flavor: str, request: pytest.FixtureRequest) -> Non
     ]  # fmt: skip
 
 
-def test_without_a_key_the_row_before_is_whole(mysql_db: Database) -> None:
+def test_without_a_key_the_before_image_is_complete(mysql_db: Database) -> None:
     mysql_db.execute(
         "CREATE TABLE t (a INT NOT NULL, v VARCHAR(9) NOT NULL, tx TEXT)", "INSERT INTO t VALUES (1, 'one', 'text')"
     )
@@ -94,7 +94,7 @@ def test_a_masked_default_stays_masked(mysql_db: Database) -> None:
     assert found[0][3][2] == "***"
 
 
-def test_they_stop_the_stream_otherwise(mysql_db: Database) -> None:
+def test_minimal_images_stop_the_stream_unless_allowed(mysql_db: Database) -> None:
     mysql_db.execute(TABLE)
     with pytest.raises(ProtocolError, match=r"lacks the columns n, v, .*binlog\.row\.image\.minimal\.allowed=true"):
         changes(mysql_db, {}, "INSERT INTO t (id) VALUES (1)")

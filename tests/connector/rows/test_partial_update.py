@@ -1,4 +1,4 @@
-"""Whole images out of PARTIAL_UPDATE_ROWS; the recorded case ``json-partial-update`` replays real events."""
+"""Expanding PARTIAL_UPDATE_ROWS images; the recorded case ``json-partial-update`` replays real events."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_an_image_without_options_is_copied() -> None:
     assert expand_images(data, 4, len(data) - 4, LAYOUT, ALL, ALL) == image + image
 
 
-def test_differences_get_the_document_of_the_before_image() -> None:
+def test_differences_are_combined_with_the_document_of_the_before_image() -> None:
     before = b"\x00" + ID + field(DOCUMENT) + TEXT + field(OTHER)
     after = b"\x01\x01" + b"\x00" + ID + field(SET_A_TO_2) + TEXT + field(OTHER)
     data = (before + after) * 2
@@ -39,21 +39,21 @@ def test_differences_get_the_document_of_the_before_image() -> None:
     assert json_text_with_diffs(b"\xff" + field(DOCUMENT)) == '{"a":1}'
 
 
-def test_partial_bits_count_json_columns_whether_they_are_there_or_not() -> None:
+def test_partial_bits_count_absent_json_columns_too() -> None:
     before = b"\x00" + ID + field(OTHER) + TEXT + field(DOCUMENT)
     after = b"\x01\x02" + b"\x00" + ID + field(SET_A_TO_2)
     whole = expand_images(before + after, 0, len(before + after), LAYOUT, ALL, [True, False, False, True])
     assert whole.endswith(b"\x00" + ID + field(b"\xff" + field(DOCUMENT) + SET_A_TO_2))
 
 
-def test_differences_need_the_document() -> None:
+def test_differences_without_a_document_are_refused() -> None:
     before = b"\x02" + ID + TEXT + field(OTHER)
     after = b"\x01\x01" + b"\x00" + ID + field(SET_A_TO_2) + TEXT + field(OTHER)
     with pytest.raises(RemoteProtocolError, match="before image lacks it"):
         expand_images(before + after, 0, len(before + after), LAYOUT, ALL, ALL)
 
 
-def test_options_that_are_not_known_are_refused() -> None:
+def test_unknown_value_options_are_refused() -> None:
     before = b"\x00" + ID + field(OTHER) + TEXT + field(OTHER)
     with pytest.raises(UnsupportedEvent, match="value options 0x2"):
         expand_images(before + b"\x02\x00", 0, len(before) + 2, LAYOUT, ALL, ALL)

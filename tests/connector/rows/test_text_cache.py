@@ -1,4 +1,4 @@
-"""Texts that are remembered: worked out once, forgotten before they are too many; and the quick way to escape."""
+"""The text cache is bounded; strings that are escaped by the fast function are corrected afterwards."""
 
 from json.encoder import encode_basestring
 
@@ -12,19 +12,19 @@ from rowtide.envelope.json.text import normalize_escapes, string_text
 MANY = 20_000
 
 
-def test_a_text_is_worked_out_once() -> None:
-    asked: list[bytes] = []
+def test_a_text_is_converted_once() -> None:
+    converted: list[bytes] = []
 
     def text(stored: bytes) -> str:
-        asked.append(stored)
+        converted.append(stored)
         return stored.hex()
 
     texts = TextCache(text)
     assert [texts[b"\1"], texts[b"\2"], texts[b"\1"]] == ["01", "02", "01"]
-    assert asked == [b"\1", b"\2"]
+    assert converted == [b"\1", b"\2"]
 
 
-def test_memory_does_not_grow_with_the_values() -> None:
+def test_a_cache_does_not_grow_with_the_values() -> None:
     texts = TextCache(bytes.hex)
     for number in range(MANY):
         stored = number.to_bytes(4, "big")
@@ -32,7 +32,7 @@ def test_memory_does_not_grow_with_the_values() -> None:
         assert len(texts) <= MAX_ENTRIES
 
 
-def test_memory_does_not_grow_with_the_columns() -> None:
+def test_the_caches_do_not_grow_with_the_columns() -> None:
     budget = CacheBudget(100)
     columns = [TextCache(repr, budget) for _ in range(30)]
     for number in range(10):
@@ -44,14 +44,14 @@ def test_memory_does_not_grow_with_the_columns() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_strings_escaped_quickly_are_put_right_afterwards(text: str) -> None:
-    wanted = string_text(text)
-    assert normalize_escapes(orjson.dumps(text).decode()) == wanted
-    assert normalize_escapes(encode_basestring(text)) == wanted
-    assert normalize_escapes(wanted) == wanted
+def test_fast_escapes_are_normalized_to_jacksons(text: str) -> None:
+    expected = string_text(text)
+    assert normalize_escapes(orjson.dumps(text).decode()) == expected
+    assert normalize_escapes(encode_basestring(text)) == expected
+    assert normalize_escapes(expected) == expected
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
-def test_putting_right_a_row_is_putting_right_each_string(texts: list[str]) -> None:
+def test_normalizing_a_row_normalizes_each_string(texts: list[str]) -> None:
     quick = ",".join(orjson.dumps(text).decode() for text in texts)
     assert normalize_escapes(quick) == ",".join(string_text(text) for text in texts)

@@ -1,4 +1,4 @@
-"""Values as the text protocol has them."""
+"""Values in the text protocol."""
 
 import datetime as dt
 from decimal import ROUND_HALF_UP, Decimal
@@ -22,7 +22,7 @@ def test_dates_are_days_since_1970(day: dt.date) -> None:
 
 
 @pytest.mark.parametrize("text", ["0000-00-00", "2024-00-10", "2024-10-00", "2023-02-29", "2024-02-31"])
-def test_dates_that_no_calendar_has_are_told_apart(text: str) -> None:
+def test_invalid_dates_are_kept_apart(text: str) -> None:
     assert isinstance(DATES[text], InvalidDate)
     assert isinstance(MIDNIGHTS[text], InvalidDate)
 

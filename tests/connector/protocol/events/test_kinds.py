@@ -1,4 +1,4 @@
-"""What stands in the events: captured from servers that write them, made by hand where they no longer or rarely do."""
+"""The contents of events: captured from servers, or built by hand where servers no longer or rarely write them."""
 
 import struct
 
@@ -21,7 +21,7 @@ def decoded(event_type: EventType, body: bytes, server: str = "mysql") -> Event:
     return started(server).decode(event(event_type, body))
 
 
-def test_the_format_description_tells_server_and_checksum() -> None:
+def test_the_format_description_states_server_and_checksum() -> None:
     mysql = kinds("mysql", protocol.FormatDescription)[0]
     mariadb = kinds("mariadb", protocol.FormatDescription)[0]
     assert (mysql.server_version, mysql.mariadb, mysql.checksum) == ("9.7.4-2", False, "CRC32")
@@ -37,7 +37,7 @@ def test_the_format_description_tells_server_and_checksum() -> None:
         (19 + 57 + EventType.TABLE_MAP - 1, 6, r"TABLE_MAP events with a post-header of 6 bytes; known: \(8,\)"),
     ],
 )
-def test_a_format_that_is_not_known_is_refused(at: int, value: int, message: str) -> None:
+def test_an_unknown_format_is_refused(at: int, value: int, message: str) -> None:
     packet = bytearray(captured_one("mysql", EventType.FORMAT_DESCRIPTION))
     packet[at if at > 0 else at + 4] = value
     with pytest.raises(UnsupportedEvent, match=message):
@@ -54,7 +54,7 @@ def test_gtids_of_mysql() -> None:
     assert not plain.anonymous
 
 
-def test_a_gtid_that_came_from_another_server_has_both_times_and_versions() -> None:
+def test_a_gtid_from_another_server_has_both_timestamps_and_versions() -> None:
     body = b"\x01" + bytes(range(16)) + struct.pack("<qBqq", 7, 2, 5, 6)
     body += (1_600_000_000_000_000 | 1 << 55).to_bytes(7, "little") + (1_500_000_000_000_000).to_bytes(7, "little")
     body += b"\xfc\x10\x27" + struct.pack("<II", 80400 | 1 << 31, 80034) + struct.pack("<Q", 99)
@@ -66,7 +66,7 @@ def test_a_gtid_that_came_from_another_server_has_both_times_and_versions() -> N
 
 
 @pytest.mark.parametrize("size", [25, 42])
-def test_a_gtid_of_an_older_server_lacks_what_came_later(size: int) -> None:
+def test_a_gtid_of_an_older_server_lacks_later_fields(size: int) -> None:
     body = (b"\x00" + bytes(16) + struct.pack("<qBqq", 3, 2, 1, 2))[:size]
     gtid = decoded(EventType.GTID, body)
     assert isinstance(gtid, protocol.Gtid)
@@ -79,15 +79,15 @@ def test_an_anonymous_gtid() -> None:
     assert gtid.anonymous
 
 
-def test_a_gtid_with_unknown_parts_is_refused() -> None:
+def test_a_gtid_with_unknown_fields_is_refused() -> None:
     with pytest.raises(UnsupportedEvent, match="unknown kind 3 of logical timestamps"):
         decoded(EventType.GTID, bytes(25) + b"\x03" + bytes(16))
     with pytest.raises(RemoteProtocolError, match="2 unknown bytes at its end"):
         decoded(EventType.GTID, bytes(25) + b"\x02" + bytes(16) + bytes(7) + b"\x05" + bytes(4) + bytes(8) + b"ab")
     message = captured_one("mysql", EventType.GTID_TAGGED)[19:-4]
-    with pytest.raises(UnsupportedEvent, match="version 2, known is 1"):
+    with pytest.raises(UnsupportedEvent, match="unknown version 2; known: 1"):
         decoded(EventType.GTID_TAGGED, b"\x04" + message[1:])
-    with pytest.raises(RemoteProtocolError, match="tells"):
+    with pytest.raises(RemoteProtocolError, match="its header states"):
         decoded(EventType.GTID_TAGGED, message + b"\0")
 
 
@@ -196,7 +196,7 @@ def test_heads_of_rows_events() -> None:
             decoded(EventType.WRITE_ROWS, body + bytes(9))
 
 
-def test_a_compressed_transaction_gives_its_events_one_by_one() -> None:
+def test_a_compressed_transaction_is_unpacked_one_event_at_a_time() -> None:
     packet = captured_one("mysql", EventType.TRANSACTION_PAYLOAD)
     decoder = started()
     payload = decoder.decode(packet)
@@ -242,7 +242,7 @@ def test_a_transaction_payload_without_compression_or_in_several_frames() -> Non
         (b"\x01\x01\x09" + payload_body(b"", 0), "with 0 bytes of payload, but its header states 9"),
     ],
 )
-def test_a_damaged_transaction_payload_is_refused_with_its_place(body: bytes, message: str) -> None:
+def test_a_damaged_transaction_payload_is_refused_with_its_position(body: bytes, message: str) -> None:
     decoder = started()
     with pytest.raises((RemoteProtocolError, UnsupportedEvent), match=rf"(?s){message}.*\(at binlog.000001:\d+\)"):
         list(decoder.unpack(decoder.decode(event(EventType.TRANSACTION_PAYLOAD, body))))  # type: ignore[arg-type]

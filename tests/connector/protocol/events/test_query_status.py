@@ -46,7 +46,7 @@ def statuses(server: str) -> list[QueryStatus]:
         (131, "022d0000092e000109", "character_set_collations", ((45, 0x900), (46, 0x901))),
     ],
 )
-def test_every_variable_is_read_and_the_next_one_after_it(code: int, raw: str, name: str, value: object) -> None:
+def test_every_variable_is_parsed_up_to_the_next_one(code: int, raw: str, name: str, value: object) -> None:
     end = "00" if code == 2 else ""
     block = bytes([code]) + bytes.fromhex(raw + end) + b"\x07\x2a\x00"
     status = parse_query_status(block)
@@ -56,7 +56,7 @@ def test_every_variable_is_read_and_the_next_one_after_it(code: int, raw: str, n
         parse_query_status(block[: len(raw) // 2])
 
 
-def test_what_sessions_of_real_servers_tell() -> None:
+def test_status_variables_of_recorded_sessions() -> None:
     mysql, mariadb = statuses("mysql"), statuses("mariadb")
     for all_of_them in (mysql, mariadb):
         assert {"+01:00"} <= {s.time_zone for s in all_of_them}
@@ -71,10 +71,10 @@ def test_what_sessions_of_real_servers_tell() -> None:
     assert any(s.character_set_collations == ((45, 2304),) for s in mariadb)
 
 
-def test_an_unknown_variable_is_refused_by_its_code() -> None:
+def test_an_unknown_variable_is_refused_with_its_code() -> None:
     with pytest.raises(UnsupportedEvent, match="unknown status variable 77; the block is 10014d"):
         parse_query_status(b"\x10\x01\x4d")
 
 
-def test_the_same_block_is_read_once() -> None:
+def test_the_same_block_is_parsed_once() -> None:
     assert parse_query_status(b"\x00\x01\x00\x00\x00") is parse_query_status(b"\x00\x01\x00\x00\x00")

@@ -50,7 +50,7 @@ def test_full_metadata_of_a_table_with_all_types(server: str) -> None:
     assert [columns[name].geometry_type for name in ("g", "p", "ls", "mp", "gc", "i")] == [0, 1, 2, 6, 7, None]
 
 
-def test_what_only_mysql_tells() -> None:
+def test_metadata_that_only_mysql_writes() -> None:
     columns = {column.name: column for column in maps("mysql", "types_my")[0].columns}
     assert [columns[name].dimensions for name in ("v", "v2", "i")] == [4, 100, None]
     assert [columns[name].visible for name in ("inv", "nn")] == [False, True]
@@ -66,12 +66,12 @@ def test_types_of_mariadb() -> None:
     assert columns["j"].collation == 46
 
 
-def test_long_char_columns_and_enums_hide_in_string() -> None:
+def test_long_char_columns_and_enums_are_logged_as_string() -> None:
     structure = parse_structure(body(b"\xfe\xfe\xfe\xfe", b"\xfe\x05\xee\x20\xf7\x02\xf8\x08"), mariadb=False)
     assert [(c.type, c.metadata) for c in structure.columns] == [(254, 5), (254, 0x120), (247, 2), (248, 8)]
 
 
-def test_an_array_of_a_functional_index_is_read() -> None:
+def test_a_typed_array_of_a_functional_index_is_parsed() -> None:
     structure = parse_structure(body(b"\x14\x14\x03", b"\x0f\x01\x02\x03\xf6\x0a\x02"), mariadb=False)
     assert [c.metadata for c in structure.columns] == [15 << 24 | 0x030201, 246 << 24 | 0x0A02, 0]
 
@@ -85,7 +85,7 @@ def test_default_and_column_charsets_and_a_simple_key() -> None:
     assert structure.primary_key == ((2, 0), (0, 0))
 
 
-def test_the_same_table_gives_the_same_structure() -> None:
+def test_the_same_table_map_yields_the_same_structure_object() -> None:
     packet = captured_one("mysql", EventType.TABLE_MAP)
     decoder = started()
     first, again = decoder.decode(packet), decoder.decode(packet)
@@ -109,11 +109,11 @@ def test_the_same_table_gives_the_same_structure() -> None:
         (body(b"\x03", optional=b"\x01\x05\x00"), TruncatedEvent, "needs 5 bytes where 1 are left"),
     ],
 )
-def test_what_is_damaged_or_not_known_is_refused(raw: bytes, error: type[Exception], message: str) -> None:
+def test_damaged_or_unknown_table_maps_are_refused(raw: bytes, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         parse_structure(raw, mariadb=False)
 
 
-def test_a_table_map_without_columns_of_a_kind_leaves_them_out() -> None:
+def test_metadata_of_absent_column_types_is_ignored() -> None:
     structure = parse_structure(body(b"\x03", optional=b"\x01\x01\x80\x04\x02\x01i"), mariadb=True)
     assert structure.columns == (MappedColumn(3, 0, False, unsigned=True, name="i"),)

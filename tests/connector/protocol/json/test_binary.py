@@ -1,4 +1,4 @@
-"""Binary JSON to text in both forms, differences, damage."""
+"""Binary JSON to text in both styles, differences, damaged documents."""
 
 import gzip
 import json
@@ -83,7 +83,7 @@ DOCUMENTS = st.recursive(
 
 @settings(deadline=None)
 @given(DOCUMENTS, st.booleans())
-def test_every_document_comes_back_in_both_forms(document: object, large: bool) -> None:
+def test_every_document_round_trips_in_both_styles(document: object, large: bool) -> None:
     data = encode(document, large=large)
     for style in (STREAM, SERVER):
         assert json.loads(json_text(data, style)) == document
@@ -91,7 +91,7 @@ def test_every_document_comes_back_in_both_forms(document: object, large: bool) 
 
 @settings(deadline=None)
 @given(DOCUMENTS, st.booleans(), st.integers(0, 1000), st.integers(0, 255))
-def test_damage_is_found_or_passes_but_never_breaks_out(document: object, large: bool, at: int, byte: int) -> None:
+def test_damaged_json_never_crashes(document: object, large: bool, at: int, byte: int) -> None:
     data = bytearray(encode(document, large=large))
     data[at % len(data)] = byte
     for damaged in (bytes(data), bytes(data[: at % len(data)])):
@@ -101,7 +101,7 @@ def test_damage_is_found_or_passes_but_never_breaks_out(document: object, large:
             assert str(error)  # noqa: PT017 - either outcome is right
 
 
-def test_a_document_that_holds_itself_is_refused() -> None:
+def test_a_document_that_contains_itself_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="damaged"):
         json_text(b"\x02" + struct.pack("<HHBH", 1, 7, 2, 0))
 
@@ -171,7 +171,7 @@ def test_opaque_values(data: bytes, stream: str, server: str) -> None:
     assert (json_text(data), json_text(data, SERVER)) == (stream, server)
 
 
-def test_control_characters_have_digits_of_their_form() -> None:
+def test_control_characters_are_escaped_in_each_style() -> None:
     data = encode('\x1f\\u00af"/\x7f\n', large=False)
     assert json_text(data) == '"\\u001F\\\\u00af\\"/\x7f\\n"'
     assert json_text(data, SERVER) == '"\\u001f\\\\u00af\\"/\x7f\\n"'
@@ -212,7 +212,7 @@ def test_a_difference(operation: int, path: str, value: object, expected: object
     assert text == json_text(encode(expected, large=False))
 
 
-def test_differences_apply_one_after_the_other_and_keep_the_order_of_keys() -> None:
+def test_differences_apply_in_sequence_and_keep_the_order_of_keys() -> None:
     data = encode({"bb": 1}, large=False)
     diffs = difference(1, "$.a", []) + difference(1, "$.a[0]", 5) + difference(1, "$.c", 2) + difference(2, "$.bb")
     assert patched_json_text(data, diffs, SERVER) == '{"a": [5], "c": 2}'
@@ -235,7 +235,7 @@ def test_differences_apply_one_after_the_other_and_keep_the_order_of_keys() -> N
         (difference(0, "$.a", 1)[:-1], RemoteProtocolError, "where 2 are left"),
     ],
 )
-def test_a_difference_that_does_not_fit_is_refused(diffs: bytes, error: type[Exception], message: str) -> None:
+def test_a_difference_that_does_not_apply_is_refused(diffs: bytes, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         patched_json_text(encode({"a": 1, "b": [1, 2]}, large=False), diffs)
 
@@ -274,7 +274,7 @@ def inserted(case: str, table: str) -> Iterator[tuple[int, list[bytes | None]]]:
 
 
 @pytest.mark.parametrize(("op", "offset", "style"), [("c", 0, STREAM), ("r", 100, SERVER)])
-def test_recorded_documents_have_the_text_that_debezium_wrote(op: str, offset: int, style: JsonStyle) -> None:
+def test_recorded_documents_match_debeziums_text(op: str, offset: int, style: JsonStyle) -> None:
     expected = {row["id"]: row for row in recorded("enum-set-json", "j", op)}
     compared = 0
     for key, values in inserted("enum-set-json", "j"):

@@ -1,4 +1,4 @@
-"""System-versioned tables of MariaDB: records keep the table of now, whatever versions the binlog has."""
+"""System-versioned tables of MariaDB: records describe the current rows only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_row_is_current_until_it_ends(end: int | None, current: bool) -> None:
 
 @pytest.mark.servers
 @pytest.mark.parametrize("columns", ["", f", {_MICROSECONDS}, PERIOD FOR SYSTEM_TIME (s, e)"])
-def test_the_stream_keeps_the_table_of_now(mariadb_db: Database, columns: str) -> None:
+def test_the_stream_reproduces_the_current_table(mariadb_db: Database, columns: str) -> None:
     mariadb_db.execute(f"CREATE TABLE t (id INT PRIMARY KEY, v INT{columns}) WITH SYSTEM VERSIONING")
     config = configured(mariadb_db)
     taken = snapshot(config)

@@ -1,4 +1,4 @@
-"""skip.messages.without.change: what is a change, where a converter writes a column's default for null."""
+"""skip.messages.without.change, where the converter writes a column's default for null."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def image(value: int | None) -> bytes:
 @pytest.mark.parametrize(
     ("before", "after", "written"), [(None, 7, 1), (7, None, 1), (None, None, 0), (7, 7, 0), (7, 8, 1)]
 )
-def test_null_is_not_the_default_that_is_written_for_it(before: int | None, after: int | None, written: int) -> None:
+def test_null_differs_from_the_default_written_for_it(before: int | None, after: int | None, written: int) -> None:
     data = image(before) + image(after)
     event: Any = SimpleNamespace(
         partial=False, kind=RowsKind.UPDATE, buffer=data, start=0, end=len(data), columns=b"\1", columns_after=b"\1"
