@@ -24,7 +24,7 @@ def notifications(topic: str | None = "notes", *, to_log: bool = False) -> Notif
     return Notifications(settings, lambda: 5_000_000, lambda: "an-id")
 
 
-def notifications(batches: Iterable[Batch]) -> list[dict[str, object]]:
+def payloads(batches: Iterable[Batch]) -> list[dict[str, object]]:
     found = []
     for batch in batches:
         assert (batch.topic, batch.partition, batch.offset) == ("notes", -1, OFFSET)
@@ -42,7 +42,7 @@ def test_notifications_of_a_complete_snapshot() -> None:
     some = notifications()
     some.begin()
     some.reading(TABLES)
-    found = notifications(
+    found = payloads(
         [
             *some.started(OFFSET),
             *some.in_progress(TABLES[0], OFFSET),
@@ -69,7 +69,7 @@ def test_notifications_of_a_complete_snapshot() -> None:
 def test_notifications_of_a_failed_snapshot() -> None:
     some = notifications()
     some.reading(TABLES)
-    table, end = notifications([*some.table_failed(TABLES[0], OFFSET), *some.ended("ABORTED", OFFSET)])
+    table, end = payloads([*some.table_failed(TABLES[0], OFFSET), *some.ended("ABORTED", OFFSET)])
     assert (table["type"], end["type"]) == ("TABLE_SCAN_COMPLETED", "ABORTED")
     assert table["additional_data"] == {
         "scanned_collection": "d.b",
