@@ -43,8 +43,8 @@ def imported(python: Path | str, names: Iterable[str], *options: str, path: Path
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy of the sources as ``pip install`` builds it."""
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution of a copy of the sources, and the wheel that is built from it."""
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -52,11 +52,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(
             ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "golden")
         )
-    target = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "-q", "wheel", "--no-deps", "--wheel-dir", str(target), str(source)]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (built,) = target.glob("rowtide-*.whl")
+    target = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--outdir", str(target), str(source)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return target
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> Path:
+    """The wheel."""
+    (built,) = distributions.glob("rowtide-*.whl")
     return built
 
 
@@ -77,6 +83,16 @@ def test_the_wheel_has_every_module_and_nothing_else(wheel: Path) -> None:
     rest = {name.split("/")[0] for name in names} - {"rowtide"}
     assert len(rest) == 1
     assert rest.pop().endswith(".dist-info")
+
+
+def test_a_package_index_takes_the_distributions(distributions: Path) -> None:
+    pytest.importorskip("twine", reason="twine is not installed: run docker/setup")
+    files = [str(path) for path in distributions.iterdir()]
+    assert len(files) == 2
+    twine = [sys.executable, "-m", "twine", "check", "--strict", *files]
+    done = subprocess.run(twine, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("PASSED") == 2
 
 
 def test_the_wheel_carries_its_licence_and_its_command(wheel: Path) -> None:

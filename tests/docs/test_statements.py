@@ -1,0 +1,114 @@
+"""What the documentation says of commands, properties, metrics and files is so."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+
+import click
+import pytest
+import yaml
+from pages import PAGES, TEXTS, blocks, table
+from source_tree import ROOT
+
+from rowtide import cli
+from rowtide.connector.config import from_properties
+from rowtide.connector.config.catalogue import PROPERTIES
+from rowtide.connector.config.files.files import flattened
+from rowtide.connector.config.files.properties_file import parse_properties
+from rowtide.connector.config.sections.reader import family_of
+from rowtide.connector.worker.status import STATES
+
+FIELDS = {"source.version", "source.snapshot", "source.gtid", "source.file"}
+"""Fields of a record, whose names look like properties."""
+FIRST_WORDS = {name.split(".")[0] for name in PROPERTIES if "." in name}
+OTHERS_OPTIONS = {"--help", "--py-files"}
+"""Of every command, and of spark-submit."""
+
+
+def options(name: str) -> set[str]:
+    """The options of a command of rowtide."""
+    command = cli.main.get_command(click.Context(cli.main), name)
+    assert command is not None, f"there is no command {name}"
+    return {option for parameter in command.params for option in parameter.opts}
+
+
+def calls() -> Iterator[tuple[str, list[str]]]:
+    """Every call of rowtide in a block: the text it is in, and its words."""
+    for name in TEXTS:
+        lines = [line for block in blocks(name, "(?:console|bash)") for line in block.splitlines()]
+        for line in lines:
+            words = shlex.split(line.removeprefix("$ "), comments=True) if "rowtide " in line else []
+            if words and words[0] == "rowtide":
+                yield name, words
+
+
+def test_every_call_in_a_block_is_accepted() -> None:
+    found = list(calls())
+    assert len(found) > 10
+    for text, (_, name, *words) in found:
+        given = {word for word in words if word.startswith("--")}
+        assert given - options(name) == set(), f"{text}: rowtide {name}"
+
+
+def test_every_option_in_a_page_is_one() -> None:
+    known = set().union(OTHERS_OPTIONS, *(options(name) for name in cli.COMMANDS))
+    named = {(page, option) for page, text in PAGES.items() for option in re.findall(r"`(--[a-z][a-z-]+)", text)}
+    assert {(page, option) for page, option in named if option not in known} == set()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_property_that_is_named_is_one(name: str) -> None:
+    named = set(re.findall(r"`([a-z]+(?:\.[a-zA-Z]+)+)(?:=[^`]*)?`", TEXTS[name])) - FIELDS
+    wrong = [one for one in named if one not in PROPERTIES and family_of(one) is None]
+    assert [one for one in wrong if one.split(".")[0] in FIRST_WORDS] == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_file_that_is_named_is_there(name: str) -> None:
+    named = re.findall(r"(?<![\w/.-])((?:docker|tests|docs|connector|topics|envelope|rowtide)/[\w./-]*\w)", TEXTS[name])
+    assert {path for path in named if not (ROOT / path).exists()} == set()
+
+
+def test_the_configuration_of_the_start_is_accepted() -> None:
+    (script,) = (block for block in blocks("start", "bash") if "cat > rowtide.properties" in block)
+    values = {"env:MYSQL_PORT": "3306", "env:KAFKA": "127.0.0.1:9092"}
+    text = script.partition("\n")[2].rpartition("END")[0]
+    text = re.sub(r"\$\{([^}]+)\}", lambda reference: values[reference[1]], text)
+    configuration = from_properties(dict(parse_properties(text)))
+    assert configuration.database.user == "rowtide"
+    assert configuration.warnings == ()
+
+
+def test_the_configuration_in_yaml_is_accepted() -> None:
+    (text,) = blocks("configuration", "yaml")
+    values = flattened(yaml.load(text, yaml.BaseLoader))
+    configuration = from_properties({**values, "database.password": "secret"})
+    assert configuration.database.server_id == 184054
+
+
+def test_the_account_has_the_privileges_of_the_compose_files() -> None:
+    (here,) = re.findall(r"GRANT (.*?) ON", PAGES["start"])
+    (there,) = re.findall(r"GRANT (.*?) ON", (ROOT / "docker/config/mysql-privileges.sql").read_text())
+    assert here == there
+
+
+def test_every_metric_is_in_the_table() -> None:
+    tree = ast.parse((ROOT / "connector/worker/metrics.py").read_text())
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Metric"]
+    metrics = [[f"`rowtide_{ast.literal_eval(call.args[0])}`", ast.literal_eval(call.args[1])] for call in made]
+    assert len(metrics) > 30
+    assert sorted(row[:2] for row in table("operations", "metric")) == sorted(metrics)
+
+
+def test_every_metric_that_is_named_is_one() -> None:
+    metrics = {row[0].strip("`") for row in table("operations", "metric")}
+    named = {name for text in TEXTS.values() for name in re.findall(r"\browtide_[a-z_]+", text)}
+    assert named - metrics - {"rowtide_stack", "rowtide_demo"} == set()
+
+
+def test_every_state_is_in_the_table() -> None:
+    named = re.findall(r"`([A-Z]+)`", "".join(row[0] for row in table("operations", "state")))
+    assert sorted(named) == sorted(STATES)
