@@ -89,7 +89,7 @@ class BatchRing:
             and self._put_bytes - self._ack_bytes + batch.size <= self.max_bytes
             and (
                 self.put_sequence == self.get_sequence
-                or self._put_events - self._get_events + len(batch.messages) <= self.max_events
+                or self._put_events - self._get_events + batch.events <= self.max_events
             )
         )
 
@@ -103,7 +103,7 @@ class BatchRing:
             raise OverflowError("no room in the ring")
         sequence = self.put_sequence + 1
         self._entries[sequence & self._mask] = batch
-        self._put_events += len(batch.messages)
+        self._put_events += batch.events
         self._put_bytes += batch.size
         self.put_sequence = sequence
         return sequence
@@ -114,7 +114,7 @@ class BatchRing:
         room = max_events
         for sequence in range(self.get_sequence + 1, self.put_sequence + 1):
             batch = self._at(sequence)
-            room -= len(batch.messages)
+            room -= batch.events
             if room < 0 and taken:
                 break
             taken.append(batch)
@@ -131,7 +131,7 @@ class BatchRing:
             raise ValueError(f"cannot acknowledge {sequence}: only {self.get_sequence} is given out")
         for number in range(self.ack_sequence + 1, sequence + 1):
             batch = self._at(number)
-            self._ack_events += len(batch.messages)
+            self._ack_events += batch.events
             self._ack_bytes += batch.size
             self._entries[number & self._mask] = None
         self.ack_sequence = max(self.ack_sequence, sequence)
@@ -152,5 +152,5 @@ class BatchRing:
     def _move_get(self, taken: Iterable[Batch]) -> None:
         for batch in taken:
             self.get_sequence += 1
-            self._get_events += len(batch.messages)
+            self._get_events += batch.events
             self._get_bytes += batch.size

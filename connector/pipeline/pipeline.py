@@ -28,8 +28,8 @@ from rowtide.connector.protocol.events.classes import Event, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
-from rowtide.connector.records.codecs.builder import Codecs
-from rowtide.connector.records.codecs.messages import TableCodec, json_message
+from rowtide.connector.records.codecs.builder import Codec, Codecs
+from rowtide.connector.records.codecs.messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
@@ -77,15 +77,14 @@ class Pipeline:
         self._codecs = Codecs(settings, guard)
         self._structures = Structures(settings, tables, clock, current)
         self._table_ids: dict[int, TableStructure] = {}
-        self._wanted: dict[TableStructure, tuple[Table, TableCodec, SourceTemplate] | None] = {}
+        self._wanted: dict[TableStructure, tuple[Table, Codec, SourceTemplate] | None] = {}
         self._gtids = start.gtid_set(settings.connector)
         self._start_place = False, (start.file, start.pos, start.gtids and str(self._gtids), start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, guard)
         self._transformer = Transformer(settings.transforms, start) if settings.transforms else None
         self.xa = XaTransactions(start, reread)
-        self._events_to_skip = start.event
-        self._rows_to_skip = start.row
+        self._events_to_skip, self._rows_to_skip = start.event, start.row
         self._skipping = False
         self._event_end = start.pos
         self._out: list[Output] = []
@@ -246,7 +245,8 @@ class Pipeline:
         key = json_message(transaction.KEY_SCHEMA, {"id": transaction_id}, settings.keys)
         data = json_message(transaction.VALUE_SCHEMA, value, settings.values)
         schemas = transaction.KEY_SCHEMA, transaction.VALUE_SCHEMA
-        self._emit(settings.naming.transaction, 0, [(key, data, ())], schemas)
+        if not settings.changes:  # each of them has its place in its transaction
+            self._emit(settings.naming.transaction, 0, [(key, data, ())], schemas)
 
     def _rows_query(self, event: events.RowsQuery) -> None:
         if self._settings.include_query:
@@ -356,7 +356,7 @@ class Pipeline:
         batch = codec.batch(event, rows, skip, context, self._batch_offset)
         self._put(batch)
 
-    def _codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceTemplate] | None:
+    def _codec(self, structure: TableStructure) -> tuple[Table, Codec, SourceTemplate] | None:
         table = self.tables.table(structure.database, structure.table)
         try:
             found = self._wanted[structure]
@@ -377,7 +377,7 @@ class Pipeline:
         self._wanted[structure] = found
         return found
 
-    def _make_codec(self, structure: TableStructure) -> tuple[Table, TableCodec, SourceTemplate]:
+    def _make_codec(self, structure: TableStructure) -> tuple[Table, Codec, SourceTemplate]:
         settings, progress = self._settings, self.progress
         place = RowsPlace(progress.file, progress.pos, progress.timestamp or 0)
         table, entries = self._structures.checked(structure, place, self._plain_offset)

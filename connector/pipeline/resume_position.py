@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 
 
@@ -54,6 +55,15 @@ class Progress:
         self._rows_done = 0
         self._transactions = 0
         self._statement_pos: int | None = None
+
+    def source_position(self, ts_us: int, now: int) -> SourcePosition:
+        """Where the event in hand stands.
+
+        Args:
+            ts_us: when the source made the change, µs since the epoch.
+            now: when it is processed, ns since the epoch.
+        """
+        return SourcePosition(self.file, self.pos, self.gtid, self.server_id, self.thread, self.query, ts_us, now)
 
     def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
         """The next event; ``end`` 0 means that it has no position of its own (inside a compressed transaction)."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.records.codecs.rows import EventContext, SourcePosition
+from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.source import SourceTemplate, stream_snapshot_marker
 
@@ -38,14 +38,5 @@ def row_context(
         f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}',
         settings.headers,
         transactions,
-        SourcePosition(
-            progress.file,
-            progress.pos,
-            progress.gtid,
-            progress.server_id,
-            progress.thread,
-            progress.query,
-            ts_us,
-            now,
-        ),
+        progress.source_position(ts_us, now),
     )

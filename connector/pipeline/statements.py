@@ -1,5 +1,6 @@
 """Statements of the stream: what they change in the structure, and the records that tell of it."""
 
+import json
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -10,6 +11,8 @@ from rowtide.connector.errors import ProtocolError, UnparsedDdl
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.change import Change
+from rowtide.connector.records.codecs.changes import table_layout
 from rowtide.connector.records.codecs.messages import json_message
 from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
@@ -244,18 +247,24 @@ class Statements:
             return
         topic = self._topics.topic(table_id)
         records = build_table_schema(change.table, topic, settings.rules, "stream", lambda table, column: None)
+        transaction = moment.transaction(str(table_id))
         value = {
             "source": self._source(change, moment),
-            "transaction": moment.transaction(str(table_id)),
+            "transaction": transaction,
             "op": "t",
             "ts_ms": moment.now // 1_000_000,
             "ts_us": moment.now // 1000,
             "ts_ns": moment.now,
         }
         data = json_message(records.envelope, value, settings.values)
-        message = None, data, settings.headers
-        schemas = None, records.envelope
-        out.append(Batch(topic, -1, [message], moment.offset(), len(data), moment.micros // 1000, schemas))
+        batch = Batch(topic, -1, (), moment.offset(), len(data), moment.micros // 1000, (None, records.envelope))
+        if settings.changes:
+            position = moment.progress.source_position(moment.micros, moment.now)
+            text = None if transaction is None else f'"transaction":{json.dumps(transaction)}'
+            truncated = Change("t", table_layout(records), (), None, None, position, 0, lambda _: (None, data), text)
+            out.append(batch._replace(changes=[truncated]))
+        else:
+            out.append(batch._replace(messages=[(None, data, settings.headers)]))
 
 
 def _recorded(settings: PipelineSettings) -> Callable[[TableId], bool] | None:
@@ -275,8 +284,11 @@ def _together(outputs: list[Output]) -> list[Output]:
         if isinstance(output, Batch):
             known = batches.get(output.topic)
             if known is not None:
-                messages, size = [*known.messages, *output.messages], known.size + output.size
-                batches[output.topic] = output._replace(messages=messages, size=size)
+                batches[output.topic] = output._replace(
+                    messages=[*known.messages, *output.messages],
+                    changes=[*known.changes, *output.changes],
+                    size=known.size + output.size,
+                )
             else:
                 batches[output.topic] = output
     entries = [output for output in outputs if isinstance(output, HistoryEntry)]

@@ -6,6 +6,7 @@ A batch never knows how it was made nor who sends it. It is the unit of the even
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.envelope.schema import Schema
 
@@ -32,6 +33,7 @@ class Batch(NamedTuple):
         ts_ms: when the source changed the rows (milliseconds since the epoch), for lag; 0 when not known.
         schemas: of the messages' keys and values, for transforms.
         timestamp: of the messages (milliseconds since the epoch); 0 for the time when they are sent.
+        changes: the same rows as Python values, instead of messages (``PipelineSettings.changes``).
     """
 
     topic: str
@@ -42,6 +44,12 @@ class Batch(NamedTuple):
     ts_ms: int
     schemas: Schemas | None = None
     timestamp: int = 0
+    changes: Sequence[Change] = ()
+
+    @property
+    def events(self) -> int:
+        """How many messages or changes it holds."""
+        return len(self.messages) or len(self.changes)
 
 
 class HistoryEntry(NamedTuple):

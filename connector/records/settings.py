@@ -58,6 +58,7 @@ class PipelineSettings:
         log_notifications: whether the channel ``log`` is on.
         transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
             :data:`LOSSLESS`.
+        changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
     """
 
     connector: Literal["mysql", "mariadb"]
@@ -82,3 +83,4 @@ class PipelineSettings:
     notification_topic: str | None = None
     log_notifications: bool = False
     transforms: Transforms | None = None
+    changes: bool = False

@@ -10,7 +10,7 @@ from typing import Any
 
 from rowtide.envelope.json.text import JsonFormat, string_text, value_text
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.types.column_type import Bind, ColumnType, Fallback
+from rowtide.envelope.types.column_type import Bind, ColumnType, Fallback, identity
 
 ESCAPE_FIXES = [f"if '\\\\' in {v} or not {v}.isascii(): {v} = normalize_escapes({v})" for v in "kr"]
 """Source lines behind a row's values. Strings are escaped by the fastest function available; where Jackson escapes
@@ -99,6 +99,23 @@ def column_converter(output: ColumnOutput) -> Callable[[Any], Any]:
         return change(result) if change else result
 
     return converted
+
+
+def value_expression(output: ColumnOutput, v: str, bind: Bind) -> str:
+    """The source of an expression: the converted value of the canonical value in the variable ``v``."""
+    if output.type.convert is identity and output.change is None and output.fallback_value is None:
+        return v
+    return f"{bind(column_converter(output))}({v})"
+
+
+def null_value(output: ColumnOutput) -> Any:
+    """The value of null, masked like any other value."""
+    return output.change(output.fallback_value) if output.change else output.fallback_value
+
+
+def tuple_source(variables: Sequence[str]) -> str:
+    """The source of a tuple of variables."""
+    return f"({''.join(f'{variable}, ' for variable in variables)})"
 
 
 def _changed_text(output: ColumnOutput) -> Callable[[Any], str]:

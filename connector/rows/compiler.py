@@ -17,10 +17,12 @@ import orjson
 from rowtide.connector.rows.column_output import (
     ESCAPE_FIXES,
     ColumnOutput,
-    column_converter,
     null_text,
+    null_value,
     template,
     text_expression,
+    tuple_source,
+    value_expression,
 )
 from rowtide.connector.rows.layouts import (
     BIT,
@@ -59,6 +61,9 @@ CACHED_TYPES = frozenset(
 TextRows = Callable[[bytes, int, int], list[tuple[str, str]]]
 """From the event's bytes, the offset of the first image and the offset behind the last one to the JSON texts of key and
 row, for each image."""
+
+KeyValueRows = Callable[[bytes, int, int], list[tuple[tuple[Any, ...], tuple[Any, ...]]]]
+"""From the same arguments to the key and the row as tuples of converted values, for each image."""
 
 ValueRows = Callable[[bytes, int, int], list[tuple[Any, ...]]]
 """From the same arguments to a tuple of Connect values in the order of the columns, for each image."""
@@ -112,6 +117,20 @@ def text_rows(
     return source.function([f"k, r = {template(key_fields)}, {row}"], "(k, r)", present, carry=carry)
 
 
+def key_value_rows(
+    columns: Sequence[Column], key: Sequence[int], *present: Sequence[bool], carry: bool = False
+) -> KeyValueRows:
+    """Compile the function that returns the key and the row of each image as tuples of converted values.
+
+    The arguments are those of :func:`text_rows`; ``ColumnOutput.type`` says what a value is converted to.
+    """
+    separate_keys = frozenset(i for i in key if (c := columns[i]).output and c.output.differs_in_key)
+    source = _Source(columns, separate_keys, values=True, cache_values=True)
+    row = tuple_source([f"t{i}" for i, c in enumerate(columns) if c.output and c.output.in_value])
+    keys = tuple_source([f"k{i}" if i in separate_keys else f"t{i}" for i in key if columns[i].output])
+    return source.function([], f"({keys}, {row})", present, carry=carry)
+
+
 def value_rows(columns: Sequence[Column], *present: Sequence[bool]) -> ValueRows:
     """Compile the function that returns Connect values, for code that inspects the values of a row."""
     source = _Source(columns, values=True)
@@ -129,15 +148,23 @@ class _Source:
         columns: all columns of the table.
         separate_keys: indexes of key columns whose text in the key differs from that in the value; ``k0``, ``k1`` …
             hold the text for the key.
-        values: the variables hold Connect values instead of JSON texts.
+        values: the variables hold converted values instead of JSON texts.
+        cache_values: cache them as texts are cached; they must be immutable.
     """
 
     def __init__(
-        self, columns: Sequence[Column], separate_keys: frozenset[int] = frozenset(), *, values: bool = False
+        self,
+        columns: Sequence[Column],
+        separate_keys: frozenset[int] = frozenset(),
+        *,
+        values: bool = False,
+        cache_values: bool = False,
     ) -> None:
         self._columns = columns
         self._separate_keys = separate_keys
         self._values = values
+        self._lines_of = _value_lines if values else _text_lines
+        self._caches = cache_values or not values
         self._names: dict[str, object] = {}
         self._lines: list[str] = []
         self._fix_escapes = False
@@ -224,17 +251,17 @@ class _Source:
         for index in published:
             column = self._columns[index]
             if self._is_cached(index):
-                self._add(f"t{index} = {self.bind(compile_text_cache(partial(_text_lines, column)))}[t{index}]")
+                self._add(f"t{index} = {self.bind(compile_text_cache(partial(self._lines_of, column)))}[t{index}]")
             else:
                 self._add(*fixed_source(column.layout, column.decoding, f"t{index}", self.bind))
                 self._output(index, column, "")
         run.clear()
 
     def _is_cached(self, index: int) -> bool:
-        """Whether the texts of a column's values are cached."""
+        """Whether the texts or values of a column are cached."""
         column = self._columns[index]
-        text_only = column.output is not None and index not in self._separate_keys and not self._values
-        return text_only and column.layout.fixed and column.layout.type in CACHED_TYPES
+        alone = column.output is not None and index not in self._separate_keys and self._caches
+        return alone and column.layout.fixed and column.layout.type in CACHED_TYPES
 
     def _code(self, index: int) -> str:
         column = self._columns[index]
@@ -249,12 +276,13 @@ class _Source:
             if column.output:
                 self._add(f"if n & {1 << bit}:", f"    t{index} = {self._null(column.output)}")
                 if index in self._separate_keys:
-                    self._add(f"    k{index} = {column.output.in_key.fallback.text!r}")
+                    null = column.output.in_key.fallback.text
+                    self._add(f"    k{index} = {None if self._values else null!r}")
                 self._add("else:")
             else:
                 self._add(f"if not n & {1 << bit}:")
         if self._is_cached(index):
-            size, texts = column.layout.size, self.bind(compile_text_cache(partial(_text_lines, column)))
+            size, texts = column.layout.size, self.bind(compile_text_cache(partial(self._lines_of, column)))
             self._add(f"{indent}t{index} = {texts}[b[p:p + {size}]]", f"{indent}p += {size}")
             return
         read = self._fixed_read if column.layout.fixed else self._variable_read
@@ -265,7 +293,7 @@ class _Source:
     def _null(self, output: ColumnOutput) -> str:
         if not self._values:
             return repr(null_text(output))
-        return self.bind(output.change(output.fallback_value) if output.change else output.fallback_value)
+        return self.bind(null_value(output))
 
     def _fixed_read(self, column: Column, v: str) -> list[str]:
         size = column.layout.size
@@ -295,9 +323,10 @@ class _Source:
         output, v = column.output, f"t{index}"
         assert output is not None
         if index in self._separate_keys:
-            self._add(f"{indent}k{index} = {text_expression(output.in_key, v, self.bind)}")
+            key_expression = value_expression if self._values else text_expression
+            self._add(f"{indent}k{index} = {key_expression(output.in_key, v, self.bind)}")
         if self._values:
-            expression = f"{self.bind(column_converter(output))}({v})"
+            expression = value_expression(output, v, self.bind)
         elif output.type is TEXT and output.change is None and column.decoding.text_decoder is None:
             self._fix_escapes = True
             expression = f"{self.bind(orjson.dumps)}({v}).decode()"
@@ -310,10 +339,19 @@ class _Source:
 def _text_lines(column: Column, bind: Bind) -> list[str]:
     """Source lines that convert the bytes of a fixed-size column in the variable ``v`` to the value's JSON text."""
     assert column.output is not None
+    return [*_canonical_lines(column, bind), f"v = str({text_expression(column.output, 'v', bind)})"]
+
+
+def _value_lines(column: Column, bind: Bind) -> list[str]:
+    """Source lines that convert the bytes of a fixed-size column in the variable ``v`` to the converted value."""
+    assert column.output is not None
+    return [*_canonical_lines(column, bind), f"v = {value_expression(column.output, 'v', bind)}"]
+
+
+def _canonical_lines(column: Column, bind: Bind) -> list[str]:
     code = struct_code(column.layout, column.decoding)
     lines = [] if code.endswith("s") else [f"v, = {bind(struct.Struct('<' + code).unpack)}(v)"]
-    lines += fixed_source(column.layout, column.decoding, "v", bind)
-    return [*lines, f"v = str({text_expression(column.output, 'v', bind)})"]
+    return [*lines, *fixed_source(column.layout, column.decoding, "v", bind)]
 
 
 def _overrun(position: int, end: int) -> ValueError:

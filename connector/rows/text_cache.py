@@ -5,6 +5,7 @@ values do not repeat, the lookup adds a tenth to the cost.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from weakref import WeakValueDictionary
 
 from rowtide.envelope.types.column_type import Bind
@@ -41,8 +42,8 @@ SHARED_BUDGET = CacheBudget(200_000)
 """The budget of the process: about 30 MB, regardless of the number of tables."""
 
 
-class TextCache(dict[bytes | str, str]):
-    """The JSON text of each value, by its bytes in the binlog or its text in a result set.
+class TextCache(dict[bytes | str, Any]):
+    """The JSON text of each value, or the value as Python's, by its bytes in the binlog or its text in a result set.
 
     Args:
         text: converts a value that is not in the cache.
@@ -51,13 +52,13 @@ class TextCache(dict[bytes | str, str]):
 
     __slots__ = ("__weakref__", "_budget", "_text")
 
-    def __init__(self, text: Callable[[bytes | str], str], budget: CacheBudget = SHARED_BUDGET) -> None:
+    def __init__(self, text: Callable[[bytes | str], Any], budget: CacheBudget = SHARED_BUDGET) -> None:
         super().__init__()
         self._text = text
         self._budget = budget
         budget.share(self)
 
-    def __missing__(self, stored: bytes | str) -> str:
+    def __missing__(self, stored: bytes | str) -> Any:
         text = self._text(stored)
         if len(self) >= MAX_ENTRIES:
             self.clear()

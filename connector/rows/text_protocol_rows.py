@@ -7,18 +7,26 @@ another, each as a length and the value in the server's text format.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring  # the compiled one where there is one
+from typing import Any
 
 import orjson
 
-from rowtide.connector.rows.column_output import ESCAPE_FIXES, ColumnOutput, null_text, template
+from rowtide.connector.rows.column_output import (
+    ESCAPE_FIXES,
+    ColumnOutput,
+    null_text,
+    null_value,
+    template,
+    tuple_source,
+)
 from rowtide.connector.rows.text_cache import compile_text_cache
-from rowtide.connector.rows.text_protocol_values import ASCII_KINDS, CACHED_KINDS, value_source
+from rowtide.connector.rows.text_protocol_values import ASCII_KINDS, CACHED_KINDS, converted_source, value_source
 from rowtide.envelope.json.text import normalize_escapes, string_text
 from rowtide.envelope.types.text import TEXT
 from rowtide.schema_history.model import Column
 
-Rows = Sequence[tuple[str, str]]
-"""The JSON texts of key and row, for each row."""
+Rows = Sequence[tuple[Any, ...]]
+"""The JSON texts of key and row, or their converted values, for each row."""
 
 _NULL = 251
 _LARGEST = 0xFFFFFF
@@ -32,11 +40,13 @@ class ResultColumn:
         column: the column's structure.
         output: its field in the record.
         absent_text: the JSON text if the query does not select the column.
+        absent_value: the converted value in that case.
     """
 
     column: Column
     output: ColumnOutput
     absent_text: str
+    absent_value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ class TextRows:
     """
 
     rows: Callable[[bytes], tuple[Rows, int]]
-    row: Callable[[bytes], tuple[str, str]]
+    row: Callable[[bytes], tuple[Any, ...]]
 
 
 def text_rows(
@@ -76,6 +86,16 @@ def text_rows(
     return source.compiled(f"k, r = {template(key_fields)}, {row}")
 
 
+def key_value_rows(columns: Sequence[ResultColumn], key: Sequence[int], names: Sequence[str]) -> TextRows:
+    """Compile the functions for tuples of converted values; the arguments are those of :func:`text_rows`."""
+    separate_keys = frozenset(i for i in key if columns[i].output.differs_in_key)
+    source = _Source(columns, separate_keys, values=True)
+    source.read(names)
+    row = tuple_source([f"t{i}" for i, c in enumerate(columns) if c.output.in_value])
+    keys = tuple_source([f"k{i}" if i in separate_keys else f"t{i}" for i in key])
+    return source.compiled(f"k, r = {keys}, {row}")
+
+
 class _Source:
     """Builds the source of the two functions.
 
@@ -86,11 +106,13 @@ class _Source:
         columns: the record's columns.
         separate_keys: indexes of key columns whose text in the key differs from that in the value; ``k0``, ``k1`` …
             hold the text for the key.
+        values: the variables hold converted values instead of JSON texts.
     """
 
-    def __init__(self, columns: Sequence[ResultColumn], separate_keys: frozenset[int]) -> None:
+    def __init__(self, columns: Sequence[ResultColumn], separate_keys: frozenset[int], *, values: bool = False) -> None:
         self._columns = columns
         self._separate_keys = separate_keys
+        self._values = values
         self._names: dict[str, object] = {"longer": longer, "overrun": _overrun, "normalize_escapes": normalize_escapes}
         self._lines: list[str] = []
         self._fix_escapes = False
@@ -112,7 +134,10 @@ class _Source:
             else:
                 self._column(index)
         for index in indexes.values():
-            self._lines.insert(0, f"t{index} = {self._columns[index].absent_text!r}")
+            absent = (
+                self.bind(self._columns[index].absent_value) if self._values else repr(self._columns[index].absent_text)
+            )
+            self._lines.insert(0, f"t{index} = {absent}")
             if index in self._separate_keys:
                 self._lines.insert(1, f"k{index} = t{index}")
 
@@ -134,23 +159,30 @@ class _Source:
             "n = b[p]",
             "p += 1",
             f"if n == {_NULL}:",
-            f"    {v} = {null_text(column.output)!r}",
+            f"    {v} = {self._null(column.output)}",
         ]
         if index in self._separate_keys:
-            self._lines.append(f"    k{index} = {column.output.in_key.fallback.text!r}")
+            null = column.output.in_key.fallback.text
+            self._lines.append(f"    k{index} = {None if self._values else null!r}")
         self._lines.append("else:")
         if not short:
             self._lines += [f"    if n > {_NULL}:", "        n, p = longer(b, p, n)"]
         self._lines += ["    q = p + n", f"    {v} = {'s' if short else 'b'}[p:q]", "    p = q"]
         self._lines += (f"    {line}" for line in self._value_source(index, v))
 
+    def _null(self, output: ColumnOutput) -> str:
+        return self.bind(null_value(output)) if self._values else repr(null_text(output))
+
     def _value_source(self, index: int, v: str) -> list[str]:
-        """Source lines that convert ``v`` from the server's text to JSON text."""
+        """Source lines that convert ``v`` from the server's text to JSON text, or to the converted value."""
         column, output = self._columns[index].column, self._columns[index].output
+        make = converted_source if self._values else value_source
         if index in self._separate_keys:
-            return value_source(column, output, v, self.bind, f"k{index}")
+            return make(column, output, v, self.bind, f"k{index}")
         if output.type.kind in CACHED_KINDS:
-            return [f"{v} = {self.bind(compile_text_cache(lambda bind: value_source(column, output, 'v', bind)))}[{v}]"]
+            return [f"{v} = {self.bind(compile_text_cache(lambda bind: make(column, output, 'v', bind)))}[{v}]"]
+        if self._values:
+            return make(column, output, v, self.bind)
         if output.type is TEXT and output.change is None:
             self._fix_escapes = True
             return [f"{v} = {self.bind(orjson.dumps)}({v}.decode('utf-8', 'replace')).decode()"]

@@ -8,7 +8,7 @@ that snapshot and stream share everything after this step. This module only retu
 
 from decimal import Context, Decimal
 
-from rowtide.connector.rows.column_output import ColumnOutput, text_expression
+from rowtide.connector.rows.column_output import ColumnOutput, text_expression, value_expression
 from rowtide.connector.rows.layouts import at_time, floats
 from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.types.column_type import Bind, Kind
@@ -53,6 +53,15 @@ def value_source(column: Column, output: ColumnOutput, v: str, bind: Bind, key: 
     elif kind in {"int", "year"}:
         lines.append(f"{v} = str({v})")
     return lines
+
+
+def converted_source(column: Column, output: ColumnOutput, v: str, bind: Bind, key: str | None = None) -> list[str]:
+    """Source lines as those of :func:`value_source`, for the converted value instead of JSON text."""
+    lines = _canonical_source(column, output.type.kind, v, bind)
+    if key is not None:
+        lines.append(f"{key} = {value_expression(output.in_key, v, bind)}")
+    expression = value_expression(output, v, bind)
+    return lines if expression == v else [*lines, f"{v} = {expression}"]
 
 
 def _canonical_source(column: Column, kind: Kind, v: str, bind: Bind) -> list[str]:

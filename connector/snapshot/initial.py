@@ -15,6 +15,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import plan, view
+from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.plan import Statement
 from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
@@ -235,7 +236,7 @@ class Snapshot:
                 log.warning("the rows of table %s are not read: its structure is not known", listed.id)
                 continue
             log.info("reading table %s (%d of %d, about %s rows)", listed.id, place, len(structures), listed.rows)
-            yield from self._table_rows(session, running, listed, SnapshotTable(structure, self._settings), stream)
+            yield from self._table_rows(session, running, listed, snapshot_table(structure, self._settings), stream)
         yield from stream.finish(completed)
 
     def _table_rows(

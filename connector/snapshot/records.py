@@ -6,9 +6,9 @@ rows that came last are held back.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from rowtide.connector.records.batch import Batch, Message, Schemas
+from rowtide.connector.records.batch import Batch, Schemas
 from rowtide.connector.records.codecs.builder import absent_value, column_output, warn_unknown
 from rowtide.connector.records.codecs.messages import NO_TRANSACTION, wrapping
 from rowtide.connector.records.offset import SourceOffset
@@ -55,11 +55,14 @@ class SnapshotTable:
         for record in self._records.columns:
             absent = record.text(absent_value(record.column, record, self._settings), form)
             columns.append(ResultColumn(record.column, column_output(record, self._settings), absent))
-        place = {record.index: place for place, record in enumerate(self._records.columns)}
-        key = [place[index] for index in self._records.key_columns]
-        return text_rows(columns, key, names, self._records.key_constants)
+        return text_rows(columns, self._key_places(), names, self._records.key_constants)
 
-    def messages(self, rows: Rows, marker: Snapshot, moment: "Moment") -> list[Message]:
+    def _key_places(self) -> list[int]:
+        """The places of the key's columns among the record's."""
+        place = {record.index: place for place, record in enumerate(self._records.columns)}
+        return [place[index] for index in self._records.key_columns]
+
+    def messages(self, rows: Rows, marker: Snapshot, moment: "Moment") -> Sequence[Any]:
         """The messages of rows that have the same marker."""
         source = self._source.prefix(moment.micros, marker, 0, None, moment.offset.file, moment.offset.pos)
         now = moment.clock()
@@ -74,6 +77,11 @@ class SnapshotTable:
             return [(None, start + row.encode() + tail, headers) for _, row in rows]
         opening, closing = self._key_open, self._key_close
         return [(opening + key.encode() + closing, start + row.encode() + tail, headers) for key, row in rows]
+
+    def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
+        """The batch of messages, with the offset behind them."""
+        size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
+        return Batch(self.topic, -1, messages, offset, size, ts_ms, self.schemas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,8 @@ class RecordStream:
         starts = held is None or held.table is not table
         self._held = _Held(table, moment, rows, starts)
         if held is not None:
-            yield _batch(held, self._messages(held, "last_in_data_collection" if starts else None), held.moment.offset)
+            made = self._messages(held, "last_in_data_collection" if starts else None)
+            yield held.table.batch(made, held.moment.micros // 1000, held.moment.offset)
 
     def finish(self, offset: SourceOffset) -> Iterator[Batch]:
         """Give the last rows, behind which ``offset`` is that of a completed snapshot."""
@@ -141,11 +150,11 @@ class RecordStream:
         if held is None:
             yield from self._preceding.finish(offset)
         else:
-            yield _batch(held, self._messages(held, "last"), offset)
+            yield held.table.batch(self._messages(held, "last"), held.moment.micros // 1000, offset)
 
-    def _messages(self, held: _Held, last: Snapshot | None) -> list[Message]:
+    def _messages(self, held: _Held, last: Snapshot | None) -> list[Any]:
         table, moment, rows = held.table, held.moment, held.rows
-        messages: list[Message] = []
+        messages: list[Any] = []
         begin, end = 0, len(rows)
         first: Snapshot = "first_in_data_collection"
         if table.table is self._first_table:
@@ -161,9 +170,3 @@ class RecordStream:
         if last is not None:
             messages += table.messages(rows[end:], last, moment)
         return messages
-
-
-def _batch(held: _Held, messages: list[Message], offset: SourceOffset) -> Batch:
-    size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
-    table = held.table
-    return Batch(table.topic, -1, messages, offset, size, held.moment.micros // 1000, table.schemas)

@@ -1,7 +1,7 @@
 """The codecs in use: one for each captured table's structure and TABLE_MAP, made when the first row needs it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,11 @@ from rowtide.connector.errors import SchemaError
 from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import MappedColumn, TableStructure
 from rowtide.connector.protocol.json import binary
+from rowtide.connector.records.change import UNAVAILABLE
+from rowtide.connector.records.codecs.changes import ChangeCodec
 from rowtide.connector.records.codecs.messages import TableCodec
+from rowtide.connector.records.codecs.python_values import python_output
+from rowtide.connector.records.codecs.rows import RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows, row_end
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
@@ -31,15 +35,19 @@ _PLACEHOLDER_TYPES = frozenset(
 )
 
 
+Codec = RowsCodec[Any, Any]
+"""The codec of Debezium's messages, or that of Python values (``PipelineSettings.changes``)."""
+
+
 class Codecs:
     """Makes codecs, and keeps them as long as neither the structure nor the TABLE_MAP changes."""
 
     def __init__(self, settings: PipelineSettings, topics: TopicGuard) -> None:
         self._settings = settings
         self._topics = topics
-        self._made: dict[TableStructure, TableCodec] = {}
+        self._made: dict[TableStructure, Codec] = {}
 
-    def codec(self, structure: TableStructure, table: Table) -> TableCodec:
+    def codec(self, structure: TableStructure, table: Table) -> Codec:
         """The codec for a table, whose structure must have the TABLE_MAP's number of columns.
 
         Raises:
@@ -51,22 +59,38 @@ class Codecs:
             codec = self._made[structure] = self._make(structure, table)
         return codec
 
-    def _make(self, structure: TableStructure, table: Table) -> TableCodec:
+    def _make(self, structure: TableStructure, table: Table) -> Codec:
         settings = self._settings
         database, name = table.id.database, table.id.table
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
         records = build_table_schema(table, topic, settings.rules, "stream", warn_unknown, augment)
         columns = self._columns(structure, table, records)
         end = row_end(table)
-        return TableCodec(
+        current = None if end is None else CurrentRows(columns, end)
+        minimal = settings.rules.values.minimal_row_images
+
+        def messages() -> TableCodec:
+            return TableCodec(
+                records,
+                columns,
+                settings.keys,
+                settings.values,
+                tombstones=settings.tombstones,
+                skip_unchanged=settings.skip_unchanged and not settings.changes,
+                minimal_images=minimal,
+                current=current,
+            )
+
+        if not settings.changes:
+            return messages()
+        python = python_columns(columns, records)
+        return ChangeCodec(
             records,
-            columns,
-            settings.keys,
-            settings.values,
-            tombstones=settings.tombstones,
+            python,
             skip_unchanged=settings.skip_unchanged,
-            minimal_images=settings.rules.values.minimal_row_images,
-            current=None if end is None else CurrentRows(columns, end),
+            minimal_images=minimal,
+            current=current,
+            messages=messages,
         )
 
     def _columns(self, structure: TableStructure, table: Table, records: TableSchema) -> list[Column]:
@@ -100,6 +124,21 @@ class Codecs:
             absent_value=absent,
             default_text=default_text(column, record, settings),
         )
+
+
+def python_columns(columns: Sequence[Column], records: TableSchema) -> list[Column]:
+    """The columns with Python values as their output; what an image leaves out is unavailable."""
+    by_index = {column.index: column for column in records.columns}
+    return [
+        column
+        if column.output is None
+        else replace(
+            column,
+            output=python_output(column.output, by_index[index]),
+            absent_value=None if column.absent_value is None else UNAVAILABLE,
+        )
+        for index, column in enumerate(columns)
+    ]
 
 
 def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedColumn) -> ColumnDecoding:

@@ -66,6 +66,15 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         """The messages of an event's rows, without the first ``skip`` rows of it."""
         return self.plain(super().messages(event, rows, skip, context))
 
+    def message(
+        self, op: str, before: tuple[str, str] | None, after: tuple[str, str] | None, row: int, context: EventContext
+    ) -> tuple[bytes | None, bytes]:
+        """The key and the value of one record."""
+        image = after or before
+        assert image is not None
+        value = self._values(op, [after] if after else None, [before] if before else None, row, context)[0]
+        return self._key(image[0]), value
+
     def plain(self, messages: list[Message]) -> list[Message]:
         """The messages without the marks of nulls, which have served when rows were compared."""
         if not self._marks:

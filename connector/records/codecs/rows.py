@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.batch import Batch, Headers
+from rowtide.connector.records.change import DebeziumMessage, SourcePosition
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.compiler import Column
@@ -29,33 +30,6 @@ Decoder = Callable[[bytes, int, int], list[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePosition:
-    """Where an event stands in the binlog; of a snapshot, the position that it belongs to.
-
-    Attributes:
-        file: binlog file.
-        pos: start of the event in it.
-        gtid: of the transaction, ``None`` without GTIDs.
-        server_id: the server that executed the change first.
-        thread: of the session, if the binlog says so.
-        query: the statement, with ``include.query``.
-        ts_us: when the source changed the rows, µs since the epoch.
-        read_ns: when the connector processed the event, ns since the epoch.
-        snapshot: the snapshot's marker (``true``, ``first``, ``last`` …), ``None`` in the stream.
-    """
-
-    file: str
-    pos: int
-    gtid: str | None
-    server_id: int
-    thread: int | None
-    query: str | None
-    ts_us: int
-    read_ns: int
-    snapshot: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class EventContext:
     """What an event adds to the records of its rows: its position, and JSON text that is rendered once.
 
@@ -65,7 +39,8 @@ class EventContext:
         times: ``"ts_ms":…,"ts_us":…,"ts_ns":…`` of the processing.
         headers: of every record.
         transactions: returns the next ``"transaction":…`` fields, if transaction metadata is on.
-        position: where the event stands; needed by codecs of changes only.
+        position: where the event stands.
+        debezium: makes Debezium's message of a change, for codecs of changes.
     """
 
     before_row: str
@@ -74,6 +49,7 @@ class EventContext:
     headers: Headers
     transactions: Callable[[int], Sequence[str]] | None = None
     position: SourcePosition | None = None
+    debezium: DebeziumMessage | None = None
 
 
 class RowsCodec(ABC, Generic[Row, Record]):

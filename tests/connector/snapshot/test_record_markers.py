@@ -26,6 +26,9 @@ class FakeTable:
     def messages(self, rows: Rows, marker: str, _moment: Moment) -> list[Message]:
         return [(key.encode(), marker.encode(), ()) for key, _ in rows]
 
+    def batch(self, messages: Sequence[Message], ts_ms: int, offset: SourceOffset) -> Batch:
+        return Batch(self.topic, -1, messages, offset, 0, ts_ms)
+
 
 class FakeStructure:
     """What stands before the rows: one message, held back."""

@@ -1,0 +1,279 @@
+"""A change of a row as Python values: what ``rowtide.Engine`` yields."""
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from rowtide.schema_history.model import Table
+
+Op = Literal["r", "c", "u", "d", "t"]
+"""Read by a snapshot, created, updated, deleted; table truncated."""
+
+
+class SourcePosition(NamedTuple):
+    """Where an event stands in the binlog; for rows of a snapshot, the position of the snapshot.
+
+    Attributes:
+        file: binlog file.
+        pos: start of the event in it, in bytes.
+        gtid: of the transaction; ``None`` without GTIDs, and in a snapshot.
+        server_id: of the server that executed the change first; 0 in a snapshot.
+        thread: the session's id, if the binlog has it.
+        query: the statement, with ``include.query``.
+        ts_us: when the source changed or read the rows, µs since the epoch.
+        read_ns: when the connector processed the event, ns since the epoch.
+        snapshot: the snapshot's marker (``first``, ``true``, ``last`` …); ``None`` for changes of the binlog.
+    """
+
+    file: str
+    pos: int
+    gtid: str | None
+    server_id: int
+    thread: int | None
+    query: str | None
+    ts_us: int
+    read_ns: int
+    snapshot: str | None = None
+
+
+class TransactionOrder(NamedTuple):
+    """A change's place in its transaction (``provide.transaction.metadata=true``).
+
+    Attributes:
+        id: the transaction's id: its GTID, or ``file=…,pos=…``.
+        total_order: the change's number among all changes of the transaction, from 1.
+        data_collection_order: its number among those of its table, from 1.
+    """
+
+    id: str
+    total_order: int
+    data_collection_order: int
+
+
+class Unavailable:
+    """The type of :data:`UNAVAILABLE`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "rowtide.UNAVAILABLE"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+UNAVAILABLE: Final = Unavailable()
+"""The value of a column that the binlog leaves out (``binlog_row_image=NOBLOB``): it is unchanged, and not known."""
+
+
+class Geometry(NamedTuple):
+    """A spatial value.
+
+    Attributes:
+        wkb: well-known binary.
+        srid: spatial reference system, 0 if there is none.
+    """
+
+    wkb: bytes
+    srid: int
+
+
+class JsonText(str):
+    """The text of a JSON document; :class:`Row` parses it when the column is read."""
+
+    __slots__ = ()
+
+    def document(self) -> Any:
+        """The document; the text itself if it is none, as MariaDB allows without its CHECK."""
+        try:
+            return json.loads(self)
+        except ValueError:
+            return str(self)
+
+
+class Layout:
+    """The names of a table's columns in rows and keys, shared by all changes of one structure.
+
+    Args:
+        table: the structure.
+        topic: the Kafka topic of the table.
+        names: of the columns in ``before`` and ``after``.
+        key_names: of the columns of the key; none for a table without one.
+    """
+
+    __slots__ = ("key_names", "key_places", "names", "places", "table", "topic")
+
+    def __init__(self, table: Table, topic: str, names: Sequence[str], key_names: Sequence[str]) -> None:
+        self.table = table
+        self.topic = topic
+        self.names = tuple(names)
+        self.places = {name: place for place, name in enumerate(names)}
+        self.key_names = tuple(key_names)
+        self.key_places = {name: place for place, name in enumerate(key_names)}
+
+
+class Row(Mapping[str, Any]):
+    """The columns of a row or of a key by name, in the table's order; read-only.
+
+    Values have these types: ``int``, ``float``, ``decimal.Decimal``, ``str``, ``bytes``, ``bool`` (``BIT(1)``),
+    ``datetime.date``, ``datetime.datetime`` (naive for DATETIME, in UTC for TIMESTAMP), ``datetime.timedelta`` (TIME),
+    the parsed document (JSON), :class:`Geometry`, ``list[float]`` (VECTOR), ``None`` for NULL. A date that Python's
+    calendar lacks (``0000-00-00``, ``2024-02-00``) is the ``str`` that MySQL prints. A column that the binlog leaves
+    out is :data:`UNAVAILABLE`.
+    """
+
+    __slots__ = ("_places", "_values")
+
+    def __init__(self, places: Mapping[str, int], values: tuple[Any, ...]) -> None:
+        self._places = places
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._values[self._places[name]]
+        return value.document() if value.__class__ is JsonText else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def json_text(self, name: str) -> str | None:
+        """The text of a JSON column, in which numbers have all their digits; ``None`` for NULL.
+
+        Raises:
+            KeyError: there is no such column.
+            TypeError: it is no JSON column.
+        """
+        value = self._values[self._places[name]]
+        if value is None:
+            return None
+        if value.__class__ is not JsonText:
+            raise TypeError(f"column {name} is not JSON")
+        return str(value)
+
+    def values_tuple(self) -> tuple[Any, ...]:
+        """The values in the order of the columns, JSON as text."""
+        return self._values
+
+
+class Change:
+    """A change of one row, or the truncation of a table.
+
+    Attributes:
+        op: ``r`` (read by a snapshot), ``c`` (created), ``u`` (updated), ``d`` (deleted), or ``t`` (the table was
+            truncated; only with ``skipped.operations=none``). An update that changes the key is a ``d`` of the old key
+            and a ``c`` of the new one, as in Debezium.
+        position: where it stands in the binlog, with GTID and times.
+        row: its row number within the event, from 0.
+    """
+
+    __slots__ = ("_after", "_before", "_debezium", "_key", "_layout", "_transaction", "op", "position", "row")
+
+    def __init__(
+        self,
+        op: Op,
+        layout: Layout,
+        key: tuple[Any, ...],
+        before: tuple[Any, ...] | None,
+        after: tuple[Any, ...] | None,
+        position: SourcePosition,
+        row: int,
+        debezium: "DebeziumMessage",
+        transaction: str | None = None,
+    ) -> None:
+        self.op = op
+        self.position = position
+        self.row = row
+        self._transaction = transaction
+        self._layout = layout
+        self._key = key
+        self._before = before
+        self._after = after
+        self._debezium = debezium
+
+    @property
+    def database(self) -> str:
+        """The table's database."""
+        return self._layout.table.id.database
+
+    @property
+    def table(self) -> str:
+        """The table's name, without its database."""
+        return self._layout.table.id.table
+
+    @property
+    def topic(self) -> str:
+        """The Kafka topic that Debezium's record of this change belongs to."""
+        return self._layout.topic
+
+    @property
+    def schema(self) -> Table:
+        """The structure of the table at this change: its columns with their MySQL types, keys and more."""
+        return self._layout.table
+
+    @property
+    def key(self) -> Row | None:
+        """The key: the primary key, a unique key, or ``message.key.columns``; ``None`` if the table has none."""
+        return Row(self._layout.key_places, self._key) if self._key else None
+
+    @property
+    def before(self) -> Row | None:
+        """The row before the change; ``None`` for ``c``, ``r`` and ``t``."""
+        return None if self._before is None else Row(self._layout.places, self._before)
+
+    @property
+    def after(self) -> Row | None:
+        """The row after the change; ``None`` for ``d`` and ``t``."""
+        return None if self._after is None else Row(self._layout.places, self._after)
+
+    @property
+    def transaction(self) -> TransactionOrder | None:
+        """Its place in its transaction, with ``provide.transaction.metadata=true``; else ``None``."""
+        if self._transaction is None:
+            return None
+        return TransactionOrder(**json.loads(f"{{{self._transaction}}}")["transaction"])
+
+    @property
+    def gtid(self) -> str | None:
+        """The transaction's GTID; ``None`` without GTIDs, and in a snapshot."""
+        return self.position.gtid
+
+    @property
+    def timestamp(self) -> dt.datetime:
+        """When the source changed the row, or a snapshot read it; in UTC."""
+        return _EPOCH + dt.timedelta(microseconds=self.position.ts_us)
+
+    @property
+    def snapshot(self) -> bool:
+        """Whether a snapshot read the row."""
+        return self.position.snapshot is not None
+
+    @property
+    def transaction_text(self) -> str | None:
+        """The ``transaction`` field of Debezium's envelope as JSON text, with its name."""
+        return self._transaction
+
+    def to_debezium(self) -> str:
+        """The value of Debezium's record: the JSON text of the envelope, as the configured converter writes it."""
+        return self._debezium(self)[1].decode()
+
+    def debezium_key(self) -> str | None:
+        """The key of Debezium's record as JSON text; ``None`` if the table has none."""
+        key = self._debezium(self)[0]
+        return None if key is None else key.decode()
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={row!r}" for name, row in (("before", self.before), ("after", self.after)) if row is not None]
+        place = f"{self.position.file}:{self.position.pos}"
+        return f"<Change {self.op} {self._layout.table.id} {' '.join(parts)} at {place}>"
+
+
+DebeziumMessage = Callable[[Change], tuple[bytes | None, bytes]]
+"""Makes the key and the value of Debezium's record of a change."""
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -1,0 +1,99 @@
+"""Column values as Python's: from the canonical values of binlog and result sets, without Connect between them."""
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Context, Decimal
+from typing import Any
+
+from rowtide.connector.records.change import Geometry, JsonText
+from rowtide.connector.rows.column_output import ColumnOutput
+from rowtide.envelope.json.java_numbers import float_text
+from rowtide.envelope.table import RecordColumn
+from rowtide.envelope.types.column_type import Fallback, identity
+from rowtide.envelope.types.temporal_values import EPOCH_ORDINAL, InvalidDate, time_of_day
+from rowtide.schema_history.model import Column
+
+_EXACT = Context(prec=100)
+"""Enough for all 65 digits of a DECIMAL: Python's own context has 28."""
+_TEXT_KINDS = frozenset({"text", "bytes", "enum", "set", "json", "uuid", "inet"})
+_DATETIME_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a DATETIME has no zone
+_TIMESTAMP_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def python_output(output: ColumnOutput, record: RecordColumn) -> ColumnOutput:
+    """A column's output with Python values instead of Connect's; text and bytes stay masked, hashed or truncated."""
+    fallback = Fallback("null", output.fallback.on_error)
+    python = replace(record.type, convert=python_conversion(record))
+    change = record.mapper if record.type.kind in _TEXT_KINDS else None
+    return replace(output, type=python, fallback=fallback, fallback_value=None, change=change, key=None)
+
+
+def python_conversion(record: RecordColumn) -> Callable[[Any], Any]:
+    """The function from a column's canonical value to its Python value; ``identity`` where they are the same."""
+    column = record.column
+    match record.type.kind:
+        case "decimal":
+            return _decimal(column)
+        case "float":
+            return _single if column.data_type == "float" else identity
+        case "bit":
+            return bool if (column.length or 1) == 1 else identity
+        case "date":
+            return _date
+        case "datetime":
+            return _moment(_DATETIME_EPOCH, column.fsp)
+        case "timestamp":
+            return _moment(_TIMESTAMP_EPOCH, column.fsp)
+        case "time":
+            return _time
+        case "json":
+            return _json
+        case "geometry":
+            return _geometry
+        case _:
+            return identity
+
+
+def _decimal(column: Column) -> Callable[[int], Decimal]:
+    scale = column.scale or 0
+
+    def decimal(unscaled: int) -> Decimal:
+        return Decimal(unscaled).scaleb(-scale, _EXACT)
+
+    return decimal
+
+
+def _single(value: float) -> float:
+    """The shortest number that is the same FLOAT: 1.1, not 1.100000023841858."""
+    return float(float_text(value))
+
+
+def _date(value: int | InvalidDate) -> dt.date | str:
+    if isinstance(value, InvalidDate):
+        return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+    return dt.date.fromordinal(value + EPOCH_ORDINAL)
+
+
+def _moment(epoch: dt.datetime, digits: int) -> Callable[[int | InvalidDate], dt.datetime | str]:
+    def moment(value: int | InvalidDate) -> dt.datetime | str:
+        if isinstance(value, InvalidDate):
+            return f"{value.year:04d}-{value.month:02d}-{value.day:02d} {time_of_day(value.micros, digits)}"
+        return epoch + dt.timedelta(microseconds=value)
+
+    return moment
+
+
+def _time(value: int) -> dt.timedelta:
+    return dt.timedelta(microseconds=value)
+
+
+def _json(text: str | None) -> JsonText | None:
+    """The document; none of no bytes, which a row has that is older than its column."""
+    return None if text is None else JsonText(text)
+
+
+def _geometry(stored: bytes) -> Geometry:
+    if len(stored) < 4:  # INSERT IGNORE leaves such
+        raise ValueError(f"{stored!r} is no geometry: it has no SRID")
+    return Geometry(stored[4:], int.from_bytes(stored[:4], "little"))
