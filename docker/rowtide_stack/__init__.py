@@ -1,4 +1,4 @@
-"""Running servers for tests, the demo and trials: MySQL, MariaDB, Kafka and ZooKeeper, with or without Docker.
+"""Servers for tests, the demo and trials: MySQL, MariaDB, Kafka and ZooKeeper, with or without Docker.
 
     from rowtide_stack import Kafka, MySQL
 
@@ -7,11 +7,11 @@
         print(mysql.port, kafka.bootstrap)
         mysql.restart()
 
-Each server has a free port of the loopback interface and a temporary folder for its data, keeps both over `stop`,
-`kill` and `start`, and is ended with the process that made it, even if that is killed. If a Docker engine answers, the
-servers are containers; otherwise they are local processes, whose programs are downloaded into a cache folder on first
-use.
-``ROWTIDE_STACK=local`` or ``docker`` chooses; ``ROWTIDE_CACHE`` moves the cache.
+Each server listens on a free port of the loopback interface and has a temporary folder for its data. It keeps both
+through `stop`, `kill` and `start`, and ends with the process that created it, even if that process is killed. The
+servers are containers if a Docker engine is running. Otherwise they are local processes, whose programs are downloaded
+into a cache folder on first use. ``ROWTIDE_STACK`` (``local`` or ``docker``) overrides the choice, and
+``ROWTIDE_CACHE`` sets the cache folder.
 """
 
 from rowtide_stack.errors import ProgramMissingError, StackError, StartFailedError

@@ -1,4 +1,4 @@
-"""The command line of the local stack: ``python -m rowtide_stack``, or ``docker/stack``, which needs no setting up."""
+"""The command line of the local stack: ``docker/stack``, which also creates ``.venv`` if it is missing."""
 
 import contextlib
 import signal
@@ -20,46 +20,49 @@ SERVERS: dict[str, Callable[[], Server]] = {"kafka": Kafka, "mariadb": MariaDB, 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Local servers to try rowtide with: MySQL, MariaDB, Kafka and ZooKeeper, with or without Docker."""
+    """Run local servers for trying rowtide: MySQL, MariaDB, Kafka and ZooKeeper, with or without Docker."""
 
 
 @main.command()
 @click.argument("names", metavar="SERVER...", nargs=-1, required=True, type=click.Choice(sorted(SERVERS)))
 def up(names: tuple[str, ...]) -> None:
-    """Start servers, print their addresses, and keep them until Ctrl-C.
+    """Start servers, print their addresses, and run them until Ctrl-C.
 
-    A name may be given twice to get two servers of a kind. Their data is gone at the end.
+    To start two servers of a kind, give its name twice. The data of the servers is removed at the end.
     """
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    with contextlib.ExitStack() as stack, _reported():
+    with contextlib.ExitStack() as stack, _errors_reported():
         for name in names:
             if not stopped.is_set():
-                click.echo(_described(name, stack.enter_context(SERVERS[name]())))
+                click.echo(_description(name, stack.enter_context(SERVERS[name]())))
         if not stopped.is_set():
             click.echo("Ctrl-C stops them.")
         while not stopped.wait(1):
-            pass  # a wait without end would not be interrupted by a signal on every system
+            pass  # on some systems, a signal does not interrupt a wait without a timeout
 
 
 @main.command()
 @click.argument("names", metavar="[PROGRAM]...", nargs=-1, type=click.Choice(sorted(PROGRAMS)))
 def install(names: tuple[str, ...]) -> None:
-    """Download programs into the cache ahead of their first use; all of them if none is named."""
-    with _reported():
+    """Download programs into the cache before their first use.
+
+    Without PROGRAM, downloads all of them.
+    """
+    with _errors_reported():
         for name in names or sorted(PROGRAMS):
             PROGRAMS[name]()
-            click.echo(f"{name} is there")
+            click.echo(f"{name} is installed")
 
 
-def _described(name: str, server: Server) -> str:
-    who = f"  user {server.user}, password {server.password}" if isinstance(server, SqlServer) else ""
-    return f"{name:10} {server.address}{who}"
+def _description(name: str, server: Server) -> str:
+    account = f"  user {server.user}, password {server.password}" if isinstance(server, SqlServer) else ""
+    return f"{name:10} {server.address}{account}"
 
 
 @contextlib.contextmanager
-def _reported() -> Iterator[None]:
+def _errors_reported() -> Iterator[None]:
     try:
         yield
     except StackError as error:

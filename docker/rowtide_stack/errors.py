@@ -1,15 +1,15 @@
-"""What can go wrong with the local stack."""
+"""The errors of the local stack."""
 
 __all__ = ["ProgramMissingError", "StackError", "StartFailedError"]
 
 
 class StackError(Exception):
-    """Base of every error of the local stack; the message says what failed and the way out."""
+    """Base of all errors of the local stack. The message says what failed and what to do about it."""
 
 
 class ProgramMissingError(StackError):
-    """A program that is needed is not on this machine and cannot be installed here."""
+    """A program is not installed on this machine and cannot be installed automatically."""
 
 
 class StartFailedError(StackError):
-    """A server ended, or did not answer in time; the message ends with the last lines of its log."""
+    """A server exited, or did not answer in time. The message ends with the last lines of its log."""

@@ -1,4 +1,4 @@
-"""Free ports of the loopback interface that stay ours while a server is down."""
+"""Free ports of the loopback interface that nothing else takes while a server is down."""
 
 import random
 import socket
@@ -6,21 +6,21 @@ import socket
 __all__ = ["HOST", "free_port"]
 
 HOST = "127.0.0.1"
-# Below the range from which the kernel (Linux 32768-60999, others 49152-65535) takes ports for outgoing connections:
-# a port from there could be taken while a server is stopped, and it could not come back on it.
+# Below the range of ports for outgoing connections (Linux 32768-60999, others 49152-65535). A port in that range could
+# be taken while a server is stopped.
 _RANGE = range(20_000, 30_000)
-_given: set[int] = set()
+_returned: set[int] = set()
 
 
 def free_port() -> int:
-    """A port on which nothing listens, and that this process was not given before.
+    """A port on which nothing listens, and which this function has not returned before in this process.
 
     Raises:
-        OSError: there is none.
+        OSError: no port is free.
     """
     for port in random.sample(_RANGE, len(_RANGE)):
-        if port not in _given and _is_free(port):
-            _given.add(port)
+        if port not in _returned and _is_free(port):
+            _returned.add(port)
             return port
     raise OSError(f"no free port in {_RANGE.start}-{_RANGE.stop - 1}")
 

@@ -1,4 +1,4 @@
-"""What the tests of the local stack share."""
+"""Fixtures of the tests of the local stack."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ import rowtide_stack
 
 @pytest.fixture(autouse=True)
 def stack_for_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the Python processes that a test starts import the stack, which is not installed."""
+    """Let Python processes that a test starts import the stack, which is not installed as a package."""
     monkeypatch.setenv("PYTHONPATH", str(Path(rowtide_stack.__file__).parents[1]))

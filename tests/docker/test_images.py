@@ -1,4 +1,4 @@
-"""The image and the compose file, as far as they can be judged without a Docker engine."""
+"""The Dockerfile and the compose file, as far as they can be tested without a Docker engine."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rowtide.connector.config import load
 
 DOCKER = ROOT / "docker"
 PINNED = re.compile(r"[a-z0-9./-]+:[a-z-]*\d+\.\d+\.\d+[a-z0-9.-]*")
-"""An image with a tag of three numbers: one that does not move to another version."""
+"""An image with a tag of three numbers, which does not move to another version."""
 INSTRUCTIONS = {
     *("ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN", "SHELL"),
     *("STOPSIGNAL", "USER", "VOLUME", "WORKDIR"),
 }
-"""All of Docker's that are of use here; ADD is COPY with surprises, MAINTAINER and ONBUILD are of the past."""
+"""The instructions that may be used. ADD does more than COPY says, and MAINTAINER and ONBUILD are obsolete."""
 
 
 def dockerfile() -> list[tuple[str, str]]:
-    """The instructions of the Dockerfile with their arguments; comments and line ends taken out."""
+    """The instructions of the Dockerfile with their arguments, without comments and line breaks."""
     text = (DOCKER / "Dockerfile").read_text()
     joined = re.sub(r"\\\n", " ", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE))
     return [
@@ -34,7 +34,7 @@ def dockerfile() -> list[tuple[str, str]]:
 
 
 def stages() -> dict[str, list[tuple[str, str]]]:
-    """The stages by name: each with the instructions of the stages that it is built from, its own last."""
+    """The stages by name, each with the instructions of the stages it is based on, followed by its own."""
     found: dict[str, list[tuple[str, str]]] = {}
     name = ""
     for instruction, arguments in dockerfile():
@@ -47,7 +47,7 @@ def stages() -> dict[str, list[tuple[str, str]]]:
 
 
 def last(stage: str, instruction: str) -> str:
-    """The arguments of the last such instruction of a stage: the one that holds."""
+    """The arguments of the last such instruction of a stage, which is the effective one."""
     return [arguments for name, arguments in stages()[stage] if name == instruction][-1]
 
 
@@ -56,7 +56,7 @@ def compose() -> dict[str, Any]:
     return loaded
 
 
-def test_the_dockerfile_has_known_instructions_and_begins_with_an_image() -> None:
+def test_the_dockerfile_has_known_instructions_and_starts_with_an_image() -> None:
     assert {instruction for instruction, _ in dockerfile()} <= INSTRUCTIONS
     assert dockerfile()[0][0] == "FROM"
 
@@ -71,14 +71,14 @@ def test_every_stage_is_named_and_starts_from_a_pinned_image_or_a_stage() -> Non
             names.add(name)
 
 
-def test_a_build_without_a_target_gives_the_worker() -> None:
+def test_the_default_target_is_the_worker() -> None:
     assert list(stages())[-1] == "worker"
 
 
 @pytest.mark.parametrize("stage", ["worker", "spark"])
 def test_an_image_runs_as_a_user_without_rights(stage: str) -> None:
     user = last(stage, "USER")
-    assert user.isdigit(), "Kubernetes can only tell a number from root"
+    assert user.isdigit(), "runAsNonRoot of Kubernetes needs a number"
     assert int(user) > 0
     rest = stages()[stage][[name for name, _ in stages()[stage]].index("USER") :]
     assert "RUN" not in [name for name, _ in rest]
@@ -86,11 +86,11 @@ def test_an_image_runs_as_a_user_without_rights(stage: str) -> None:
 
 @pytest.mark.parametrize("stage", ["worker", "spark"])
 @pytest.mark.parametrize("instruction", ["ENTRYPOINT", "CMD"])
-def test_a_program_is_started_without_a_shell_so_that_it_gets_signals(stage: str, instruction: str) -> None:
+def test_a_program_is_started_without_a_shell_so_that_it_receives_signals(stage: str, instruction: str) -> None:
     assert all(isinstance(word, str) for word in json.loads(last(stage, instruction)))
 
 
-def test_the_worker_tells_its_health() -> None:
+def test_the_worker_has_a_health_check() -> None:
     options, _, command = last("worker", "HEALTHCHECK").partition("CMD")
     assert {"--interval=10s", "--timeout=5s"} <= set(options.split())
     code = json.loads(command)[-1]
@@ -98,7 +98,7 @@ def test_the_worker_tells_its_health() -> None:
     assert f":{last('worker', 'EXPOSE')}/health" in code
 
 
-def test_what_is_copied_is_there_and_not_ignored() -> None:
+def test_the_copied_files_exist_and_are_not_ignored() -> None:
     ignored = (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
     admitted = {line[1:] for line in ignored if line.startswith("!")}
     assert "*" in ignored
@@ -120,7 +120,7 @@ def test_the_compose_file_has_the_services_of_the_readme() -> None:
 
 
 @pytest.mark.parametrize("name", ["mysql", "kafka"])
-def test_a_service_from_elsewhere_is_of_a_pinned_image(name: str) -> None:
+def test_a_service_of_others_has_a_pinned_image(name: str) -> None:
     service = compose()["services"][name]
     assert PINNED.fullmatch(service["image"])
     assert "healthcheck" in service
@@ -148,7 +148,7 @@ def test_ports_are_open_on_this_machine_only() -> None:
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_volumes_are_declared_and_files_are_there() -> None:
+def test_volumes_are_declared_and_files_exist() -> None:
     loaded = compose()
     for service in loaded["services"].values():
         for volume in service.get("volumes", []):
@@ -157,7 +157,7 @@ def test_volumes_are_declared_and_files_are_there() -> None:
 
 
 def test_environment_values_are_text() -> None:
-    # YAML makes 1 a number and no a false; Compose refuses the one and both lose their spelling.
+    # YAML reads 1 as a number and no as false. Compose rejects booleans, and both lose their notation.
     for service in compose()["services"].values():
         assert all(isinstance(value, str) for value in service.get("environment", {}).values())
 

@@ -35,7 +35,7 @@ def test_mysql_writes_gtids(mysql: MySQL) -> None:
 
 
 @pytest.mark.parametrize("kind", [MySQL, MariaDB])
-def test_the_binlog_of_a_new_server_begins_with_its_users_first_statement(kind: type[SqlServer]) -> None:
+def test_the_binlog_of_a_new_server_starts_with_the_first_statement_of_its_user(kind: type[SqlServer]) -> None:
     with kind() as server:
         first = server.query("SHOW BINARY LOGS")[0][0]
         server.execute("CREATE DATABASE first")
@@ -51,7 +51,7 @@ def test_two_servers_of_a_kind_have_their_own_uuid_port_and_data(mysql: MySQL) -
 
 
 @pytest.mark.parametrize("kind", [MySQL, MariaDB])
-def test_data_and_port_outlive_a_stop_and_a_crash(kind: type[SqlServer]) -> None:
+def test_data_and_port_are_kept_after_a_stop_and_a_crash(kind: type[SqlServer]) -> None:
     with kind({"binlog_row_metadata": "FULL"}) as server, server.database() as database:
         port = server.port
         database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
@@ -94,9 +94,9 @@ def test_each_test_has_a_database_of_its_own(mysql_db: Database, mysql: MySQL) -
         assert other.name != mysql_db.name
 
 
-def test_a_server_that_cannot_start_shows_the_end_of_its_log() -> None:
+def test_the_error_of_a_server_that_cannot_start_has_the_end_of_its_log() -> None:
     server = MySQL({"no_such_option": 1})
-    with pytest.raises(StartFailedError, match=r"(?s)ended while it started.*unknown variable 'no_such_option=1'"):
+    with pytest.raises(StartFailedError, match=r"(?s)exited during its start.*unknown variable 'no_such_option=1'"):
         server.__enter__()
     assert not server.running
 
@@ -163,7 +163,7 @@ with MySQL() as server:
 """
 
 
-def test_a_server_ends_and_its_data_goes_when_the_test_run_is_killed() -> None:
+def test_a_server_ends_and_its_data_is_removed_when_the_test_run_is_killed() -> None:
     done = subprocess.run([sys.executable, "-c", OWNER], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     pid, data = done.stdout.split()
@@ -174,7 +174,7 @@ def test_a_server_ends_and_its_data_goes_when_the_test_run_is_killed() -> None:
     assert not Path(data).parent.exists()
 
 
-def test_a_person_can_have_servers_until_ctrl_c() -> None:
+def test_the_command_runs_servers_until_ctrl_c() -> None:
     command = [sys.executable, "-m", "rowtide_stack", "up", "zookeeper", "mysql"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as up:
         assert up.stdout

@@ -1,4 +1,4 @@
-"""The cache of programs: whole entries only, built once."""
+"""The cache of programs: its entries are complete and built once."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def test_an_entry_is_built_once(own_cache: Path) -> None:
     assert entry.stat().st_mode & 0o777 == 0o755
 
 
-def test_a_build_that_fails_leaves_nothing_and_may_be_tried_again(own_cache: Path) -> None:
+def test_a_build_that_fails_leaves_nothing_and_can_be_repeated(own_cache: Path) -> None:
     def half(folder: Path) -> None:
         fill(folder)
-        raise OSError("the network went away")
+        raise OSError("the network is down")
 
-    with pytest.raises(OSError, match="went away"):
+    with pytest.raises(OSError, match="network is down"):
         cached("program-1.0", half)
     assert [path.name for path in own_cache.iterdir()] == ["program-1.0.lock"]
     assert (cached("program-1.0", fill) / "program").exists()
 
 
-def test_what_a_killed_run_left_behind_is_cleared_away(own_cache: Path) -> None:
+def test_the_partial_entry_of_a_killed_run_is_removed(own_cache: Path) -> None:
     left_over = own_cache / ".program-1.0.abc.part"
     left_over.mkdir(parents=True)
     (left_over / "half").touch()
@@ -64,13 +64,13 @@ def test_what_a_killed_run_left_behind_is_cleared_away(own_cache: Path) -> None:
     assert not left_over.exists()
 
 
-def test_two_runs_build_an_entry_once() -> None:
+def test_concurrent_runs_build_an_entry_once() -> None:
     runs = [subprocess.Popen([sys.executable, "-c", BUILD_SLOWLY], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     outputs = [run.communicate()[0].split() for run in runs]
     assert sorted(outputs) == [["building", "x"], ["x"], ["x"]]
 
 
-def test_a_killed_run_frees_the_lock() -> None:
+def test_the_lock_of_a_killed_run_is_released() -> None:
     with subprocess.Popen([sys.executable, "-c", BUILD_SLOWLY], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout
         assert run.stdout.readline() == "building\n"
@@ -79,7 +79,7 @@ def test_a_killed_run_frees_the_lock() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "A b"])
-def test_a_name_that_is_no_plain_folder_is_refused(name: str) -> None:
+def test_a_name_that_cannot_be_a_folder_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cache entry"):
         cached(name, fill)
 
@@ -93,7 +93,7 @@ def test_a_name_that_is_no_plain_folder_is_refused(name: str) -> None:
         ("", "", "~/.cache/rowtide"),
     ],
 )
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, own: str, xdg: str, expected: str) -> None:
+def test_the_folder_of_the_cache(monkeypatch: pytest.MonkeyPatch, own: str, xdg: str, expected: str) -> None:
     monkeypatch.setenv("ROWTIDE_CACHE", own)
     monkeypatch.setenv("XDG_CACHE_HOME", xdg)
     assert cache_root() == Path(expected).expanduser()

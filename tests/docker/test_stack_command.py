@@ -1,4 +1,4 @@
-"""The stack's command line, without servers."""
+"""The command line of the local stack, without servers."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from click.testing import CliRunner
 from rowtide_stack import StackError, __main__
 
 
-def test_it_explains_itself() -> None:
+def test_the_help_lists_the_commands() -> None:
     result = CliRunner().invoke(__main__.main, ["--help"])
     assert result.exit_code == 0
     assert {"up", "install"} <= set(result.output.split())
 
 
-def test_an_unknown_server_is_refused_with_those_that_are_known() -> None:
+def test_the_error_for_an_unknown_server_lists_the_known_ones() -> None:
     result = CliRunner().invoke(__main__.main, ["up", "oracle"])
     assert result.exit_code == 2
     assert all(name in result.output for name in __main__.SERVERS)
 
 
 def test_programs_are_downloaded_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    installed: list[str] = []
     for name in __main__.PROGRAMS:
-        monkeypatch.setitem(__main__.PROGRAMS, name, lambda name=name: asked.append(name))
-    assert CliRunner().invoke(__main__.main, ["install", "kafka", "mysql"]).output == "kafka is there\nmysql is there\n"
+        monkeypatch.setitem(__main__.PROGRAMS, name, lambda name=name: installed.append(name))
+    assert (
+        CliRunner().invoke(__main__.main, ["install", "kafka", "mysql"]).output
+        == "kafka is installed\nmysql is installed\n"
+    )
     assert CliRunner().invoke(__main__.main, ["install"]).exit_code == 0
-    assert asked == ["kafka", "mysql", *sorted(__main__.PROGRAMS)]
+    assert installed == ["kafka", "mysql", *sorted(__main__.PROGRAMS)]
 
 
-def test_what_cannot_be_done_is_a_message_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_error_is_printed_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise StackError("Java 17 is needed")
 

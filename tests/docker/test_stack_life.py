@@ -1,4 +1,4 @@
-"""How a server lives: the waiting, the failing, the containers; with stand-ins for programs, Docker and the machine."""
+"""The life cycle of servers, their errors, and containers, with stubs for the programs, Docker and the machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 while True:
     server.accept()[0].close()
 """
-DEAF = "import time; print('I hear nothing', flush=True); time.sleep(600)"
+SILENT = "import time; print('not listening', flush=True); time.sleep(600)"
 BROKEN = "print('\\n'.join(f'line {n}' for n in range(100)), flush=True); raise SystemExit('no licence')"
 
 
@@ -54,7 +54,7 @@ def local_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROWTIDE_STACK", "local")
 
 
-def test_a_server_is_ready_when_with_begins_and_gone_when_it_ends() -> None:
+def test_a_server_is_ready_inside_of_with_and_removed_after_it() -> None:
     with Listener(SERVE) as server:
         assert server._ready()
         assert server.running
@@ -70,7 +70,7 @@ def test_a_server_is_ready_when_with_begins_and_gone_when_it_ends() -> None:
     assert (server.running, server.log()) == (False, "")
 
 
-def test_before_its_start_a_server_can_be_told_to_stop() -> None:
+def test_a_server_can_be_stopped_before_its_start() -> None:
     server = Listener(SERVE)
     server.stop()
     server.kill()
@@ -80,29 +80,29 @@ def test_before_its_start_a_server_can_be_told_to_stop() -> None:
     assert not server.running
 
 
-def test_a_program_that_ends_at_once_shows_the_end_of_its_log() -> None:
+def test_the_error_of_a_program_that_exits_has_the_end_of_its_log() -> None:
     with pytest.raises(StartFailedError) as caught, Listener(BROKEN):
         pass
     message = str(caught.value)
     assert "Listener on 127.0.0.1:" in message
-    assert "ended while it started" in message
+    assert "exited during its start" in message
     assert message.endswith("line 99\nno licence")
     assert "line 10\n" not in message
 
 
-def test_a_program_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_start_of_a_program_that_never_answers_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Listener, "patience", 0.5)
     with (
-        pytest.raises(StartFailedError, match=r"(?s)within 0\.5 s \(ConnectionRefusedError.*I hear nothing"),
-        Listener(DEAF),
+        pytest.raises(StartFailedError, match=r"(?s)within 0\.5 s \(ConnectionRefusedError.*not listening"),
+        Listener(SILENT),
     ):
         pass
 
 
-def test_a_server_whose_plan_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_can_be_started_again_after_its_plan_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Listener(SERVE)
     monkeypatch.setattr(server, "_local", lambda: LocalPlan(lambda folder: host.run(["false"]).split()))
-    with pytest.raises(StackError, match="false ended with 1"):
+    with pytest.raises(StackError, match="false exited with code 1"):
         server.start()
     monkeypatch.undo()
     monkeypatch.setenv("ROWTIDE_STACK", "local")
@@ -111,7 +111,7 @@ def test_a_server_whose_plan_fails_can_be_tried_again(monkeypatch: pytest.Monkey
 
 
 class FakeContainer:
-    """A container of the Docker library, as far as it is used."""
+    """A stub of the Docker library's container."""
 
     short_id = "0123"
 
@@ -152,7 +152,7 @@ class FakeContainer:
 
 
 class FakeEngine:
-    """What stands in for testcontainers' connection to an engine; its own container class is the real one."""
+    """A stub of testcontainers' connection to an engine. testcontainers' container class is the real one."""
 
     made: list[FakeContainer]
     closed: int
@@ -214,19 +214,19 @@ def test_a_container_is_stopped_and_started_again_and_removed_once(engine: type[
     assert engine.closed == 1
 
 
-def test_a_container_that_was_never_created_needs_no_removing(engine: type[FakeEngine]) -> None:
+def test_closing_a_container_that_was_never_created_removes_nothing(engine: type[FakeEngine]) -> None:
     ContainerRunner("listener", 1, Listener("")._container()).close()
     assert (engine.made, engine.closed) == ([], 1)
 
 
-def test_a_machine_without_java_and_without_rights_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_java_and_without_root_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "_find_java", lambda: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(ProgramMissingError, match=r"apt-get install openjdk-17-jre-headless.*Docker engine"):
         host.java()
 
 
-def test_root_gets_java_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_java_is_installed_for_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     commands: list[Any] = []
     found = iter([None, None, Path("/usr/bin/java")])
     monkeypatch.setenv("ROWTIDE_CACHE", str(tmp_path))
@@ -239,23 +239,23 @@ def test_root_gets_java_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("told", "version"), [('openjdk version "17.0.15" 2025', 17), ('java version "1.8.0_402"', 8), ("", 0)]
+    ("output", "version"), [('openjdk version "17.0.15" 2025', 17), ('java version "1.8.0_402"', 8), ("", 0)]
 )
-def test_the_version_of_java(monkeypatch: pytest.MonkeyPatch, told: str, version: int) -> None:
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "", told))
+def test_the_version_of_java(monkeypatch: pytest.MonkeyPatch, output: str, version: int) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "", output))
     assert host._java_version(Path("java")) == version
 
 
-def test_debian_packages_are_looked_for_where_apt_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debian_packages_come_from_the_mirror_that_apt_is_configured_with(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = "http://mirror.test/debian-security/\nhttp://mirror.test/debian/\n"
     monkeypatch.setattr(debian, "run", lambda argv: listed)
     assert debian._mirror() == "http://mirror.test/debian"
 
 
-def test_a_machine_without_debian_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_error_without_debian_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(ProgramMissingError, match=r"mysql-server-core.*Docker engine"):
         debian.unpack_packages(tmp_path, "sid", "mysql-server-core")
     monkeypatch.setattr(debian, "run", lambda argv: "http://mirror.test/ubuntu/\n")
-    with pytest.raises(ProgramMissingError, match="no mirror of Debian"):
+    with pytest.raises(ProgramMissingError, match="no Debian mirror"):
         debian._mirror()

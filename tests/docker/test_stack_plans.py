@@ -1,4 +1,4 @@
-"""What the stack would run, as local processes and as containers: told from the plans, without running anything."""
+"""The plans by which the stack runs servers as local processes and as containers; nothing is run."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_an_option_is_written_as_mysqld_reads_it(given: Options, lines: list[str
     assert arguments(given) == tuple(f"--{line}" for line in lines)
 
 
-def test_later_options_replace_earlier_ones_however_they_are_spelt() -> None:
+def test_later_options_override_earlier_ones_with_dashes_or_underscores() -> None:
     assert merged({"a_b": 1, "c": 2, "d": 3}, {"a-b": 4, "c": None}) == {"a_b": 4, "c": None, "d": 3}
 
 
 @pytest.fixture
-def programs_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand-ins for the programs, so that nothing is downloaded."""
+def stub_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stubs of the programs, so that nothing is downloaded."""
     monkeypatch.setenv("ROWTIDE_CACHE", str(tmp_path / "cache"))
     root = tmp_path / "programs"
     (root / "usr/lib/x86_64-linux-gnu").mkdir(parents=True)
@@ -61,7 +61,7 @@ def prepared(server: Server, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("kind", [MySQL, MariaDB])
 def test_a_local_sql_server_stays_in_its_folder_and_on_loopback(
-    kind: type[SqlServer], programs_of_this_test: Path, tmp_path: Path
+    kind: type[SqlServer], stub_programs: Path, tmp_path: Path
 ) -> None:
     server = kind({"tmpdir": None, "max-connections": 7})
     folder = tmp_path / "run"
@@ -74,7 +74,7 @@ def test_a_local_sql_server_stays_in_its_folder_and_on_loopback(
     assert server.tls.ca.read_text().startswith("-----BEGIN CERTIFICATE")
 
 
-def test_servers_that_are_initialised_alike_share_a_template(programs_of_this_test: Path, tmp_path: Path) -> None:
+def test_servers_that_are_initialised_alike_share_a_template(stub_programs: Path, tmp_path: Path) -> None:
     found = [
         (tmp_path / str(number), prepared(MySQL(options), tmp_path / str(number)))[0] / "data/ibdata1"
         for number, options in enumerate([{}, {"server_id": 2}, {"lower_case_table_names": 1}])
@@ -83,13 +83,13 @@ def test_servers_that_are_initialised_alike_share_a_template(programs_of_this_te
     assert len(list((tmp_path / "cache").glob("mysql-data-*[!k]"))) == 2
 
 
-def test_a_server_has_certificates_once_it_has_been_started() -> None:
-    with pytest.raises(StackError, match="when it has been started"):
+def test_a_server_has_no_certificates_before_its_first_start() -> None:
+    with pytest.raises(StackError, match="no certificates before its first start"):
         _ = MySQL().tls
 
 
-def test_a_mysql_program_runs_with_the_loader_of_its_root(programs_of_this_test: Path) -> None:
-    usr = programs_of_this_test / "usr"
+def test_a_mysql_program_runs_with_the_loader_of_its_folder(stub_programs: Path) -> None:
+    usr = stub_programs / "usr"
     lib = usr / "lib/x86_64-linux-gnu"
     assert catalogue.mysql_command("bin/mysql") == [
         f"{lib}/ld-linux-x86-64.so.2",
@@ -99,8 +99,8 @@ def test_a_mysql_program_runs_with_the_loader_of_its_root(programs_of_this_test:
     ]
 
 
-def test_kafka_talks_to_itself_and_to_its_clients_at_different_addresses(
-    programs_of_this_test: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_kafka_has_different_listeners_for_itself_and_for_clients(
+    stub_programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def formatted(argv: list[str]) -> str:
         (Path(argv[-1]).parent / "data").mkdir()
@@ -120,7 +120,7 @@ def test_kafka_talks_to_itself_and_to_its_clients_at_different_addresses(
     assert lines["transaction.state.log.replication.factor"] == "1"
 
 
-def test_zookeeper_listens_on_loopback_only(programs_of_this_test: Path, tmp_path: Path) -> None:
+def test_zookeeper_listens_on_loopback_only(stub_programs: Path, tmp_path: Path) -> None:
     server = ZooKeeper()
     prepared(server, tmp_path / "run")
     lines = (tmp_path / "run/zoo.cfg").read_text().splitlines()
@@ -158,25 +158,25 @@ def test_a_kafka_container_is_reached_at_the_published_port() -> None:
     assert plan.environment["KAFKA_MESSAGE_MAX_BYTES"] == "5"
 
 
-def test_a_port_is_given_once_and_outside_the_kernels_own_range() -> None:
+def test_a_port_is_returned_once_and_is_outside_the_range_for_outgoing_connections() -> None:
     ports = {free_port() for _ in range(20)}
     assert len(ports) == 20
     assert max(ports) < 32_768
 
 
-@pytest.mark.parametrize(("wanted", "engine", "found"), [("auto", True, "docker"), ("auto", False, "local")])
-def test_containers_are_used_if_an_engine_answers(
-    monkeypatch: pytest.MonkeyPatch, wanted: str, engine: bool, found: str
+@pytest.mark.parametrize(("choice", "engine", "found"), [("auto", True, "docker"), ("auto", False, "local")])
+def test_servers_are_containers_if_a_docker_engine_is_running(
+    monkeypatch: pytest.MonkeyPatch, choice: str, engine: bool, found: str
 ) -> None:
-    monkeypatch.setenv("ROWTIDE_STACK", wanted)
+    monkeypatch.setenv("ROWTIDE_STACK", choice)
     monkeypatch.setattr("rowtide_stack.runners.runner.docker_answers", lambda: engine)
     assert provider() == found
 
 
-@pytest.mark.parametrize("wanted", ["docker", "local"])
-def test_the_provider_can_be_chosen(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
-    monkeypatch.setenv("ROWTIDE_STACK", wanted)
-    assert provider() == wanted
+@pytest.mark.parametrize("choice", ["docker", "local"])
+def test_the_provider_can_be_chosen(monkeypatch: pytest.MonkeyPatch, choice: str) -> None:
+    monkeypatch.setenv("ROWTIDE_STACK", choice)
+    assert provider() == choice
 
 
 def test_a_misspelt_provider_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_a_misspelt_provider_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         provider()
 
 
-def test_a_container_plan_needs_little() -> None:
+def test_the_defaults_of_a_container_plan() -> None:
     assert ContainerPlan("image:1.2.3", 80) == ContainerPlan("image:1.2.3", 80, (), {}, {})
 
 

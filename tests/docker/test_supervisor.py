@@ -1,4 +1,4 @@
-"""A server ends with the process that made it, however that process ends. The server here is a sleeping program."""
+"""A server ends with the process that created it, for whatever reason. The servers here are sleeping programs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def runner() -> Iterator[ProcessRunner]:
 
 
 def pids(folder: Path) -> list[int]:
-    """The process ids that the program has written to its log: one for each start."""
+    """The process ids that the program has written to its log, one for each start."""
     log = folder / "log"
     return [int(line) for line in log.read_text().split()] if log.exists() else []
 
@@ -68,7 +68,7 @@ def eventually(condition: Callable[[], object]) -> bool:
 
 
 def started(runner: ProcessRunner) -> int:
-    """Start the program and give its process id when it has told it."""
+    """Start the program and return the process id that it writes to its log."""
     before = len(pids(runner.folder))
     runner.start()
     assert eventually(lambda: len(pids(runner.folder)) > before)
@@ -79,7 +79,7 @@ def test_a_program_is_stopped_and_started_again_in_the_same_folder(runner: Proce
     assert not runner.running()
     first = started(runner)
     assert runner.running()
-    runner.start()  # it runs: nothing happens
+    runner.start()  # no effect while it runs
     runner.stop(20)
     assert not runner.running()
     assert not alive(first)
@@ -95,7 +95,7 @@ def test_a_program_that_ends_by_itself_is_not_running() -> None:
     runner.close()
 
 
-def test_a_program_that_ignores_the_sign_to_stop_is_killed() -> None:
+def test_a_program_that_ignores_sigterm_is_killed() -> None:
     runner = ProcessRunner("test", plan(STUBBORN))
     pid = started(runner)
     runner.stop(0.1)
@@ -144,8 +144,8 @@ def test_a_plan_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("kind", ["alone", "forked"])
-def test_the_end_of_its_owner_is_the_end_of_a_program(how: signal.Signals, kind: str) -> None:
-    # A forked child holds the owner's end of the pipe open, so the pipe alone would not tell that the owner has ended.
+def test_a_program_ends_with_its_owner(how: signal.Signals, kind: str) -> None:
+    # A forked child keeps the pipe of the owner open, so the pipe alone does not show that the owner has ended.
     with subprocess.Popen([sys.executable, "-c", OWNER, PROGRAM, kind], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout
         name, supervisor = owner.stdout.readline().split()
@@ -163,7 +163,7 @@ def test_the_end_of_its_owner_is_the_end_of_a_program(how: signal.Signals, kind:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
-def test_a_killed_supervisor_takes_its_program_along(runner: ProcessRunner) -> None:
+def test_a_program_is_killed_with_its_supervisor(runner: ProcessRunner) -> None:
     pid = started(runner)
     os.kill(runner._supervisor.pid, signal.SIGKILL)
     assert eventually(lambda: not alive(pid))

@@ -1,8 +1,7 @@
-"""The cache of downloaded programs: an entry is there whole, or not at all.
+"""The cache of downloaded programs, whose entries are always complete.
 
-Two runs that need the same entry at once do not collide: one builds it under a lock of the operating system, the other
-waits and then finds it. An entry is built in a folder beside its place and renamed when it is complete, so a run that
-is killed in the middle leaves nothing that looks finished.
+An entry is built in a temporary folder under a file lock, and renamed when it is complete. A second process that needs
+the same entry waits for the lock and then uses the entry. A process that is killed leaves no partial entry.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ __all__ = ["cache_root", "cached", "locked"]
 
 
 def cache_root() -> Path:
-    """The folder of all entries: ``$ROWTIDE_CACHE``, else ``rowtide`` in the user's cache folder (XDG)."""
+    """The folder of the cache: ``$ROWTIDE_CACHE``, or ``rowtide`` in the user's cache folder (XDG)."""
     if own := os.environ.get("ROWTIDE_CACHE"):
         return Path(own).absolute()
     # The XDG specification: an empty or relative XDG_CACHE_HOME counts as unset.
@@ -28,7 +27,7 @@ def cache_root() -> Path:
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock ``name`` of this cache; wait for whoever holds it. It is freed even if the holder is killed."""
+    """Hold the lock ``name`` of this cache; waits until it is free. It is released even if its holder is killed."""
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)
     with (root / f"{name}.lock").open("w") as file:
@@ -37,10 +36,14 @@ def locked(name: str) -> Iterator[None]:
 
 
 def cached(name: str, build: Callable[[Path], None]) -> Path:
-    """The folder of the entry ``name``, which must contain its version; ``build`` fills a new one if it is not there.
+    """The folder of an entry of the cache.
+
+    Args:
+        name: the name of the entry, which should contain a version.
+        build: fills the empty folder of a new entry.
 
     Raises:
-        ValueError: ``name`` is not usable as a folder's name.
+        ValueError: ``name`` cannot be the name of a folder.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
         raise ValueError(f"a cache entry is named with lower-case letters, digits, dots and dashes, not {name!r}")
@@ -50,12 +53,12 @@ def cached(name: str, build: Callable[[Path], None]) -> Path:
     with locked(name):
         if entry.is_dir():
             return entry
-        for left_over in entry.parent.glob(f".{name}.*.part"):  # whoever made it was killed: we hold the lock
+        for left_over in entry.parent.glob(f".{name}.*.part"):  # its builder was killed, as we hold the lock
             shutil.rmtree(left_over)
         part = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".part", dir=entry.parent))
         try:
             build(part)
-            part.chmod(0o755)  # mkdtemp makes it private
+            part.chmod(0o755)  # mkdtemp creates it with 0700
             part.rename(entry)
         finally:
             shutil.rmtree(part, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The programs of the local stack, their versions and where they come from; each is downloaded once into the cache."""
+"""The programs of the local stack: their versions and sources. Each is downloaded into the cache on first use."""
 
 import re
 import sys
@@ -29,13 +29,13 @@ KAFKA_VERSION = "4.3.1"
 ZOOKEEPER_VERSION = "3.9.4"
 MARIADB_VERSION = "11.4.5"
 MYSQL_SUITE = "sid"
-"""The only Debian release that packages MySQL's own server."""
+"""The only Debian release with packages of the MySQL server."""
 SPARK_PACKAGES = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0", "io.delta:delta-spark_2.13:4.0.0")
 
 
 def mysql() -> Path:
-    """The private root with MySQL's server and client."""
-    # The number is this recipe's: raise it when the recipe changes, so that a cache of an older recipe is not used.
+    """The folder with the packages of MySQL's server and client, laid out like a root file system."""
+    # Increment the last number when the packages or their layout change, so that older cache entries are not used.
     return _entry(
         f"mysql-{MYSQL_SUITE}-1",
         lambda folder: unpack_packages(folder, MYSQL_SUITE, "mysql-server-core", "mysql-client-core"),
@@ -43,7 +43,7 @@ def mysql() -> Path:
 
 
 def mysql_command(program: str) -> list[str]:
-    """The command that runs ``sbin/mysqld``, ``bin/mysql`` ... of the private root, with that root's own loader."""
+    """The command that runs a program of `mysql` (``bin/mysql``, ...), with the dynamic loader of its folder."""
     root = mysql() / "usr"
     loader = next(root.glob("lib/*-linux-gnu*/ld-linux-*.so.*"))
     return [str(loader), "--library-path", f"{loader.parent}:{root / 'lib/mysql/private'}", str(root / program)]
@@ -62,7 +62,7 @@ def kafka() -> Path:
             folder,
             f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
             f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}",
-            "org.slf4j:slf4j-simple:1.7.36",  # the broker logs through slf4j 1.7: to standard error with this
+            "org.slf4j:slf4j-simple:1.7.36",  # lets the broker, which uses slf4j 1.7, log to standard error
         ),
     )
 
@@ -74,7 +74,7 @@ def zookeeper() -> Path:
         lambda folder: copy_jars(
             folder,
             f"org.apache.zookeeper:zookeeper:{ZOOKEEPER_VERSION}",
-            "io.dropwizard.metrics:metrics-core:4.2.30",  # needed to start, yet only "provided" in ZooKeeper's POM
+            "io.dropwizard.metrics:metrics-core:4.2.30",  # needed at run time, but "provided" in ZooKeeper's POM
             "org.xerial.snappy:snappy-java:1.1.10.7",  # the same
             "org.slf4j:slf4j-simple:2.0.13",
         ),
@@ -82,13 +82,13 @@ def zookeeper() -> Path:
 
 
 def spark_jars() -> list[Path]:
-    """The jars that Spark needs beyond pyspark's own, to read Kafka and to keep Delta tables.
+    """The jars that Spark needs for Kafka and Delta in addition to those of pyspark.
 
     Raises:
         ProgramMissingError: pyspark is not installed.
     """
     try:
-        import pyspark  # noqa: PLC0415 - the other programs do not need it
+        import pyspark  # noqa: PLC0415 - not needed for the other programs
     except ImportError as error:
         raise ProgramMissingError("pyspark is not installed: pip install 'rowtide[spark]'") from error
     own = {_artifact(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
@@ -96,15 +96,15 @@ def spark_jars() -> list[Path]:
     def build(folder: Path) -> None:
         copy_jars(folder, *SPARK_PACKAGES)
         for jar in folder.glob("*.jar"):
-            if _artifact(jar) in own:  # a second version of a library on the class path is found at random
+            if _artifact(jar) in own:  # with two versions on the class path, either may be loaded
                 jar.unlink()
 
     return sorted(_entry(f"spark-jars-for-{pyspark.__version__}", build).glob("*.jar"))
 
 
 def java_command(jars: Path, heap: str, *arguments: str | Path) -> list[str]:
-    """The command that runs a Java class with every jar of a folder; ``heap`` is the greatest heap, as in ``512m``."""
-    # One small server beside others: the serial collector and the first compiler start faster and take less memory.
+    """The command that runs a Java class with all jars of a folder; ``heap`` is the maximum heap size: ``512m``."""
+    # The serial collector and the C1 compiler start faster and need less memory, which suits a small server.
     options = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8"]
     return [str(java()), *options, "-cp", f"{jars}/*", *map(str, arguments)]
 
@@ -118,7 +118,7 @@ PROGRAMS: dict[str, Callable[[], object]] = {
     "spark": spark_jars,
     "zookeeper": zookeeper,
 }
-"""Everything that can be downloaded ahead, by name."""
+"""The functions that install each program, by name."""
 
 
 def _entry(name: str, build: Callable[[Path], None]) -> Path:
@@ -135,10 +135,10 @@ def _unpack_mariadb(folder: Path) -> None:
     for part in inner.iterdir():
         part.rename(folder / part.name)
     for program in (*(folder / "bin").iterdir(), *(folder / "scripts").iterdir()):
-        program.chmod(0o755)  # a jar keeps no permissions
+        program.chmod(0o755)  # jars do not store permissions
 
 
 def _artifact(jar: Path) -> str:
     """``delta-spark_2.13`` of ``delta-spark_2.13-4.0.0.jar``."""
-    # A version has a dot after its first number, which the "0-10" of spark-sql-kafka-0-10_2.13-4.0.0.jar has not.
+    # A version has a dot after its first number, unlike the "0-10" in spark-sql-kafka-0-10_2.13-4.0.0.jar.
     return re.sub(r"-\d+(\.\w+)+([-.][A-Za-z]\w*)*\.jar$", "", jar.name)

@@ -1,8 +1,7 @@
-"""A private root filled from Debian's packages: nothing is installed, no right of root is needed.
+"""Unpacks Debian packages into a folder, without installing them and without root privileges.
 
-The packages may be of a newer Debian than the machine runs (MySQL's server is only in sid). They are downloaded with
-every library down to libc, and a program of the root is started with the root's own loader: see
-`rowtide_stack.programs.catalogue`.
+The packages may be from a newer release than the machine's (only sid has MySQL's server). All libraries including libc
+are unpacked too, and programs are started with the dynamic loader of the folder: see `catalogue.mysql_command`.
 """
 
 import os
@@ -19,15 +18,13 @@ _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def unpack_packages(target: Path, suite: str, *packages: str) -> None:
-    """Unpack packages of the Debian release ``suite``, with all that they depend on, into ``target``.
+    """Unpack packages of the Debian release ``suite`` and all their dependencies into ``target``.
 
     Raises:
-        ProgramMissingError: this machine has no apt-get that knows a Debian mirror.
+        ProgramMissingError: this machine has no apt-get, or apt-get has no Debian mirror.
     """
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        raise ProgramMissingError(
-            f"{', '.join(packages)} come from Debian's packages: use Debian, or start a Docker engine"
-        )
+        raise ProgramMissingError(f"{', '.join(packages)} are Debian packages: use Debian, or start a Docker engine")
     with tempfile.TemporaryDirectory(prefix="rowtide-apt-") as name:
         folder = Path(name)
         apt = ["apt-get", "-q", *_private_apt(folder, suite)]
@@ -43,10 +40,10 @@ def unpack_packages(target: Path, suite: str, *packages: str) -> None:
 
 
 def _private_apt(folder: Path, suite: str) -> list[str]:
-    """Options that give apt-get lists, a cache and an (empty) state of its own in ``folder``."""
+    """Options by which apt-get keeps its lists, its cache and an empty state in ``folder``."""
     (folder / "lists/partial").mkdir(parents=True)
     (folder / "cache/archives/partial").mkdir(parents=True)
-    (folder / "status").touch()  # nothing counts as installed, so everything is downloaded
+    (folder / "status").touch()  # no package counts as installed, so all are downloaded
     signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
     (folder / "sources.list").write_text(f"deb {signed}{_mirror()} {suite} main\n")
     options = {
@@ -59,16 +56,16 @@ def _private_apt(folder: Path, suite: str) -> list[str]:
         "Dir::Cache": folder / "cache",
     }
     if os.geteuid() == 0:
-        # apt's own user cannot write into a private temporary folder
+        # The user _apt cannot write into a private temporary folder
         options["APT::Sandbox::User"] = Path("root")
     return [f"-o{key}={value}" for key, value in options.items()]
 
 
 def _mirror() -> str:
-    """The Debian mirror that this machine's apt is configured with."""
+    """The Debian mirror in the apt configuration of this machine."""
     listed = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])
     for uri in listed.split():
-        # the other archives of a usual configuration are debian-security, debian-ports ...
+        # A configuration usually has other archives too: debian-security, debian-ports ...
         if uri.rstrip("/").rsplit("/", 1)[-1] == "debian":
             return uri.rstrip("/")
-    raise ProgramMissingError("apt-get is configured with no mirror of Debian: add one, or start a Docker engine")
+    raise ProgramMissingError("apt-get has no Debian mirror: add one to its sources, or start a Docker engine")

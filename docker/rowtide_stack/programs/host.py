@@ -1,6 +1,6 @@
-"""Programs of the machine itself: Java, Maven and apt-get, found or installed.
+"""Programs of the machine: runs them, and finds or installs Java and Maven.
 
-Nothing here names a server to download from: apt-get and mvn go where this machine is configured to go.
+Downloads come only from the repositories that apt-get and mvn are configured with.
 """
 
 import os
@@ -17,16 +17,16 @@ from rowtide_stack.programs.cache import locked
 __all__ = ["JAVA_VERSION", "java", "maven", "run"]
 
 JAVA_VERSION = 17
-"""The oldest Java that Kafka 4 brokers and Spark 4 run on."""
+"""The oldest Java version that Kafka 4 brokers and Spark 4 support."""
 
 
 def run(
     argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None, text: str = ""
 ) -> str:
-    """Run a program to its end and give what it printed.
+    """Run a program and return its standard output.
 
     Raises:
-        StackError: it failed; the message has the command and the end of its output.
+        StackError: its exit code is not 0. The message contains the command and the end of its output.
     """
     done = subprocess.run(
         [str(part) for part in argv],
@@ -40,18 +40,18 @@ def run(
     )
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
-        raise StackError(f"{' '.join(map(str, argv))} ended with {done.returncode}:\n{tail}")
+        raise StackError(f"{' '.join(map(str, argv))} exited with code {done.returncode}:\n{tail}")
     return done.stdout
 
 
 def java() -> Path:
-    """The ``java`` of this machine (``$JAVA_HOME`` first), of at least `JAVA_VERSION`; installed if root may do so."""
+    """The ``java`` of this machine, at least of `JAVA_VERSION`; ``$JAVA_HOME`` is tried first. Root installs it."""
     return _find_java() or _install(f"openjdk-{JAVA_VERSION}-jre-headless", f"Java {JAVA_VERSION}", _find_java)
 
 
 def maven() -> Path:
-    """The ``mvn`` of this machine; installed if root may do so."""
-    java()  # mvn needs it, and its Debian package would bring any version
+    """The ``mvn`` of this machine. Root installs it."""
+    java()  # mvn needs it, and the Debian package of mvn may install another version
     return _find("mvn") or _install("maven", "Maven (mvn)", lambda: _find("mvn"))
 
 
@@ -64,14 +64,14 @@ def _find_java() -> Path | None:
     home = os.environ.get("JAVA_HOME")
     candidates = [Path(home) / "bin/java"] if home else []
     candidates += [path for path in (_find("java"),) if path]
-    candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))  # installed, but not the machine's default
+    candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))  # installed, but not the default
     return next((path for path in candidates if path.exists() and _java_version(path) >= JAVA_VERSION), None)
 
 
 def _java_version(path: Path) -> int:
     # "17.0.15" since Java 9; "1.8.0_402" before
-    told = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    output = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else 0
 
 

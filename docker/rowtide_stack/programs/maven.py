@@ -1,4 +1,4 @@
-"""Jars with everything they need, resolved by this machine's Maven."""
+"""Downloads jars and their dependencies with Maven."""
 
 import tempfile
 import zipfile
@@ -19,7 +19,7 @@ _MVN = ("-q", "-B", "-ntp")
 
 
 def copy_jars(target: Path, *coordinates: str) -> None:
-    """Put the artifacts ``group:artifact:version`` and all that they need at run time into ``target``."""
+    """Copy artifacts (``group:artifact:version``) and their run-time dependencies into ``target``."""
     dependencies = "".join(_dependency(coordinate) for coordinate in coordinates)
     with tempfile.TemporaryDirectory(prefix="rowtide-maven-") as folder:
         (Path(folder) / "pom.xml").write_text(_POM.format(dependencies=dependencies))
@@ -28,7 +28,7 @@ def copy_jars(target: Path, *coordinates: str) -> None:
 
 
 def unpack_jar(target: Path, coordinate: str) -> None:
-    """Unpack the one artifact ``group:artifact:version`` into ``target``, without what it needs."""
+    """Unpack one artifact (``group:artifact:version``), without its dependencies, into ``target``."""
     with tempfile.TemporaryDirectory(prefix="rowtide-maven-") as folder:
         run([maven(), *_MVN, "dependency:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}"], cwd=target)
         for jar in Path(folder).glob("*.jar"):

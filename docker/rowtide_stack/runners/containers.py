@@ -1,7 +1,6 @@
-"""The provider with Docker: a server as a container, through testcontainers.
+"""The runner with Docker: a container, managed through testcontainers.
 
-testcontainers starts a container of its own beside ours (Ryuk) that removes ours when this process ends, however it
-ends.
+testcontainers also starts the container Ryuk, which removes the others when this process ends or is killed.
 """
 
 from typing import Any
@@ -23,8 +22,8 @@ class ContainerRunner:
             container.with_command(list(plan.command))
         for folder, inside in plan.volumes.items():
             container.with_volume_mapping(folder, inside, "ro")
-        # A fixed port, where testcontainers usually takes any: it must be the same after a restart. (with_bind_ports
-        # would open it on every interface of this machine.)
+        # testcontainers publishes random ports, but the port must stay the same after a restart. with_bind_ports would
+        # publish it on all interfaces.
         ports: dict[str, Any] = container.ports
         ports[f"{plan.port}/tcp"] = (HOST, port)
         self._definition = container
@@ -38,44 +37,44 @@ class ContainerRunner:
             self._container.start()
 
     def stop(self, patience: float) -> None:
-        """SIGTERM, and after ``patience`` seconds SIGKILL."""
+        """Send SIGTERM, and SIGKILL after ``patience`` seconds."""
         if self.running():
-            self._known().stop(timeout=int(patience))
+            self._existing().stop(timeout=int(patience))
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         if self.running():
-            self._known().kill()
-            self._known().wait()
+            self._existing().kill()
+            self._existing().wait()
 
     def pause(self) -> None:
-        """Freeze every process of the container."""
+        """Suspend all processes of the container."""
         if self.running():
-            self._known().pause()
+            self._existing().pause()
 
     def resume(self) -> None:
-        """Let them run on."""
+        """Continue the suspended processes."""
         if self._container is not None:
             self._container.reload()
             if self._container.status == "paused":
                 self._container.unpause()
 
     def running(self) -> bool:
-        """Whether the container runs, or is paused."""
+        """Whether the container runs or is paused."""
         if self._container is None:
             return False
         self._container.reload()
         return str(self._container.status) in ("running", "paused")
 
     def log(self) -> str:
-        """What the container has written."""
+        """The output of the container."""
         return self._container.logs().decode(errors="replace") if self._container else ""
 
     def close(self) -> None:
         """Remove the container and its volumes."""
         self._definition.stop(force=True, delete_volume=True)
 
-    def _known(self) -> Any:
+    def _existing(self) -> Any:
         if self._container is None:
             raise RuntimeError("the container has not been created")
         return self._container

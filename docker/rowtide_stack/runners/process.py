@@ -16,7 +16,7 @@ __all__ = ["ProcessRunner"]
 
 
 class ProcessRunner:
-    """A program in a temporary folder; the folder and the program are gone when this process ends."""
+    """A program in a temporary folder. Both are removed when this process ends."""
 
     def __init__(self, name: str, plan: LocalPlan) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"rowtide-{name}-"))
@@ -26,55 +26,55 @@ class ProcessRunner:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
         self._supervisor = subprocess.Popen(
-            # -I -S: the supervisor needs no installed package, and starts at once without them
+            # -I -S: the supervisor needs no installed packages, and starts faster without them
             [sys.executable, "-I", "-S", supervisor.__file__, str(self.folder), str(os.getpid()), "--", *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
-        self._asking = threading.Lock()  # a test may kill a server in one thread while it is used in another
+        self._lock = threading.Lock()  # a test may kill a server in one thread while another thread uses it
 
     def start(self) -> None:
         """Start the program if it is not running."""
-        self._ask("start")
+        self._send("start")
 
     def stop(self, patience: float) -> None:
-        """SIGTERM, and after ``patience`` seconds SIGKILL."""
-        self._ask(f"stop {patience}")
+        """Send SIGTERM, and SIGKILL after ``patience`` seconds."""
+        self._send(f"stop {patience}")
 
     def kill(self) -> None:
-        """SIGKILL."""
-        self._ask("kill")
+        """Send SIGKILL."""
+        self._send("kill")
 
     def pause(self) -> None:
-        """SIGSTOP."""
-        self._ask("pause")
+        """Send SIGSTOP."""
+        self._send("pause")
 
     def resume(self) -> None:
-        """SIGCONT."""
-        self._ask("resume")
+        """Send SIGCONT."""
+        self._send("resume")
 
     def running(self) -> bool:
-        """Whether the program has been started and has not ended."""
-        return self._ask("state").startswith("running")
+        """Whether the program runs."""
+        return self._send("state").startswith("running")
 
     def log(self) -> str:
-        """What the program has written to standard output and error."""
+        """The standard output and standard error of the program."""
         try:
             return (self.folder / "log").read_text(errors="replace")
         except FileNotFoundError:
             return ""
 
     def close(self) -> None:
-        """Let the supervisor kill the program and remove the folder."""
-        # communicate() closes the pipe, which is the supervisor's sign to end
+        """Kill the program and remove the folder."""
+        # communicate() closes the pipe, upon which the supervisor ends
         self._supervisor.communicate()
-        shutil.rmtree(self.folder, ignore_errors=True)  # should the supervisor have been killed
+        shutil.rmtree(self.folder, ignore_errors=True)  # in case the supervisor was killed
 
-    def _ask(self, command: str) -> str:
+    def _send(self, command: str) -> str:
         stdin, stdout = self._supervisor.stdin, self._supervisor.stdout
-        with self._asking:
+        with self._lock:
             if stdin is None or stdout is None or stdin.closed:
                 raise StackError("the server has been closed: make a new one")
             try:

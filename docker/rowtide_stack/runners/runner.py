@@ -1,4 +1,4 @@
-"""How a server is run: the seam between the servers and the two providers, local processes and containers."""
+"""The interface between the servers and the two ways to run them, as local processes and as containers."""
 
 import contextlib
 import functools
@@ -16,61 +16,61 @@ __all__ = ["ContainerPlan", "LocalPlan", "Runner", "docker_answers", "provider"]
 
 @dataclass(frozen=True, slots=True)
 class LocalPlan:
-    """A server as a local process."""
+    """How to run a server as a local process."""
 
     prepare: Callable[[Path], list[str]]
-    """Fills the server's empty folder (configuration, data) and gives the command to run in it."""
+    """Writes configuration and data into the server's empty folder, and returns the command to run there."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """A server as a container."""
+    """How to run a server as a container."""
 
     image: str
     port: int
-    """The port inside the container that is bound to the server's port of the loopback interface."""
+    """The port inside the container that is published as the server's port of the loopback interface."""
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     volumes: Mapping[Path, str] = field(default_factory=dict)
-    """Folders of this machine, by where they are seen in the container, read only."""
+    """Folders of this machine and where they are mounted in the container, read only."""
 
 
 _SOCKETS = (Path("/var/run/docker.sock"), Path.home() / ".docker/run/docker.sock")
-"""Where the engine of a server, and that of Docker Desktop, listen."""
+"""The sockets of the Docker engine and of Docker Desktop."""
 
 
 class Runner(Protocol):
-    """One server program with its data: started and stopped any number of times, closed once."""
+    """A server program with its data. It is started and stopped any number of times, and closed once."""
 
     def start(self) -> None:
-        """Start the program if it is not running; it need not answer yet."""
+        """Start the program if it is not running, without waiting until it answers."""
 
     def stop(self, patience: float) -> None:
-        """Let the program end by itself; kill it after ``patience`` seconds."""
+        """Shut the program down; kill it if that takes more than ``patience`` seconds."""
 
     def kill(self) -> None:
-        """End the program as a crash does (SIGKILL)."""
+        """Kill the program (SIGKILL), as in a crash."""
 
     def pause(self) -> None:
-        """Let the program hang (SIGSTOP): connections stay open, nothing is answered."""
+        """Suspend the program (SIGSTOP): connections stay open, but it does not answer."""
 
     def resume(self) -> None:
-        """End the hanging."""
+        """Continue a suspended program."""
 
     def running(self) -> bool:
-        """Whether the program has been started and has not ended."""
+        """Whether the program runs. A suspended program runs."""
 
     def log(self) -> str:
-        """What the program has written to its log since the first start."""
+        """The log of the program since its first start."""
 
     def close(self) -> None:
-        """End the program and remove its data; it cannot be started again."""
+        """Kill the program and remove its data. It cannot be started again."""
 
 
 @functools.cache
 def docker_answers() -> bool:
-    """Whether a Docker engine answers; asked once."""
-    # The library leaves sockets open when nothing listens, so it is asked only when something does.
+    """Whether a Docker engine is running; the result is cached."""
+    # The library leaves sockets open if nothing listens, so it is used only if something does.
     if not os.environ.get("DOCKER_HOST") and not any(_listens(path) for path in _SOCKETS):
         return False
     try:
@@ -95,14 +95,14 @@ def _listens(path: Path) -> bool:
 
 
 def provider() -> str:
-    """``local`` or ``docker``: ``$ROWTIDE_STACK``, else whether a Docker engine answers.
+    """``local`` or ``docker``: the value of ``$ROWTIDE_STACK``, otherwise ``docker`` if a Docker engine is running.
 
     Raises:
         StackError: the variable has another value.
     """
-    wanted = os.environ.get("ROWTIDE_STACK", "auto")
-    if wanted not in ("auto", "docker", "local"):
-        raise StackError(f"ROWTIDE_STACK is {wanted!r}: use auto, docker or local")
-    if wanted == "auto":
+    choice = os.environ.get("ROWTIDE_STACK", "auto")
+    if choice not in ("auto", "docker", "local"):
+        raise StackError(f"ROWTIDE_STACK is {choice!r}: use auto, docker or local")
+    if choice == "auto":
         return "docker" if docker_answers() else "local"
-    return wanted
+    return choice

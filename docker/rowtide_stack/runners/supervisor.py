@@ -1,8 +1,7 @@
-"""Runs one server program on behalf of a test run, and ends it when that run ends, however it ends.
+"""Runs one server program for another process, and ends it when that process ends for whatever reason.
 
-Started as a script of its own (``python supervisor.py FOLDER OWNER -- COMMAND...``) in a session of its own, so that a
-Ctrl-C of the terminal does not reach the server. It reads one command a line from standard input and answers each with
-one line:
+It is a script (``python supervisor.py FOLDER OWNER -- COMMAND...``) in its own session, so that Ctrl-C on a terminal
+does not reach the server. It reads commands from standard input, one a line, and answers each with one line:
 
     start          runs COMMAND           ->  running PID
     stop SECONDS   SIGTERM, later SIGKILL ->  ended CODE
@@ -10,10 +9,9 @@ one line:
     pause, resume  SIGSTOP, SIGCONT       ->  running PID
     state          nothing                ->  running PID | ended CODE | new
 
-The end of standard input, or of the process OWNER, is the end of the run: even kill -9 closes a pipe. (OWNER is watched
-too because a child that OWNER forked may hold the pipe open.) The server is then killed, and FOLDER, which holds its
-data, is removed. Should the supervisor itself be killed, Linux kills the server with it (PR_SET_PDEATHSIG); then only
-FOLDER stays behind.
+When standard input or the process OWNER ends, the supervisor kills the server and removes FOLDER, which contains the
+server's data. Even kill -9 closes a pipe; OWNER is watched as well because its child processes may hold the pipe open.
+If the supervisor itself is killed, Linux kills the server too (PR_SET_PDEATHSIG), and only FOLDER remains.
 """
 
 import contextlib
@@ -32,15 +30,15 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Supervisor:
-    """The state of one program: not started, running, or ended."""
+    """The program: not started, running, or ended."""
 
     def __init__(self, folder: str, argv: list[str]) -> None:
         self.folder = folder
         self.argv = argv
         self.process: subprocess.Popen[bytes] | None = None
 
-    def obey(self, line: str) -> str:
-        """Do what a command line says and give the answer."""
+    def execute(self, line: str) -> str:
+        """Execute a command and return the answer."""
         command, *arguments = line.split()
         match command:
             case "start":
@@ -56,14 +54,14 @@ class Supervisor:
         return self.state()
 
     def state(self) -> str:
-        """The answer to every command."""
+        """The state of the program, which is the answer to every command."""
         if self.process is None:
             return "new"
         code = self.process.poll()
         return f"running {self.process.pid}" if code is None else f"ended {code}"
 
     def start(self) -> None:
-        """Run the program, its output appended to the file ``log`` in the folder; do nothing if it is running."""
+        """Run the program, appending its output to the file ``log`` in the folder, unless it is already running."""
         if self.process is not None and self.process.poll() is None:
             return
         with open(os.path.join(self.folder, "log"), "ab") as log:  # noqa: PTH118, PTH123 - starts faster without pathlib
@@ -78,23 +76,23 @@ class Supervisor:
             )
 
     def signal(self, number: int) -> None:
-        """Send a signal to the program and all that it started, if it is running."""
+        """Send a signal to the program and its children, if it is running."""
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
     def pause(self) -> None:
-        """Stop the program; only when its last thread has stopped is it sure not to answer any more."""
+        """Suspend the program, and wait until its last thread has stopped."""
         self.signal(signal.SIGSTOP)
         if self.process is not None and self.process.returncode is None:
             os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def end(self, number: int, patience: float) -> None:
-        """End the program with a signal; after ``patience`` seconds with SIGKILL."""
+        """Send a signal to the program, and SIGKILL after ``patience`` seconds."""
         if self.process is None:
             return
         self.signal(number)
-        self.signal(signal.SIGCONT)  # a stopped process would not see SIGTERM
+        self.signal(signal.SIGCONT)  # a stopped process does not receive SIGTERM
         try:
             self.process.wait(patience)
         except subprocess.TimeoutExpired:
@@ -116,7 +114,7 @@ def _commands(owner: int) -> Iterator[str]:
         except ProcessLookupError:
             return
         except OSError:
-            pass  # an old kernel, or a sandbox that forbids it: the pipe must do
+            pass  # an old kernel, or forbidden by a sandbox: only the pipe is watched
     buffer = b""
     while True:
         ready = select.select(sources, [], [])[0]
@@ -130,20 +128,20 @@ def _commands(owner: int) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> None:
-    """Supervise until the owner or its pipe ends."""
+    """Execute commands until the owner or its pipe ends."""
     folder, owner, _, *argv = arguments
     supervisor = Supervisor(folder, argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # runs what is below "finally"
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # SystemExit runs the "finally" block
     try:
         for line in _commands(int(owner)):
             try:
-                answer = supervisor.obey(line)
+                answer = supervisor.execute(line)
             except (OSError, ValueError, IndexError) as error:
                 answer = f"failed {error}"
             sys.stdout.write(answer + "\n")
             sys.stdout.flush()
     except BrokenPipeError:
-        pass  # the owner ended while it waited for the answer
+        pass  # the owner ended before it read the answer
     finally:
         supervisor.end(signal.SIGKILL, 0)
         shutil.rmtree(folder, ignore_errors=True)

@@ -14,16 +14,16 @@ from rowtide_stack.servers.server import Server
 
 __all__ = ["Kafka", "ZooKeeper", "java_properties"]
 
-_CLUSTER_ID = "cm93dGlkZS1zdGFjay0wMQ"  # 16 bytes in base64; the same for all, so that formatted storage can be copied
+_CLUSTER_ID = "cm93dGlkZS1zdGFjay0wMQ"  # 16 bytes in base64; always the same, so that formatted storage can be copied
 
 
 class Kafka(Server):
-    """A Kafka broker that is its own controller; transactions and groups work with this one node."""
+    """A single Kafka broker that is also the controller. Transactions and consumer groups work."""
 
     name = "kafka"
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        """Make a broker; ``options`` are its properties (``message.max.bytes`` ...) over the stack's."""
+        """Create a broker; ``options`` are broker properties (``message.max.bytes`` ...) that override the defaults."""
         super().__init__()
         self._controller_port = free_port()
         self._internal_port = free_port()
@@ -35,15 +35,15 @@ class Kafka(Server):
         return self.address
 
     def _ready(self) -> bool:
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - a user of MySQL alone may lack it
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - not needed by users of MySQL alone
 
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         return bool(client.list_topics(timeout=2).brokers)
 
     def _properties(self, listen: str, port: int, log_dir: str) -> dict[str, str]:
         internal, controller = f"127.0.0.1:{self._internal_port}", f"127.0.0.1:{self._controller_port}"
-        # The broker writes to itself at the end of a transaction. It cannot do so at the address for clients if it is
-        # in a container, where that address means another thing; so it has an internal listener.
+        # At the end of a transaction the broker connects to itself. From inside a container it cannot use the address
+        # for clients, so it has an internal listener.
         return {
             "listeners": f"CLIENT://{listen}:{port},INTERNAL://{internal},CONTROLLER://{controller}",
             "advertised.listeners": f"CLIENT://{self.address},INTERNAL://{internal}",
@@ -63,7 +63,7 @@ class Kafka(Server):
         return catalogue.java_command(jars, "768m", "kafka.Kafka", folder / "server.properties")
 
     def _template(self) -> Path:
-        """A formatted storage folder, from the cache: formatting takes as long as a start."""
+        """A formatted storage folder from the cache, because formatting takes as long as a start."""
 
         def build(folder: Path) -> None:
             properties = self._properties(self.host, self.port, str(folder / "data"))
@@ -76,7 +76,7 @@ class Kafka(Server):
 
     def _container(self) -> ContainerPlan:
         properties = self._properties("0.0.0.0", 9092, "/tmp/kafka-data")
-        # The image takes message.max.bytes as KAFKA_MESSAGE_MAX_BYTES
+        # The image reads message.max.bytes from KAFKA_MESSAGE_MAX_BYTES
         environment = {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in properties.items()}
         return ContainerPlan(
             image="apache/kafka:4.1.0", port=9092, environment={**environment, "CLUSTER_ID": _CLUSTER_ID}
@@ -89,7 +89,7 @@ _KAFKA_DEFAULTS = {
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "INTERNAL",
     "listener.security.protocol.map": "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    # One node holds every replica there is
+    # A single node can hold only one replica
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
@@ -97,11 +97,11 @@ _KAFKA_DEFAULTS = {
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # A consumer group starts at once instead of waiting for more members
+    # Consumer groups start at once, without waiting for more members
     "group.initial.rebalance.delay.ms": "0",
-    # Topics are made by who knows their settings, never by a misspelt name
+    # A misspelt name must not create a topic
     "auto.create.topics.enable": "false",
-    # A broker that was killed may come back when its session has ended: by default after 9 s
+    # A killed broker can register again only after its session has timed out, by default after 9 s
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "log.index.size.max.bytes": "1048576",
@@ -128,7 +128,7 @@ class ZooKeeper(Server):
             "clientPortAddress": self.host,
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "ruok,stat,srvr",
-            "tickTime": "500",  # a session's time-out is 2 to 20 of these: short ones are possible in tests
+            "tickTime": "500",  # session timeouts are 2 to 20 ticks, and tests use short ones
         }
         (folder / "zoo.cfg").write_text(java_properties(properties))
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

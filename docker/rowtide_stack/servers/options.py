@@ -1,32 +1,32 @@
-"""Options of mysqld and mariadbd: the defaults of the local stack, and what a user puts in their place."""
+"""The options of mysqld and mariadbd: the defaults of the local stack, and how options are combined and written."""
 
 from collections.abc import Iterator, Mapping
 
 __all__ = ["MARIADB_DEFAULTS", "MYSQL_DEFAULTS", "Options", "arguments", "merged", "option_file"]
 
 Options = Mapping[str, str | int | bool | None]
-"""Option names, with ``_`` or ``-``, and values: True is an option without a value, False the option with ``skip_``
-before it, None takes a default away."""
+"""Option names, with ``_`` or ``-``, and their values. True means an option without a value, False the option with the
+prefix ``skip_``, and None removes a default."""
 
 _DEFAULTS: Options = {
-    # What change data capture needs
+    # Needed by change data capture
     "server_id": 1,
     "log_bin": "binlog",
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
-    # What makes runs alike
+    # Independent of the environment
     "character_set_server": "utf8mb4",
     "default_time_zone": "+00:00",
     "skip_name_resolve": True,
     "local_infile": 1,
     "secure_file_priv": "",
-    # Small, for several servers on one machine
+    # Small, because several servers run on one machine
     "innodb_buffer_pool_size": "128M",
     "innodb_log_buffer_size": "8M",
     "max_connections": 100,
     "table_definition_cache": 400,
     "table_open_cache": 400,
-    # A server that is killed loses nothing by these: what it wrote is the kernel's. Only a crash of the machine would.
+    # A killed server loses nothing with these values, because the kernel has its writes; a crashed machine would.
     "innodb_flush_log_at_trx_commit": 2,
     "sync_binlog": 0,
 }
@@ -45,7 +45,7 @@ MARIADB_DEFAULTS: Options = {
 
 
 def merged(*layers: Options) -> dict[str, str | int | bool | None]:
-    """The layers' options over one another, the last one winning; names are given with ``_``."""
+    """The options of all layers, in which later layers override earlier ones. All names have ``_``."""
     return {name.replace("-", "_"): value for layer in layers for name, value in layer.items()}
 
 
@@ -55,7 +55,7 @@ def option_file(options: Options) -> str:
 
 
 def arguments(options: Options) -> tuple[str, ...]:
-    """The options as arguments of the program."""
+    """The options as command-line arguments."""
     return tuple(f"--{assignment}" for assignment in _assignments(options))
 
 

@@ -1,4 +1,4 @@
-"""What every server of the local stack has: an address, a life, a log."""
+"""The base of all servers of the local stack: address, life cycle and log."""
 
 import time
 from abc import ABC, abstractmethod
@@ -15,10 +15,10 @@ __all__ = ["Server"]
 
 
 class Server(ABC):
-    """A server on a free port of the loopback interface, its data in a folder that goes with it.
+    """A server on a free port of the loopback interface, with its data in a temporary folder.
 
-    Made stopped; ``with`` (or `start`) starts it and waits until it answers, the end of ``with`` (or `close`) removes
-    it. In between it may be stopped, killed and started again any number of times, on the same port and data.
+    `start`, or entering ``with``, starts it and waits until it answers; `close`, or leaving ``with``, ends it and
+    removes its data. In between it can be stopped, killed and started any number of times, with the same port and data.
     """
 
     name: ClassVar[str]
@@ -37,14 +37,14 @@ class Server(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the program runs (paused counts as running)."""
+        """Whether the program runs. A paused program runs."""
         return self._runner is not None and self._runner.running()
 
     def start(self) -> Self:
-        """Start the server if it does not run, and wait until it answers.
+        """Start the server if it is not running, and wait until it answers.
 
         Raises:
-            StartFailedError: it ended, or did not answer in time; the message has the end of its log.
+            StartFailedError: it exited, or did not answer in time. The message contains the end of its log.
             ProgramMissingError: it is not in the cache and cannot be downloaded on this machine.
         """
         if self._runner is None:
@@ -54,32 +54,32 @@ class Server(ABC):
         return self
 
     def stop(self) -> None:
-        """Let the server shut down in order, and wait until it has."""
+        """Shut the server down, and wait until it has ended."""
         if self._runner is not None:
             self._runner.stop(self.patience)
 
     def kill(self) -> None:
-        """End the server as a crash would (SIGKILL)."""
+        """Kill the server (SIGKILL), as in a crash."""
         if self._runner is not None:
             self._runner.kill()
 
     def restart(self) -> Self:
-        """Stop and start."""
+        """Stop and start the server."""
         self.stop()
         return self.start()
 
     def pause(self) -> None:
-        """Let the server hang: its connections stay open, nothing is answered until `resume`."""
+        """Suspend the server: its connections stay open, but it does not answer until `resume`."""
         if self._runner is not None:
             self._runner.pause()
 
     def resume(self) -> None:
-        """End what `pause` began."""
+        """Continue a paused server."""
         if self._runner is not None:
             self._runner.resume()
 
     def log(self) -> str:
-        """Everything that the server has logged."""
+        """The complete log of the server."""
         return self._runner.log() if self._runner else ""
 
     def close(self) -> None:
@@ -105,15 +105,15 @@ class Server(ABC):
 
     @abstractmethod
     def _ready(self) -> bool:
-        """Whether the server answers; may raise any error of a client while it does not."""
+        """Whether the server answers. May raise any client error while it does not."""
 
     @abstractmethod
     def _local(self) -> LocalPlan:
-        """How the server is run as a local process."""
+        """How to run the server as a local process."""
 
     @abstractmethod
     def _container(self) -> ContainerPlan:
-        """How the server is run as a container."""
+        """How to run the server as a container."""
 
     def _make_runner(self) -> Runner:
         if provider() == "docker":
@@ -122,17 +122,17 @@ class Server(ABC):
 
     def _wait(self, runner: Runner) -> None:
         end = time.monotonic() + self.patience
-        trouble = "it gave no answer"
+        problem = "no answer"
         while time.monotonic() < end:
             if not runner.running():
-                raise self._failed(runner, "ended while it started")
+                raise self._failed(runner, "exited during its start")
             try:
                 if self._ready():
                     return
-            except Exception as error:  # noqa: BLE001 - whatever a client raises while the server is not there
-                trouble = f"{type(error).__name__}: {error}"
+            except Exception as error:  # noqa: BLE001 - any error of a client while the server starts
+                problem = f"{type(error).__name__}: {error}"
             time.sleep(0.05)
-        raise self._failed(runner, f"did not answer within {self.patience:g} s ({trouble})")
+        raise self._failed(runner, f"did not answer within {self.patience:g} s ({problem})")
 
     def _failed(self, runner: Runner, what: str) -> StartFailedError:
         tail = "\n".join(runner.log().splitlines()[-40:]) or "(nothing)"

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Database", "MariaDB", "MySQL", "SqlServer"]
 
-_PASSWORD = "rowtide"  # of servers that only this machine can reach, for as long as a test runs
+_PASSWORD = "rowtide"  # the servers are temporary and listen on the loopback interface only
 
 
 class SqlServer(Server):
-    """A MySQL or MariaDB server with its binlog on, and ``root`` allowed from everywhere with the password here."""
+    """A MySQL or MariaDB server with the binlog enabled. ``root`` may connect from every host with `password`."""
 
     user = "root"
     password = _PASSWORD
@@ -39,10 +39,10 @@ class SqlServer(Server):
     image: ClassVar[str]
 
     def __init__(self, options: Options | None = None) -> None:
-        """Make a server; ``options`` are mysqld's, over the stack's.
+        """Create a server; ``options`` are options of mysqld that override the defaults (see `Options`).
 
-        ``{"gtid_mode": "OFF", "log_bin": False, "mysqlx": None}`` gives ``gtid_mode=OFF`` and ``skip_log_bin``, and
-        leaves ``mysqlx`` to the server; see `Options`.
+        For example, ``{"gtid_mode": "OFF", "log_bin": False, "mysqlx": None}`` sets ``gtid_mode=OFF`` and
+        ``skip_log_bin``, and leaves ``mysqlx`` at the server's own default.
         """
         super().__init__()
         self.options = merged(self.defaults, options or {})
@@ -51,42 +51,42 @@ class SqlServer(Server):
 
     @property
     def tls(self) -> TlsFiles:
-        """The certificates of a server that has been started: it takes both plain and encrypted connections.
+        """The certificates of the server, which accepts both plain and encrypted connections.
 
         Raises:
-            StackError: it has never been started.
+            StackError: the server has not been started yet.
         """
         if self._tls is None:
-            raise StackError(f"{type(self).__name__} has its certificates when it has been started")
+            raise StackError(f"{type(self).__name__} has no certificates before its first start")
         return self._tls
 
     @property
     def version(self) -> str:
-        """The server's own ``VERSION()``."""
+        """The result of ``VERSION()``."""
         return str(self.query("SELECT VERSION()")[0][0])
 
     def connect(self, database: str | None = None, **arguments: Any) -> "Connection[Cursor]":
-        """A connection as root that commits every statement; ``arguments`` are pymysql's."""
-        import pymysql  # noqa: PLC0415 - a user of Kafka alone may lack it
+        """Connect as root with autocommit; ``arguments`` are those of `pymysql.connect`."""
+        import pymysql  # noqa: PLC0415 - not needed by users of Kafka alone
 
         own = {"host": self.host, "port": self.port, "user": self.user, "password": self.password, "autocommit": True}
         return pymysql.connect(**{**own, "database": database, "charset": "utf8mb4", **arguments})
 
     def execute(self, *statements: str, database: str | None = None) -> None:
-        """Execute statements, one each, over one connection as root."""
+        """Execute statements over one connection as root."""
         with self.connect(database) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
     def query(self, statement: str, values: Sequence[object] = (), *, database: str | None = None) -> list[Any]:
-        """The rows of a statement, as tuples."""
+        """Execute a statement and return its rows as tuples."""
         with self.connect(database) as connection, connection.cursor() as cursor:
             cursor.execute(statement, values or None)
             return list(cursor.fetchall())
 
     @contextlib.contextmanager
     def database(self, prefix: str = "db") -> Iterator["Database"]:
-        """A new database of a name that was never used before; dropped at the end if the server runs."""
+        """Create a database with a unique name; it is dropped at the end if the server runs."""
         name = f"{prefix}_{secrets.token_hex(4)}"
         self.execute(f"CREATE DATABASE {name}")
         try:
@@ -110,7 +110,7 @@ class SqlServer(Server):
         return LocalPlan(self._prepare)
 
     def _prepare(self, folder: Path) -> list[str]:
-        # An initialised data folder takes seconds to make and a blink to copy.
+        # Initialising a data folder takes seconds; copying it does not.
         shutil.copytree(self._template(), folder / "data")
         self._tls = TlsFiles.make(folder / "tls")
         own = {
@@ -129,25 +129,26 @@ class SqlServer(Server):
 
     def _container(self) -> ContainerPlan:
         folder = Path(self._volumes.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-tls-")))
-        folder.chmod(0o755)  # the server in the container is another user
+        folder.chmod(0o755)  # the server in the container runs as another user
         self._tls = TlsFiles.make(folder)
         return ContainerPlan(
             image=self.image,
             port=3306,
             command=arguments(merged(_tls_options("/tls"), self.options)),
-            # Both images read these; MariaDB's has names of its own too, but keeps MySQL's
+            # Both images read these variables
             environment={"MYSQL_ROOT_PASSWORD": self.password, "MYSQL_ROOT_HOST": "%"},
             volumes={folder: "/tls"},
         )
 
     def _template(self) -> Path:
-        """An initialised data folder, from the cache; one for each set of options that are fixed by initialising."""
+        """An initialised data folder from the cache, one for each set of the options in `_fixed`."""
         fixed: Options = {name: self.options[name] for name in self._fixed if self.options.get(name)}
         source = str(self._paths()["basedir"]) + json.dumps([fixed, _TEMPLATE], sort_keys=True)
         digest = hashlib.sha256(source.encode()).hexdigest()[:12]
         return cached(f"{self.name}-data-{digest}", lambda folder: self._initialise(folder / "data", fixed)) / "data"
 
     _fixed: ClassVar[tuple[str, ...]] = ("innodb_page_size", "lower_case_table_names", "innodb_undo_tablespaces")
+    """Options that cannot change after the data folder has been initialised."""
 
     @abstractmethod
     def _program(self) -> list[str]:
@@ -155,24 +156,24 @@ class SqlServer(Server):
 
     @abstractmethod
     def _paths(self) -> dict[str, str]:
-        """Options that say where the program's own files are."""
+        """The options with the paths of the program's own files."""
 
     @abstractmethod
     def _initialise(self, data: Path, options: Options) -> None:
-        """Make a data folder."""
+        """Initialise a data folder."""
 
 
 def _tls_options(folder: Path | str) -> Options:
-    # A certificate of ours even where none is asked for: MariaDB would make one at every start, which takes it seconds.
+    # Always set, because otherwise MariaDB generates a certificate at every start, which takes seconds.
     return {"ssl_ca": f"{folder}/ca.pem", "ssl_cert": f"{folder}/server.pem", "ssl_key": f"{folder}/server.key"}
 
 
 def _user() -> Options:
-    # A server started by root wants to be told whom to become; it may stay root, in a folder that only root can read.
+    # A server that is started by root requires this option. It stays root, as only root can read its folder.
     return {"user": "root"} if os.geteuid() == 0 else {}
 
 
-_TEMPLATE = 2  # raise it when data folders are initialised in another way: those in the cache are then not used
+_TEMPLATE = 2  # increment it when the initialisation changes, so that older cache entries are not used
 _ROOT_SQL = (
     f"ALTER USER root@localhost IDENTIFIED BY '{_PASSWORD}'",
     f"CREATE USER root@'%' IDENTIFIED BY '{_PASSWORD}'",
@@ -181,7 +182,7 @@ _ROOT_SQL = (
 
 
 class MySQL(SqlServer):
-    """MySQL: 9.7 as a local process, 8.4 as a container; GTIDs on."""
+    """MySQL 9.7 as a local process, or 8.4 as a container, with GTIDs."""
 
     name = "mysql"
     defaults = MYSQL_DEFAULTS
@@ -203,11 +204,11 @@ class MySQL(SqlServer):
     def _initialise(self, data: Path, options: Options) -> None:
         init = data.with_suffix(".sql")
         init.write_text("".join(f"{statement};\n" for statement in _ROOT_SQL))
-        # The binlog is off, so that a new server's first event is its user's first statement.
+        # Without a binlog, so that the first event of a new server is the first statement of its user.
         own: Options = {"datadir": str(data), "init_file": str(init), "log_bin": False, "mysqlx": 0}
-        given = arguments(merged(self._paths(), _user(), own, options))
-        run([*self._program(), "--no-defaults", "--initialize-insecure", *given])
-        (data / "auto.cnf").unlink()  # the server's UUID: every server makes its own
+        program_arguments = arguments(merged(self._paths(), _user(), own, options))
+        run([*self._program(), "--no-defaults", "--initialize-insecure", *program_arguments])
+        (data / "auto.cnf").unlink()  # has the UUID of the server, which must be different for each
 
 
 class MariaDB(SqlServer):
@@ -225,32 +226,32 @@ class MariaDB(SqlServer):
         return {"basedir": str(base), "lc_messages_dir": str(base / "share")}
 
     def _initialise(self, data: Path, options: Options) -> None:
-        given = arguments(merged(self._paths(), _user(), {"datadir": str(data)}, options))
+        program_arguments = arguments(merged(self._paths(), _user(), {"datadir": str(data)}, options))
         script = catalogue.mariadb() / "scripts/mariadb-install-db"
-        run([script, "--no-defaults", *given, "--auth-root-authentication-method=normal", "--skip-test-db"])
-        # Bootstrapping reads one statement a line, and knows no users before it is told to load them.
-        # The script's further users, root@127.0.0.1 among them, would be found before root@'%'.
+        run([script, "--no-defaults", *program_arguments, "--auth-root-authentication-method=normal", "--skip-test-db"])
+        # Bootstrap mode reads one statement a line, and has no users before FLUSH PRIVILEGES.
+        # Other users that the script creates, such as root@127.0.0.1, would take precedence over root@'%'.
         other = "User = '' OR User = 'root' AND Host <> 'localhost'"
         statements = (f"DELETE FROM mysql.global_priv WHERE {other}", "FLUSH PRIVILEGES", *_ROOT_SQL)
         text = "".join(f"{statement};\n" for statement in statements)
-        run([*self._program(), "--no-defaults", *given, "--bootstrap"], text=text)
+        run([*self._program(), "--no-defaults", *program_arguments, "--bootstrap"], text=text)
 
 
 class Database:
-    """One database of a server."""
+    """A database of a server."""
 
     def __init__(self, server: SqlServer, name: str) -> None:
         self.server = server
         self.name = name
 
     def connect(self, **arguments: Any) -> "Connection[Cursor]":
-        """A connection as root to this database; ``arguments`` are pymysql's."""
+        """Connect as root to this database; ``arguments`` are those of `pymysql.connect`."""
         return self.server.connect(self.name, **arguments)
 
     def execute(self, *statements: str) -> None:
-        """Execute statements, one each, over one connection."""
+        """Execute statements over one connection."""
         self.server.execute(*statements, database=self.name)
 
     def query(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
-        """The rows of a statement, as tuples."""
+        """Execute a statement and return its rows as tuples."""
         return self.server.query(statement, values, database=self.name)

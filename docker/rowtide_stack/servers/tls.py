@@ -1,4 +1,4 @@
-"""Certificates for a test: an authority, a server on this machine, a client."""
+"""Certificates for tests: of an authority, of a server on this machine, and of a client."""
 
 import datetime as dt
 import ipaddress
@@ -21,22 +21,22 @@ class TlsFiles:
 
     @property
     def ca(self) -> Path:
-        """The authority's certificate, which a client must trust."""
+        """The certificate of the authority, which clients must trust."""
         return self.folder / "ca.pem"
 
     @property
     def client_certificate(self) -> Path:
-        """A certificate that the server trusts, for a user that was made with REQUIRE X509."""
+        """A client certificate that the server trusts, for accounts with REQUIRE X509."""
         return self.folder / "client.pem"
 
     @property
     def client_key(self) -> Path:
-        """The key of `client_certificate`."""
+        """The private key of `client_certificate`."""
         return self.folder / "client.key"
 
     @classmethod
     def make(cls, folder: Path) -> "TlsFiles":
-        """Make an authority and two certificates, valid for a week, in ``folder``, which is made too if need be."""
+        """Create an authority and two certificates, valid for a week, in ``folder``; creates the folder if needed."""
         folder.mkdir(exist_ok=True)
         files = cls(folder)
         ca_key, ca = _certificate("rowtide test authority", None)
@@ -51,8 +51,8 @@ class TlsFiles:
 def _certificate(
     name: str, issuer: "tuple[EllipticCurvePrivateKey, Certificate] | None"
 ) -> "tuple[EllipticCurvePrivateKey, Certificate]":
-    """A key and its certificate, signed by the issuer, or by itself as an authority."""
-    from cryptography import x509  # noqa: PLC0415 - a server without TLS needs no certificates
+    """A key and its certificate, signed by the issuer, or self-signed as an authority."""
+    from cryptography import x509  # noqa: PLC0415 - not needed by users of other servers
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
@@ -75,14 +75,14 @@ def _certificate(
     return key, builder.sign(issuer[0] if issuer else key, hashes.SHA256())
 
 
-def _write(path: Path, what: "EllipticCurvePrivateKey | Certificate") -> None:
+def _write(path: Path, item: "EllipticCurvePrivateKey | Certificate") -> None:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.x509 import Certificate  # noqa: PLC0415
 
     pem = serialization.Encoding.PEM
-    if isinstance(what, Certificate):
-        data = what.public_bytes(pem)
+    if isinstance(item, Certificate):
+        data = item.public_bytes(pem)
     else:
         plain = serialization.NoEncryption()
-        data = what.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+        data = item.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
     path.write_bytes(data)
