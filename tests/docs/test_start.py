@@ -70,5 +70,5 @@ def test_the_blocks_of_the_page_lead_to_the_records_that_it_promises(tmp_path: P
     (promised,) = blocks("start", "text")
     assert checked.endswith(promised)
     assert worker.returncode == 0
-    assert [record.partition('"op":"')[2][:1] for record in records] == ["r", "r", "u", "d", ""]
-    assert records[-1] == '{"id":2} null\n'
+    assert [record.partition('"op": "')[2][:1] for record in records] == ["r", "r", "u", "d", ""]
+    assert records[-1] == '{"id": 2} null\n'

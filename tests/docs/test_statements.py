@@ -90,8 +90,8 @@ def test_the_configuration_in_yaml_is_accepted() -> None:
 
 
 def test_the_account_has_the_privileges_of_the_compose_files() -> None:
-    (here,) = re.findall(r"GRANT (.*?) ON", PAGES["start"])
-    (there,) = re.findall(r"GRANT (.*?) ON", (ROOT / "docker/config/mysql-privileges.sql").read_text())
+    (here,) = re.findall(r"GRANT (.*?)\s+ON", PAGES["start"])
+    (there,) = re.findall(r"GRANT (.*?)\s+ON", (ROOT / "docker/config/mysql-privileges.sql").read_text())
     assert here == there
 
 
