@@ -106,8 +106,8 @@ class TableJob:
 
     @property
     def path(self) -> str:
-        """The table's directory."""
-        return join(self.settings.output, self.name.path)
+        """The table's directory, absolute: Delta's SQL takes a relative one for the name of a table."""
+        return HadoopFiles(self.spark).absolute(join(self.settings.output, self.name.path))
 
     @property
     def state(self) -> StateStore:

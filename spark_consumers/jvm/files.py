@@ -20,6 +20,12 @@ class HadoopFiles:
 
     spark: SparkSession
 
+    def absolute(self, path: str) -> str:
+        """A path from the root of its file system; one that is absolute already stays as it is."""
+        with _at(path):
+            system, found = self._find(path)
+            return path if found.isAbsolute() else str(system.makeQualified(found))
+
     def names(self, directory: str) -> list[str]:
         """Names in a directory; none if it does not exist."""
         with _at(directory) as path:

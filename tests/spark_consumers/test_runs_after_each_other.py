@@ -1,6 +1,7 @@
 """Runs after each other: new records only, crashes in between, repeated and reordered records, lost ones."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,22 @@ def test_repeated_and_reordered_records(run, rows_of, tmp_path) -> None:
         bag.again(record)  # in a later run, too
     assert run(bag.records)["p.d.bag"].error is None
     same_rows(rows_of(str(tmp_path / "p.d.bag")), [{"id": 1, "text": None}, {"id": 2, "text": None}])
+
+
+def test_a_relative_output_is_below_the_working_directory(spark, frame_of, rows_of, tmp_path) -> None:
+    from rowtide.spark_consumers.job import update_tables
+    from rowtide.spark_consumers.kafka.source import FrameSource
+    from rowtide.spark_consumers.settings import Settings
+
+    topic = Topic("p.d.t", [ID, TEXT], key=["id"])
+    topic.change("r", None, {"id": 1, "text": "a"}, 0)
+    output = os.path.relpath(tmp_path)
+    for number in (1, 2):
+        settings = Settings(output, f"{output}/_rowtide", "p")
+        (outcome,) = update_tables(spark, FrameSource(frame_of(topic.records[:number])), settings)
+        assert outcome.error is None
+        same_rows(rows_of(str(tmp_path / "d/t")), fold(topic.records[:number]))
+        topic.change("u", {"id": 1, "text": "a"}, {"id": 1, "text": "b"}, 10)
 
 
 def test_changes_can_be_kept_instead_of_applied(run, rows_of, tmp_path) -> None:
