@@ -44,7 +44,7 @@ def parse_alter_table(c: Cursor) -> AlterTable:
     actions: list[Action] = []
     while not c.at_end():
         actions.extend(_action(c))
-        if skip_partitioning(c):
+        if skip_partitioning(c) or c.accept("REMOVE", "PARTITIONING"):  # follows the last action without a comma
             actions.append(Other("PARTITION BY"))
         if not c.accept(",") and not c.at_end() and not isinstance(actions[-1], SetOptions | Other):
             c.fail(", or the end")

@@ -123,16 +123,21 @@ def _charset(
     table: Table, actions: Sequence[Action], ctx: Context, database: Database | None
 ) -> tuple[tuple[str, str], tuple[str, str], tuple[str, str] | None]:
     """The table's character set and collation after the actions, those of new columns, and those of CONVERT TO."""
-    options = _options(actions)
-    own, convert = (table.charset, table.collation), None
-    for action in actions:
+    own, convert, last, collation = (table.charset, table.collation), None, 0, None
+    for number, action in enumerate(actions):
         if isinstance(action, ConvertTo):
             base = own if action.charset is not None else inherited_charset(database, ctx)
             written = "" if action.charset is None and ctx.mariadb else action.charset
-            convert = charset_and_collation(TableOptions(written, action.collation), ctx, *base)
+            # In MariaDB the collation of one CONVERT TO stays when another one follows.
+            collation = action.collation or (collation if ctx.mariadb else None)
+            convert, last = charset_and_collation(TableOptions(written, collation), ctx, *base), number
+    # In MySQL CONVERT TO replaces the options in front of it.
+    options = _options(actions if ctx.mariadb else actions[last:])
     if convert is not None:
         if options.charset is None and options.collation is None:
             return convert, convert, convert
+        if not ctx.mariadb and options.collation is None:
+            return convert, convert, convert  # the character set is that of CONVERT TO, whose collation stays
         base = inherited_charset(database, ctx) if options.charset == "" else convert
         return charset_and_collation(options, ctx, *base), convert, convert
     if options.charset is not None or options.collation is not None:

@@ -72,6 +72,8 @@ def charset_and_collation(
         if not charsets.is_charset(charset):
             raise LookupError(f"unknown character set {charset}")
         return charset, ctx.default_collation(charset)
+    if options.collation == "" and ctx.mariadb:  # COLLATE DEFAULT
+        return inherited_charset, ctx.default_collation(inherited_charset)
     return inherited_charset, inherited_collation
 
 
