@@ -39,6 +39,8 @@ from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
 log = logging.getLogger(__name__)
 
+_DRAINING = 0.8
+"""The part of ``task.shutdown.graceful.timeout.ms`` in which what was read must be delivered."""
 _STOP_READING_S = 2.0
 """How long reading may take to notice that it is to stop before delivery begins to drain without it."""
 
@@ -78,6 +80,7 @@ class Attempt:
         self._progress = progress
         self._check = check
         self._stop = stop
+        self._drained_by: float | None = None
         self._done = threading.Event()
         self._behind = config.history.compact_interval  # a snapshot's records are in no summary
 
@@ -97,6 +100,7 @@ class Attempt:
 
     def stop(self) -> None:
         """Let it end: no more events are read, what was read is delivered, the last offset is stored."""
+        self._drained_by = time.monotonic() + self._config.delivery.shutdown_timeout_ms / 1000 * _DRAINING
         self._stop.set()
         if self.reader is not None:
             self.reader.stop()
@@ -106,7 +110,10 @@ class Attempt:
 
     def _finish(self, failure: BaseException | None) -> BaseException | None:
         delivery, parts = self.delivery, self.parts
-        if delivery is not None and not delivery.stop(self._config.delivery.shutdown_timeout_ms / 1000):
+        limit = self._config.delivery.shutdown_timeout_ms / 1000
+        if self._drained_by is not None:  # the time that reading took to end counts, too
+            limit = max(0.0, self._drained_by - time.monotonic())
+        if delivery is not None and not delivery.stop(limit):
             failure = delivery.failure or failure  # if delivery failed, reading ended for that
         elif delivery is None and parts is not None:
             parts.sink.close()
@@ -119,6 +126,11 @@ class Attempt:
 
     def _work(self) -> None:
         if self._check:
+            database = self._config.database
+            log.info(
+                "checking the database at %s:%d and Kafka at %s",
+                database.hostname, database.port, self._config.kafka.bootstrap_servers,
+            )  # fmt: skip
             for finding in require(self._config):
                 log.warning("%s", finding)
         if self._stop.is_set():
@@ -237,6 +249,7 @@ class Attempt:
             start,
             mariadb=self._config.flavor is Flavor.MARIADB,
             send_annotations=self._config.values.include_query,
+            checked_sources=self._config.capture.gtid_sources if self._config.streaming.check_position else None,
         )
 
     def _heartbeat_action(self) -> Callable[[], None]:

@@ -3,6 +3,8 @@
 An edge: it asks the server whether it still has the binlog at the stored position.
 """
 
+from dataclasses import replace
+
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.errors import OffsetStoreError
@@ -10,8 +12,10 @@ from rowtide.connector.engine.reader import place
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot import Decision, PositionCheck, decide
-from rowtide.connector.snapshot.availability import check_position
+from rowtide.connector.snapshot import Decision, decide
+from rowtide.connector.source.position_check import check_position
+from rowtide.connector.source.position_rules import PositionCheck
+from rowtide.connector.source.server_queries import server_identity
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
@@ -27,7 +31,10 @@ def decision_at(config: Configuration, offset: SourceOffset | None, history: Sch
     position: PositionCheck | None = None
     if offset is not None and config.streaming.check_position:
         with Session(config.database, mariadb=config.flavor is Flavor.MARIADB) as session:
-            position = check_position(session, offset, config.capture.gtid_sources)
+            sources, mariadb = config.capture.gtid_sources, session.mariadb
+            position = check_position(session.client, offset, sources, mariadb=mariadb)
+            if offset.server is None:
+                offset = replace(offset, server=server_identity(session.client, mariadb=mariadb))
     snapshot = config.snapshot
     return decide(snapshot.mode, offset, history_exists=history.exists(), position=position, flags=snapshot.flags)
 

@@ -47,6 +47,7 @@ class Progress:
         self.in_transaction = False
         # By GTIDs a server begins with the head of a file, which is no place behind the transactions of the set.
         self._settled = start.gtids is None
+        self._server = start.server
         self._restart_file = start.file
         self._restart_pos = start.pos
         self._restart_gtids = start.gtids
@@ -186,4 +187,5 @@ class Progress:
             self.change_seconds(),
             None,
             transaction,
+            server=self._server,
         )

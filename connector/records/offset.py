@@ -7,12 +7,12 @@ can continue from what the other stored.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
-_PREPARED, _CURRENT = "rowtide_prepared", "rowtide_done"
+_PREPARED, _CURRENT, _SERVER = "rowtide_prepared", "rowtide_done", "rowtide_server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class SourceOffset:
         snapshot: ``INITIAL`` while an initial snapshot is under way, ``BLOCKING`` in a blocking one, else ``None``.
         transaction: within a transaction, with transaction metadata, ``transaction_id`` and the orders per collection.
         prepared: the XA transactions that were prepared before and have not ended, in order.
+        server: the server that ``file`` and ``pos`` belong to: MySQL's ``server_uuid``, MariaDB's ``server_id``;
+            ``None`` if it is not known. Stored only without GTIDs, which hold on every server.
     """
 
     file: str
@@ -59,6 +61,7 @@ class SourceOffset:
     snapshot: str | None = None
     transaction: Mapping[str, Any] | None = field(default=None)
     prepared: tuple[PreparedXa, ...] = ()
+    server: str | None = None
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
         """``gtids`` as the set of the ``mysql`` connector, or the position of the ``mariadb`` one; empty for none."""
@@ -102,7 +105,10 @@ class SourceOffset:
 
     def to_json(self) -> str:
         """The value of the record in Kafka Connect's offsets topic."""
-        return json.dumps(self.to_map(), separators=(",", ":"), ensure_ascii=False)
+        fields = self.to_map()
+        if self.server is not None and self.gtids is None:
+            fields = java_hash_map_order({**fields, _SERVER: self.server})
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
     def from_map(cls, fields: Mapping[str, Any]) -> "SourceOffset":
@@ -112,7 +118,7 @@ class SourceOffset:
             ValueError: a field is missing or has the wrong type; the message names it.
         """
         if fields.get(_CURRENT) is not None:
-            return cls.from_json(fields[_CURRENT])
+            return replace(cls.from_json(fields[_CURRENT]), server=fields.get(_SERVER))
         if not isinstance(fields.get("file"), str):
             msg = f"source offset 'file' parameter is missing or not a string: {dict(fields)!r}"
             raise ValueError(msg)  # noqa: TRY004 - a stored text is wrong, not an argument's type
@@ -136,6 +142,7 @@ class SourceOffset:
                 PreparedXa(xid, file, pos, before and cls.from_map(before))
                 for xid, file, pos, before in json.loads(fields.get(_PREPARED) or "[]")
             ),
+            server=fields.get(_SERVER),
         )
 
     @classmethod

@@ -8,7 +8,7 @@
 :func:`decide` says at every start whether a snapshot is needed, :class:`Snapshot` takes it.
 """
 
-from rowtide.connector.snapshot.decision import Decision, PositionCheck, decide
+from rowtide.connector.snapshot.decision import Decision, decide
 from rowtide.connector.snapshot.initial import Snapshot, SnapshotProgress
 
-__all__ = ["Decision", "PositionCheck", "Snapshot", "SnapshotProgress", "decide"]
+__all__ = ["Decision", "Snapshot", "SnapshotProgress", "decide"]

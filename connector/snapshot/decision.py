@@ -10,19 +10,7 @@ from rowtide.connector.config.choices import SnapshotMode
 from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
-
-
-@dataclass(frozen=True, slots=True)
-class PositionCheck:
-    """Whether the server can still stream from a stored position.
-
-    Attributes:
-        available: it can.
-        reason: why it cannot, as part of a sentence.
-    """
-
-    available: bool
-    reason: str = ""
+from rowtide.connector.source.position_rules import PositionCheck
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ class Snapshot:
             return ()
         mariadb = self._settings.connector == "mariadb"
         with self._session() as other:
-            files = [name for name, _ in server_queries.binlog_files(other)]
+            files = [name for name, _ in server_queries.binlog_files(other.client)]
         found = XaSearch(self._database, mariadb=mariadb).find(frozen.prepared, files, frozen.position)
         missing = sorted({*frozen.prepared} - {xa.xid for xa in found})
         if missing:

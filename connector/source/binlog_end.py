@@ -1,4 +1,4 @@
-"""How far behind the server's binlog a reader is, in bytes. An edge: asks the server now and then."""
+"""Edge: how many bytes of the server's binlog a reader has not read yet."""
 
 import threading
 import time
@@ -12,11 +12,13 @@ from rowtide.connector.source.server_queries import binlog_files
 from rowtide.connector.source.session import Session
 
 _FRESH_S = 5.0
-"""An answer is not asked for again before it is so old: scrapers may come often, and large servers have many files."""
+"""A list of binlog files is used this long: scrapes may be frequent, and large servers have many files."""
 
 
 class BinlogEnd:
-    """Knows the server's binlog files and their sizes, as of a few seconds ago; may be asked from any thread.
+    """The end of the server's binlog, queried at most every few seconds; any thread may call it.
+
+    Queries run in a daemon thread: a server that does not answer delays neither a caller nor the end of the process.
 
     Args:
         config: how the server is reached.
@@ -28,56 +30,55 @@ class BinlogEnd:
         self._clock = clock
         self._lock = threading.Lock()
         self._session: Session | None = None
-        self._logs: list[tuple[str, int]] = []
-        self._asked_at: float | None = None
+        self._files: list[tuple[str, int]] = []
+        self._queried_at: float | None = None
+        self._answered = threading.Event()
+        self._answered.set()
 
-    def behind(self, file: str, pos: int) -> int | None:
-        """Bytes between a place and the end of the binlog; ``None`` if the server does not tell.
+    def behind(self, file: str, pos: int, timeout: float) -> int | None:
+        """Bytes between a position and the end of the binlog; ``None`` if the server does not answer.
 
-        While one thread waits for the server, others get the last answer.
+        Args:
+            file: a binlog file.
+            pos: a position in it.
+            timeout: seconds to wait for the server.
         """
-        if self._lock.acquire(blocking=False):
-            try:
-                if self._asked_at is None or self._clock() - self._asked_at > _FRESH_S:
-                    self._logs = self._ask()
-                    self._asked_at = self._clock()
-            finally:
-                self._lock.release()
-        return bytes_behind(self._logs, file, pos)
+        with self._lock:
+            stale = self._queried_at is None or self._clock() - self._queried_at > _FRESH_S
+            if stale and self._answered.is_set():
+                self._answered.clear()
+                threading.Thread(target=self._query, name="rowtide-binlog-end", daemon=True).start()
+        return bytes_behind(self._files, file, pos) if self._answered.wait(timeout) else None
 
-    def _ask(self) -> list[tuple[str, int]]:
+    def _query(self) -> None:
         try:
             if self._session is None:
                 self._session = Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
-            return binlog_files(self._session)
+            self._files = binlog_files(self._session.client)
         except (DatabaseUnreachableError, pymysql.MySQLError, OSError):
-            self._forget()
-            return []
+            self._files = []
+            self.close()
+        finally:
+            self._queried_at = self._clock()
+            self._answered.set()
 
-    def _forget(self) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         session, self._session = self._session, None
         if session is not None:
             session.close()
 
-    def close(self) -> None:
-        """End the connection."""
-        if self._lock.acquire(blocking=False):
-            try:
-                self._forget()
-            finally:
-                self._lock.release()
 
-
-def bytes_behind(logs: Sequence[tuple[str, int]], file: str, pos: int) -> int | None:
-    """Bytes between a place and the end of the last file; ``None`` if the file is not among them.
+def bytes_behind(files: Sequence[tuple[str, int]], file: str, pos: int) -> int | None:
+    """Bytes between a position and the end of the last file; ``None`` if the file is not among them.
 
     Args:
-        logs: names and sizes of the files, in order.
+        files: names and sizes of the binlog files, oldest first.
         file: a binlog file.
         pos: a position in it.
     """
-    names = [name for name, _ in logs]
+    names = [name for name, _ in files]
     if file not in names:
         return None
     index = names.index(file)
-    return max(0, logs[index][1] - pos) + sum(size for _, size in logs[index + 1 :])
+    return max(0, files[index][1] - pos) + sum(size for _, size in files[index + 1 :])

@@ -1,49 +1,50 @@
-"""The replication stream: registers as a replica and reads events. An edge: a socket, and nothing but bytes come out.
+"""Edge: the replication stream, which registers as a replica and yields the bytes of events.
 
-PyMySQL logs in; from the dump command on the socket is read here, in large pieces, because reading packet by packet
-costs more than decoding them. The server is asked for heartbeats, so a silent connection is a dead one.
+PyMySQL logs in. From the dump command on, the socket is read here in large chunks, because reading packet by packet
+costs more than decoding the events. The server sends heartbeats, so a silent connection is a dead one.
 """
 
-import contextlib
-import logging
 import secrets
 import socket
 import time
 import uuid
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pymysql
+from pymysql.constants import ER
 
 from rowtide.connector.config.model import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged
 from rowtide.connector.protocol import commands
 from rowtide.connector.protocol.packets import PacketBuffer
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.connection import connection_arguments, explain
+from rowtide.connector.source.connection import Client, DatabaseUnreachableError, log_in
+from rowtide.connector.source.position_check import check_position
 from rowtide.schema_history.position.gtid import GtidSet
-
-log = logging.getLogger(__name__)
+from rowtide.topics.filters import Selection
 
 _CHUNK = 1 << 20
 _RECEIVE_BUFFER = 4 << 20
 _TICK_S = 0.25
-"""How often an idle stream gives its reader a moment for other things."""
+"""An idle stream yields an empty list this often, so that its reader can send heartbeats and stop."""
 _FATAL_READING_BINLOG = 1236
 _ACCESS_DENIED = 1227
 
 
 class StreamBroken(ConnectorError):
-    """The stream cannot be opened, or broke: begin again from the safe offset."""
+    """The stream cannot be opened, or it broke: open another one at the resume position."""
 
 
 class StreamRefused(ConnectorError):
-    """The server will not send its binlog to us; trying again does not help."""
+    """The server refuses to send its binlog, and will refuse it again."""
 
 
 def stream_beside(config: DatabaseConfig, start: SourceOffset, *, mariadb: bool) -> "BinlogStream":
-    """A stream that does not end the connector's own: a server ends a replica for one with the same server id."""
+    """A second stream beside the connector's own.
+
+    It has a random server id, because a server disconnects a replica when another one with the same id connects.
+    """
     return BinlogStream(replace(config, server_id=secrets.randbelow(1 << 30) + (1 << 31)), start, mariadb=mariadb)
 
 
@@ -51,39 +52,48 @@ class BinlogStream:
     """One connection that reads the binlog.
 
     Args:
-        config: where, as whom, and with which server id.
-        mariadb: whether the server is a MariaDB.
-        start: from where on; with ``gtids`` by GTID set, else by file and position.
-        send_annotations: ask MariaDB for ANNOTATE_ROWS events (``include.query``).
+        config: address, account and server id.
+        start: the start position; with ``gtids`` by GTID set, else by file and position.
+        mariadb: whether the server is MariaDB.
+        send_annotations: request ANNOTATE_ROWS events from MariaDB (``include.query``).
+        checked_sources: before it reads, check that the server has every change after ``start``; the GTIDs of these
+            servers count. ``None`` for no check.
     """
 
     def __init__(
-        self, config: DatabaseConfig, start: SourceOffset, *, mariadb: bool, send_annotations: bool = False
+        self,
+        config: DatabaseConfig,
+        start: SourceOffset,
+        *,
+        mariadb: bool,
+        send_annotations: bool = False,
+        checked_sources: Selection | None = None,
     ) -> None:
         self._config = config
         self._start = start
         self._mariadb = mariadb
         self._annotations = send_annotations
-        self._connection: Any = None
+        self._checked_sources = checked_sources
+        self._client: Client | None = None
         self._closed = False
-        # Debezium asks for a heartbeat at 0.8 of the keep-alive interval; twice the interval of silence is a dead peer.
+        # Debezium requests a heartbeat at 0.8 of the keep-alive interval; twice the interval of silence is a dead peer.
         self._heartbeat_s = (config.keep_alive_interval_ms or 60_000) * 0.8 / 1000
         self._received_bytes = 0
 
     def events(self) -> Generator[list[bytes], None, None]:
-        """Lists of events as the bytes of each, as they come, empty ones while there is nothing new.
+        """Yield lists of events, each as its bytes, as they arrive; an empty list while there is nothing new.
 
-        Ends only by an exception or after :meth:`close`.
+        Ends only with an exception or after :meth:`close`.
 
         Raises:
-            StreamBroken: the connection cannot be made, broke, or is silent: begin again from the safe offset.
+            StreamBroken: the connection cannot be established, broke, or is silent; retry from the resume position.
             StreamRefused: the server refuses for good (privilege, duplicate server id).
-            PositionPurged: the server no longer has what comes after the start.
+            PositionPurged: the server lacks changes after the start position.
         """
-        sock = self._open()
-        buffer = PacketBuffer()
-        heard = time.monotonic()
         try:
+            sock = self._open()
+            buffer = PacketBuffer()
+            heard = time.monotonic()
             while True:
                 try:
                     chunk = sock.recv(_CHUNK)
@@ -95,19 +105,19 @@ class BinlogStream:
                 if not chunk and self._closed:
                     return
                 if not chunk:
-                    raise StreamBroken(f"{self._place()} closed the replication connection")
+                    raise StreamBroken(f"{self._address()} closed the replication connection")
                 self._received_bytes += len(chunk)
                 if payloads := buffer.feed(chunk):
                     yield [self._event(payload) for payload in payloads]
         except OSError as error:
             if self._closed:
                 return
-            raise StreamBroken(f"the replication connection to {self._place()} broke: {error}") from error
+            raise StreamBroken(f"the replication connection to {self._address()} broke: {error}") from error
         finally:
             self.close()
 
     def taken_bytes(self) -> int:
-        """How many bytes came in since this was asked last."""
+        """Bytes received since the last call."""
         taken, self._received_bytes = self._received_bytes, 0
         return taken
 
@@ -115,49 +125,58 @@ class BinlogStream:
         limit = 2 * self._heartbeat_s / 0.8
         if time.monotonic() - heard > limit:
             raise StreamBroken(
-                f"{self._place()} sent neither events nor heartbeats for {limit:.0f} s (connect.keep.alive.interval.ms)"
+                f"{self._address()} sent neither events nor heartbeats for {limit:.0f} s "
+                "(connect.keep.alive.interval.ms)"
             )
 
     def close(self) -> None:
-        """End the stream; may be called from another thread."""
+        """End the stream; any thread may call this."""
         self._closed = True
-        connection, self._connection = self._connection, None
-        sock = getattr(connection, "_sock", None)
-        if sock is not None:
-            with contextlib.suppress(OSError):  # it may be closed already
-                sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
+        client, self._client = self._client, None
+        if client is not None:
+            client.abort()
 
-    def _place(self) -> str:
+    def _address(self) -> str:
         return f"{self._config.hostname}:{self._config.port}"
 
     def _open(self) -> socket.socket:
         try:
-            connection: Any = pymysql.connect(**connection_arguments(self._config))
-            self._connection = connection
-        except (pymysql.MySQLError, OSError) as error:
-            problem = explain(error, self._config)
-            kind = StreamBroken if problem.property == "database.hostname" else StreamRefused
-            raise kind(f"{problem.property}: {problem.message}") from error
+            client = self._client = log_in(self._config)
+        except DatabaseUnreachableError as error:
+            raise (StreamBroken if error.retriable else StreamRefused)(str(error)) from error
         try:
-            with connection.cursor() as cursor:
-                for statement in self._session():
-                    cursor.execute(statement)
-            self._command(connection, commands.register_replica(self._config.server_id))
-            connection._read_ok_packet()  # noqa: SLF001 - PyMySQL has no public way to send a command of our own
-            self._command(connection, self._dump())
+            self._check_position(client)
+            for statement in self._session():
+                client.fetch(statement)
+            client.send_command(commands.register_replica(self._config.server_id))
+            client.read_ok()
+            client.send_command(self._dump())
+        except DatabaseUnreachableError as error:
+            raise StreamBroken(str(error)) from error
         except pymysql.MySQLError as error:
             raise self._refused(int(error.args[0]), str(error.args[-1])) from None
-        sock: socket.socket = connection._sock  # noqa: SLF001 - as above
+        sock = client.raw_socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         sock.settimeout(_TICK_S)
         return sock
+
+    def _check_position(self, client: Client) -> None:
+        """Refuse a server that lacks changes: after a fail-over it is another one than before."""
+        if self._checked_sources is None:
+            return
+        found = check_position(client, self._start, self._checked_sources, mariadb=self._mariadb)
+        if not found.available:
+            at = self._start.gtids or f"{self._start.file}:{self._start.pos}"
+            raise PositionPurged(
+                f"the stream from {self._address()} cannot resume at {at}: {found.reason}. Connect to a server that "
+                "has these changes, or restart with snapshot.mode=when_needed to take a new snapshot"
+            )
 
     def _session(self) -> Iterator[str]:
         yield "SET @master_binlog_checksum=@@global.binlog_checksum, @source_binlog_checksum=@@global.binlog_checksum"
         nanos = int(self._heartbeat_s * 1_000_000_000)
         yield f"SET @master_heartbeat_period={nanos}, @source_heartbeat_period={nanos}"
-        # The same for every connection of this connector: the server then ends a dead one that it has not missed yet.
+        # The same for every connection of this connector: the server then ends a dead one that it has not noticed yet.
         replica = uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{self._config.server_id}/{self._config.user}")
         yield f"SET @slave_uuid='{replica}', @replica_uuid='{replica}'"
         if self._config.net_write_timeout:
@@ -180,11 +199,6 @@ class BinlogStream:
             return commands.binlog_dump_gtid(server_id, GtidSet.parse(start.gtids))
         return commands.binlog_dump(server_id, start.file, start.pos)
 
-    @staticmethod
-    def _command(connection: Any, payload: bytes) -> None:
-        connection._next_seq_id = 0  # noqa: SLF001 - PyMySQL has no public way to send a command of our own
-        connection.write_packet(payload)
-
     def _event(self, payload: bytes) -> bytes:
         status = payload[0]
         if status == 0:
@@ -193,24 +207,24 @@ class BinlogStream:
             code = int.from_bytes(payload[1:3], "little")
             raise self._refused(code, payload[9:].decode("utf-8", "replace"))
         if status == 0xFE:
-            raise StreamBroken(f"{self._place()} ended the replication stream")
-        raise StreamBroken(f"{self._place()} sent a packet that begins with {payload[:8].hex()}, which is no event")
+            raise StreamBroken(f"{self._address()} ended the replication stream")
+        raise StreamBroken(f"{self._address()} sent a packet that begins with {payload[:8].hex()}, which is no event")
 
-    def _refused(self, code: int, message: str) -> Exception:
-        text = f"{self._place()} refuses to send the binlog: {message} (error {code})"
+    def _refused(self, code: int, message: str) -> ConnectorError:
+        text = f"{self._address()} refuses to send the binlog: {message} (error {code})"
         lower = message.lower()
         if code == _FATAL_READING_BINLOG:
             if "purged" in lower or "could not find" in lower or "not found in binlog" in lower or "requested" in lower:
                 at = self._start.gtids or f"{self._start.file}:{self._start.pos}"
                 return PositionPurged(
-                    f"{text}. The stream cannot go on from {at}. Restart with snapshot.mode=when_needed to take a new "
+                    f"{text}. The stream cannot resume at {at}. Restart with snapshot.mode=when_needed to take a new "
                     "snapshot, and let the server keep its binlogs longer (binlog_expire_logs_seconds)"
                 )
             if "same server_uuid/server_id" in lower or "same server_id" in lower:
                 return StreamRefused(
-                    f"{text}. Another replica or connector uses server id {self._config.server_id}: give this one a "
-                    "database.server.id of its own"
+                    f"{text}. Another replica or connector uses server id {self._config.server_id}: set a "
+                    "database.server.id that no other replica has"
                 )
-        if code == _ACCESS_DENIED:
-            return StreamRefused(f"{text}. Grant REPLICATION SLAVE to '{self._config.user}'")
+        if code in (_ACCESS_DENIED, ER.ACCESS_DENIED_ERROR):
+            return StreamRefused(f"{text}. Grant REPLICATION SLAVE and REPLICATION CLIENT to '{self._config.user}'")
         return StreamBroken(text)

@@ -61,7 +61,7 @@ class CurrentStructure:
                 text = with_labels(session, table, server_queries.create_statement(session, table), server)
                 _refuse_if_altered(session, table, since)
                 end = server_queries.current_position(session)
-                behind = bytes_behind(server_queries.binlog_files(session), since.file, since.pos)
+                behind = bytes_behind(server_queries.binlog_files(session.client), since.file, since.pos)
             if behind is None:
                 raise StructureUnsure(f"the server has no binlog file {since.file} any more")
             if behind > _MOST_BYTES:

@@ -9,6 +9,7 @@ import pymysql
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.connection import Client
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, Server
@@ -109,9 +110,14 @@ def create_statement(session: Session, table: TableId) -> str:
         ) from error
 
 
-def binlog_files(session: Session) -> list[tuple[str, int]]:
-    """Names and sizes of the server's binlog files, in their order."""
-    return [(str(row[0]), int(row[1])) for row in session.query("SHOW BINARY LOGS")]
+def binlog_files(client: Client) -> list[tuple[str, int]]:
+    """Names and sizes of the server's binlog files, oldest first."""
+    return [(str(row[0]), int(row[1])) for row in client.fetch("SHOW BINARY LOGS")]
+
+
+def server_identity(client: Client, *, mariadb: bool) -> str:
+    """What tells the server from others: MySQL's ``server_uuid``; for MariaDB, which has none, ``server_id``."""
+    return str(client.fetch(f"SELECT @@GLOBAL.{'server_id' if mariadb else 'server_uuid'}")[0][0])
 
 
 def now_micros(session: Session) -> int:
@@ -140,7 +146,8 @@ def current_position(session: Session) -> SourceOffset:
             f"Cannot read the binlog filename and position via '{statement}'. Make sure your server is correctly "
             "configured: its binlog is off (log_bin)"
         )
-    return SourceOffset(str(rows[0][0]), int(rows[0][1]), _gtids(session, rows[0]))
+    identity = server_identity(session.client, mariadb=session.mariadb)
+    return SourceOffset(str(rows[0][0]), int(rows[0][1]), _gtids(session, rows[0]), server=identity)
 
 
 def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:

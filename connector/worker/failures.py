@@ -8,7 +8,7 @@ from rowtide.connector.check.findings import CheckFailedError
 from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.connector.source.tls import TlsError
+from rowtide.connector.source.connection.tls import TlsError
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.topics.errors import TopicError
 

@@ -1,17 +1,18 @@
-"""A proxy between a client and a server that can damage what the server says."""
+"""A proxy between a client and a server that can cut, freeze or damage connections."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+import time
 from typing import Self
 
 __all__ = ["TcpProxy"]
 
 
 class TcpProxy:
-    """Passes on bytes; may cut connections, or flip a bit, once after so many bytes of the server's answer.
+    """Forwards bytes; on request it cuts or freezes connections, or inverts a byte of the server's answer.
 
     Args:
         host: the server's.
@@ -21,6 +22,8 @@ class TcpProxy:
         port: where the proxy listens, on 127.0.0.1.
         cut_after: close the next connection that has brought so many bytes.
         flip_after: invert a byte, in the middle of what comes, of the next connection that has brought so many bytes.
+        cut_at: close the next connection on which the client sends this text, before the server gets it.
+        frozen: while set, nothing is forwarded in either direction, also on new connections, which are accepted.
         cuts: how many connections it has cut.
     """
 
@@ -30,6 +33,8 @@ class TcpProxy:
         self.port = int(self._listener.getsockname()[1])
         self.cut_after: int | None = None
         self.flip_after: int | None = None
+        self.cut_at: bytes | None = None
+        self.frozen = threading.Event()
         self.cuts = 0
         self._sockets: list[socket.socket] = [self._listener]
 
@@ -49,13 +54,30 @@ class TcpProxy:
             except OSError:
                 return
             self._sockets += [client, server]
-            threading.Thread(target=_pump, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._ask, args=(client, server), daemon=True).start()
             threading.Thread(target=self._answer, args=(server, client), daemon=True).start()
+
+    def _ask(self, client: socket.socket, server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := client.recv(65536):
+                self._wait_while_frozen()
+                if self.cut_at is not None and self.cut_at in data:
+                    self.cut_at = None
+                    self.cuts += 1
+                    break
+                server.sendall(data)
+        _end(server)
+        _end(client)
+
+    def _wait_while_frozen(self) -> None:
+        while self.frozen.is_set():
+            time.sleep(0.05)
 
     def _answer(self, server: socket.socket, client: socket.socket) -> None:
         passed = 0
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
+                self._wait_while_frozen()
                 begin, passed = passed, passed + len(data)
                 cut, flip = self.cut_after, self.flip_after
                 if cut is not None and passed > cut:
@@ -70,13 +92,6 @@ class TcpProxy:
                 client.sendall(data)
         _end(server)
         _end(client)
-
-
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            target.sendall(data)
-    _end(target)
 
 
 def _end(sock: socket.socket) -> None:

@@ -6,7 +6,8 @@ from rowtide.connector.config.choices import SnapshotMode
 from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot import Decision, PositionCheck, decide
+from rowtide.connector.snapshot import Decision, decide
+from rowtide.connector.source.position_rules import PositionCheck
 
 DONE = SourceOffset("binlog.000003", 570, "u:1-9")
 INTERRUPTED = SourceOffset("binlog.000003", 570, "u:1-9", snapshot="INITIAL")

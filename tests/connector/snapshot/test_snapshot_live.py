@@ -17,8 +17,8 @@ from rowtide.connector.errors import PositionPurged, SnapshotError
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, Snapshot, decide
-from rowtide.connector.snapshot.availability import check_position
 from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.position_check import check_position
 from rowtide.connector.source.session import Session
 
 if TYPE_CHECKING:

@@ -14,8 +14,10 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from rowtide.connector.config import Configuration, Secret, from_properties
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.model import Tls
-from rowtide.connector.source.connection import connection_arguments, explain, session_time_zone
-from rowtide.connector.source.tls import TlsError, tls_context
+from rowtide.connector.source.connection.client import connection_arguments
+from rowtide.connector.source.connection.errors import connection_failed
+from rowtide.connector.source.connection.login import session_time_zone
+from rowtide.connector.source.connection.tls import TlsError, tls_context
 
 
 def configured(**more: str) -> Configuration:
@@ -149,14 +151,18 @@ def test_time_zones_as_jdbc_names_them(name: str | None, zone: str | None) -> No
         (pymysql.OperationalError(1130, "Host is not allowed"), "database.user", "no connection from this host"),
         (pymysql.OperationalError(1040, "Too many connections"), "database.hostname", "Raise max_connections"),
         (pymysql.OperationalError(1862, "Your password has expired"), "database.user", "cannot be used"),
-        (pymysql.OperationalError(2059, "Authentication plugin"), "database.user", "plug-in that is not supported"),
+        (
+            pymysql.OperationalError(2059, "Authentication plugin"),
+            "database.user",
+            "authentication plugin that is not supported",
+        ),
         (pymysql.OperationalError(2026, "SSL connection error"), "database.ssl.mode", "no TLS connection"),
         (RuntimeError("'cryptography' package is required"), "database.user", "rowtide[connector]"),
         (OSError("broken"), "database.hostname", "cannot be reached: broken"),
     ],
 )
 def test_what_an_error_means(error: Exception, subject: str, text: str) -> None:
-    problem = explain(error, configured().database)
+    problem = connection_failed(error, configured().database).problem
     assert problem.property == subject
     assert text in problem.message
     assert "geheim" not in problem.message

@@ -1,7 +1,7 @@
-"""Edge: the rows of a query as they arrive, without holding more than one piece of them.
+"""Edge: streams the rows of a query, one batch in memory at a time.
 
-PyMySQL reads packet by packet, which costs more than decoding them: from the first row on the socket is read here, in
-large pieces.
+PyMySQL reads packet by packet, which costs more than decoding the rows. From the first row on, the socket is read here
+in large chunks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,31 +14,32 @@ from pymysql.protocol import FieldDescriptorPacket
 from rowtide.connector.protocol.packets import PacketBuffer
 from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
 
-_PIECE = 1 << 16
-"""Bytes that are read at a time: their rows become one batch."""
-_LARGE = 2 * _PIECE
-"""Rows above this are read on their own. The buffer always has less of them: no row is looked at twice."""
+_CHUNK = 1 << 16
+"""Bytes of one read; the rows in them become one batch."""
+_LARGE = 2 * _CHUNK
+"""Larger rows are read separately, so that the buffer stays small and no row is parsed twice."""
 _ERROR = 0xFF
 
 
 def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], TextRows]) -> Iterator[Rows]:
-    """Run a query and give its rows in pieces.
+    """Run a query and yield its rows in batches.
 
-    The connection can be used for nothing else before the last piece was taken; if it never is, close it.
+    The connection runs no other statement before the last batch is consumed; close it to stop earlier.
 
     Args:
-        connection: PyMySQL's connection; what is needed of it is not public.
-        query: one statement that gives a result set.
-        reader: makes the reader for the names of its columns.
+        connection: the client; this uses private methods of PyMySQL.
+        query: one statement that returns a result set.
+        reader: creates the row reader from the names of the columns.
 
     Raises:
-        pymysql.MySQLError: the server refuses the query or breaks it off.
+        pymysql.MySQLError: the server refuses the query or aborts it.
+        OSError: the connection is lost.
     """
     text_rows = reader(_begin(connection, query))
     source = connection._rfile  # noqa: SLF001 - there is no public way to the bytes
     rest = b""
     while True:
-        buffer = rest + _some(source.read1(_PIECE))
+        buffer = rest + _some(source.read1(_CHUNK))
         rows, stop = text_rows.rows(buffer)
         rest = buffer[stop:]
         if rows:
@@ -49,18 +50,18 @@ def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], T
         if length > _LARGE:
             yield [text_rows.row(_large(source, rest))]
             rest = b""
-        elif len(rest) >= length + 4:  # whole, but no row: the end, or an error
+        elif len(rest) >= length + 4:  # complete, but not a row: the end of the result set, or an error
             if rest[4] == _ERROR:
                 raise_mysql_exception(rest[4 : length + 4])
             return
 
 
 def _begin(connection: Any, query: str) -> list[str]:
-    """Send the query; give the names of the result set's columns."""
+    """Send the query and return the names of the result set's columns."""
     connection._execute_command(COMMAND.COM_QUERY, query)  # noqa: SLF001
     packet = connection._read_packet()  # noqa: SLF001
     if packet.is_ok_packet():
-        raise OperationalError(0, f"the statement gives no rows: {query}")
+        raise OperationalError(0, f"the statement returns no rows: {query}")
     count = packet.read_length_encoded_integer()
     fields = [connection._read_packet(FieldDescriptorPacket) for _ in range(count)]  # noqa: SLF001
     connection._read_packet()  # noqa: SLF001 - the end of the descriptions
@@ -68,7 +69,7 @@ def _begin(connection: Any, query: str) -> list[str]:
 
 
 def _large(source: Any, begun: bytes) -> bytes:
-    """The payload of a row that is larger than a piece, read with few large reads."""
+    """The payload of a row larger than a chunk, whose first bytes are ``begun``."""
     packets = PacketBuffer()
     payloads = packets.feed(begun)
     while not payloads:

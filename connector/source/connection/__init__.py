@@ -1,0 +1,11 @@
+"""Connections to the database: log-in, TLS, time limits, and one error for a connection that fails.
+
+:func:`connect` returns a :class:`Client` that is ready for queries. Every connection that fails or is lost raises
+:class:`DatabaseUnreachableError`, whose ``retriable`` says whether the same may succeed later.
+"""
+
+from rowtide.connector.source.connection.client import Client
+from rowtide.connector.source.connection.errors import DatabaseUnreachableError
+from rowtide.connector.source.connection.login import connect, log_in
+
+__all__ = ["Client", "DatabaseUnreachableError", "connect", "log_in"]

@@ -1,0 +1,216 @@
+"""Edge: PyMySQL's connection with time limits, a guard for the password, and one error for a lost connection."""
+
+import contextlib
+import io
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import CR
+from pymysql.cursors import Cursor
+from pymysql.protocol import MysqlPacket
+
+from rowtide.connector.config.choices import SslMode
+from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.source.connection.errors import (
+    DatabaseUnreachableError,
+    connection_failed,
+    connection_lost,
+    is_lost,
+)
+from rowtide.connector.source.connection.tls import tls_context
+
+_TLS_OPTIONAL = frozenset({SslMode.DISABLED, SslMode.PREFERRED})
+_TLS_VERIFIED = frozenset({SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY})
+_CLEAR_TEXT_PLUGINS = frozenset({b"mysql_clear_password", b"dialog"})
+_CLIENT_ERRORS = range(2000, 3000)
+"""Numbers of errors that the client raises itself: the server did not answer."""
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""A peer that is gone without a trace is noticed after a minute instead of the kernel's two hours."""
+
+
+_PyMySQL: Any = Connection  # what is overridden below is private, and has no types
+
+
+class Client(_PyMySQL):  # type: ignore[misc]
+    """A connection to the database, logged in.
+
+    It differs from PyMySQL's in four points:
+
+    * Each step of the log-in is limited by ``connect.timeout.ms``, and not only the TCP connection.
+    * While a query is silent, a second log-in checks after each ``connect.timeout.ms`` that the server still answers. A
+      server that hangs is noticed long before ``database.query.timeout.ms``.
+    * The password is sent in clear text over verified TLS only, and a mode that requires TLS never gets plain text.
+    * A lost connection raises :class:`DatabaseUnreachableError`: a ``pymysql.MySQLError`` is the server's answer.
+
+    Args:
+        config: address, account, TLS and time limits.
+        timeout_ms: limit for each step of the log-in, instead of ``connect.timeout.ms``.
+
+    Raises:
+        DatabaseUnreachableError: the connection is lost during the log-in.
+        pymysql.MySQLError: the server cannot be reached or refuses the log-in.
+        TlsError: a file of certificates or keys cannot be used.
+    """
+
+    _rfile: io.BufferedReader
+
+    def __init__(self, config: DatabaseConfig, timeout_ms: int | None = None) -> None:
+        self._config = config
+        arguments = connection_arguments(config, timeout_ms)
+        self._query_timeout: float | None = arguments["read_timeout"]
+        self._logged_in = False
+        super().__init__(**arguments)
+
+    def connect(self, sock: socket.socket | None = None) -> None:
+        """Connect and log in; PyMySQL calls this from its constructor."""
+        # Until the log-in is complete, PyMySQL's time limits for reading and writing are those for connecting.
+        self._read_timeout = self._write_timeout = self.connect_timeout
+        super().connect(sock)
+        if self._config.tls.mode not in _TLS_OPTIONAL and not isinstance(self._sock, ssl.SSLSocket):
+            self._force_close()
+            raise pymysql.err.OperationalError(CR.CR_SSL_CONNECTION_ERROR, "the connection is not encrypted")
+        for option, value in _KEEP_ALIVE.items():
+            if hasattr(socket, option):
+                self._sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        step = float(self.connect_timeout)
+        self._read_timeout = min(step, self._query_timeout or step)
+        self._rfile.close()
+        self._rfile = io.BufferedReader(_SocketReader(self._sock, self._check_alive))
+        self._logged_in = True
+
+    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run a statement and return all rows of its result; an empty list if it has none.
+
+        Raises:
+            DatabaseUnreachableError: the connection is lost.
+            pymysql.MySQLError: the server refuses the statement.
+        """
+        with self.cursor(Cursor) as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def send_command(self, payload: bytes) -> None:
+        """Send the packet of a command that PyMySQL does not have."""
+        self._next_seq_id = 0
+        self.write_packet(payload)
+
+    def read_ok(self) -> None:
+        """Read the server's answer to a command; raises what :meth:`fetch` raises."""
+        self._read_ok_packet()
+
+    def raw_socket(self) -> socket.socket:
+        """The socket, for a reader that takes over after a command; keep the client, which closes it when deleted."""
+        sock: socket.socket = self._sock
+        return sock
+
+    def abort(self) -> None:
+        """Close the connection without waiting for the server; ends a read that another thread waits in."""
+        with contextlib.suppress(AttributeError, OSError):  # it may be closed already
+            self._sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(pymysql.MySQLError, OSError):
+            self._force_close()
+
+    def lost(self, error: Exception) -> DatabaseUnreachableError | None:
+        """The error to raise if ``error``, of this connection, means that it is lost; else ``None``."""
+        if isinstance(error, OSError) or is_lost(error):
+            return connection_lost(error, self._config)
+        return None
+
+    def _check_alive(self, silent_s: float) -> None:
+        """Raise ``TimeoutError`` if the query has taken too long, or the server accepts no log-in any more."""
+        if self._query_timeout and silent_s >= self._query_timeout:
+            raise TimeoutError(f"no answer within {self._query_timeout:.0f} s (database.query.timeout.ms)")
+        try:
+            Client(self._config).close()
+        except DatabaseUnreachableError as error:
+            raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
+        except pymysql.MySQLError as error:
+            if error.args[0] in _CLIENT_ERRORS:
+                raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
+
+    def _process_auth(self, plugin_name: bytes, *arguments: Any) -> Any:
+        if plugin_name in _CLEAR_TEXT_PLUGINS and self._config.tls.mode not in _TLS_VERIFIED:
+            raise pymysql.err.OperationalError(
+                CR.CR_SSL_CONNECTION_ERROR,
+                f"the server requests the password in clear text ({plugin_name.decode()}), which is sent over verified "
+                "TLS only: set database.ssl.mode=verify_identity (MariaDB: verify-full)",
+            )
+        return super()._process_auth(plugin_name, *arguments)
+
+    def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
+        try:
+            return super()._read_packet(packet_type)
+        except pymysql.MySQLError as error:
+            self._raise_if_lost(error)
+            raise
+
+    def _write_bytes(self, data: bytes) -> None:
+        try:
+            super()._write_bytes(data)
+        except pymysql.MySQLError as error:
+            self._raise_if_lost(error)
+            raise
+
+    def _execute_command(self, command: int, sql: str | bytes) -> None:
+        try:
+            super()._execute_command(command, sql)
+        except pymysql.MySQLError as error:
+            self._raise_if_lost(error)
+            raise
+
+    def _raise_if_lost(self, error: pymysql.MySQLError) -> None:
+        if is_lost(error):
+            raise (connection_lost if self._logged_in else connection_failed)(error, self._config) from error
+
+
+class _SocketReader(io.RawIOBase):
+    """Reads a socket, and calls ``check`` with the seconds of silence whenever the socket's time limit passes.
+
+    ``socket.makefile`` cannot be used again after a time-out.
+    """
+
+    def __init__(self, sock: socket.socket, check: Callable[[float], None]) -> None:
+        self._sock = sock
+        self._check = check
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        begin = time.monotonic()
+        while True:
+            try:
+                return self._sock.recv_into(buffer)
+            except TimeoutError:
+                self._check(time.monotonic() - begin)
+
+
+def connection_arguments(config: DatabaseConfig, timeout_ms: int | None = None) -> dict[str, Any]:
+    """The arguments of PyMySQL's connection.
+
+    Raises:
+        TlsError: a file of certificates or keys cannot be used.
+    """
+    context = tls_context(config.tls)
+    seconds = max(1, (timeout_ms or config.connect_timeout_ms) // 1000)
+    arguments: dict[str, Any] = {
+        "host": config.hostname,
+        "port": config.port,
+        "user": config.user,
+        "password": config.password.reveal(),
+        "charset": "utf8mb4",
+        "autocommit": True,
+        "connect_timeout": seconds,
+        "read_timeout": config.query_timeout_ms / 1000 or None,
+    }
+    if context is None:
+        arguments["ssl_disabled"] = True
+    elif config.tls.mode is not SslMode.PREFERRED or config.tls.keystore is not None:
+        # PyMySQL uses TLS by itself if the server offers it; a context makes TLS a requirement.
+        arguments["ssl"] = context
+    return arguments

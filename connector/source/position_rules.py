@@ -1,0 +1,108 @@
+"""Whether a server can stream from a position, judged by its GTID sets, its binlog files and its identity. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+from rowtide.topics.filters import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class PositionCheck:
+    """Whether a server can stream from a position.
+
+    Attributes:
+        available: whether it can.
+        reason: why it cannot, as part of a sentence.
+    """
+
+    available: bool
+    reason: str = ""
+
+
+_AVAILABLE = PositionCheck(available=True)
+
+
+def server_check(offset: SourceOffset, server: str) -> PositionCheck:
+    """Without GTIDs: whether the position, which holds on one server only, was read from this one.
+
+    Args:
+        offset: the position; a position that Debezium stored does not name its server, and passes.
+        server: the identity of the server that is connected.
+    """
+    if offset.server in (None, server):
+        return _AVAILABLE
+    return _unavailable(
+        f"it was read from server {offset.server}, and this is server {server}, whose binlog files have other contents "
+        "under the same names; without GTIDs (gtid_mode=ON) a connector cannot change servers"
+    )
+
+
+def file_check(offset: SourceOffset, logs: Mapping[str, int]) -> PositionCheck:
+    """Without GTIDs: whether the binlog file exists and reaches the position.
+
+    Args:
+        offset: the position.
+        logs: size by name of the server's binlog files (SHOW BINARY LOGS), oldest first.
+    """
+    size = logs.get(offset.file)
+    if size is None:
+        names = list(logs)
+        known = f"it has {names[0]} to {names[-1]}" if names else "it has none"
+        return _unavailable(
+            f"the server no longer has the binlog file {offset.file} ({known}); it was purged, or never there"
+        )
+    if offset.pos > size:
+        return _unavailable(
+            f"the binlog file {offset.file} ends at {size}, before the position {offset.pos}: this is another server, "
+            "or it lost the end of its binlog in a crash (sync_binlog)"
+        )
+    return _AVAILABLE
+
+
+def mysql_gtid_check(stored: str, executed: str, purged: str, sources: Selection) -> PositionCheck:
+    """With MySQL's GTIDs: whether the server has all that was read, and still has all that was not.
+
+    Args:
+        stored: the GTIDs of the position.
+        executed: ``@@gtid_executed``.
+        purged: ``@@gtid_purged``.
+        sources: the servers whose GTIDs count.
+    """
+    done, has, gone = (GtidSet.parse(text).filter(sources.selects) for text in (stored, executed, purged))
+    if not done <= has:
+        return _unavailable(
+            f"the server has not executed {done - has}, which were read before: this is another server to which they "
+            "were not replicated, or it was set back to an older state"
+        )
+    missed = gone - done
+    if missed:
+        return _unavailable(f"the server has purged {missed}, which were not read yet and would be missed")
+    return _AVAILABLE
+
+
+def mariadb_check(stored: str, written: str, oldest: str, sources: Selection) -> PositionCheck:
+    """With MariaDB's GTIDs: whether the server has all that was read, and still has all that was not.
+
+    Args:
+        stored: the GTID position.
+        written: ``@@gtid_binlog_pos``.
+        oldest: the GTID position at the start of the oldest binlog file.
+        sources: the servers whose GTIDs count.
+    """
+    done, has, begin = (MariadbGtidPosition.parse(text).filter(sources.selects) for text in (stored, written, oldest))
+    if not done <= has:
+        return _unavailable(
+            f"the server's binlog ends at {has}, and {done} was read before: this is another server to which it was "
+            "not replicated, or it was set back to an older state"
+        )
+    if not begin <= done:
+        return _unavailable(
+            f"the server has purged its binlog up to {begin}, and transactions after {done} would be missed"
+        )
+    return _AVAILABLE
+
+
+def _unavailable(reason: str) -> PositionCheck:
+    return PositionCheck(available=False, reason=reason)

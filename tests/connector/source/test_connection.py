@@ -1,0 +1,206 @@
+"""Connections to servers that are silent, break off, or attack: what is raised, and what the server gets to see."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pymysql
+import pytest
+from configurations import PROPERTIES
+from fake_mysql import SHUTDOWN, SYNTAX_ERROR, FakeMySQL, Peer
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, StreamRefused
+from rowtide.connector.source.connection import DatabaseUnreachableError, connect, log_in
+
+pytestmark = pytest.mark.timeout(60)
+
+PASSWORD = PROPERTIES["database.password"].encode()
+
+
+def configured(server: FakeMySQL, **more: str) -> DatabaseConfig:
+    properties = {
+        **PROPERTIES,
+        "database.port": str(server.port),
+        "connect.timeout.ms": "1000",
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+    return from_properties(properties).database
+
+
+def silent(_peer: Peer) -> None:
+    """Accept the connection, and never say a word."""
+    threading.Event().wait()
+
+
+def silent_after_login(peer: Peer) -> None:
+    peer.greet()
+    peer.read()
+    threading.Event().wait()
+
+
+def closes_in_tls_handshake(peer: Peer) -> None:
+    peer.greet(tls=True)
+    peer.read()
+
+
+def closes_at_once(_peer: Peer) -> None:
+    """Accept the connection, and close it."""
+
+
+@pytest.mark.parametrize("mode", ["disabled", "preferred", "required"])
+@pytest.mark.parametrize("serve", [silent, silent_after_login, closes_in_tls_handshake, closes_at_once])
+def test_a_server_that_does_not_answer_may_answer_later(serve: Callable[[Peer], None], mode: str) -> None:
+    """With ``closes_in_tls_handshake`` as a server does it that is restarted at this moment."""
+    if serve is silent_after_login and mode == "required":
+        pytest.skip("such a server is refused for want of TLS")
+    with FakeMySQL(serve) as server:
+        config = configured(server, database_ssl_mode=mode)
+        with pytest.raises(DatabaseUnreachableError, match=f"127.0.0.1:{server.port}") as caught:
+            log_in(config)
+        assert caught.value.retriable
+        assert caught.value.problem.property == "database.hostname"
+        assert "cannot be reached" in caught.value.problem.message
+        with pytest.raises(StreamBroken, match=f"127.0.0.1:{server.port}"):
+            next(BinlogStream(config, SourceOffset("b.1", 4), mariadb=False).events())
+
+
+@pytest.mark.parametrize("mode", ["required", "verify_ca", "verify_identity"])
+def test_a_server_without_tls_is_refused_before_the_log_in(mode: str) -> None:
+    with FakeMySQL(Peer.log_in) as server:
+        config = configured(server, database_ssl_mode=mode)
+        with pytest.raises(DatabaseUnreachableError, match=r"database\.ssl\.mode") as caught:
+            log_in(config)
+        assert not caught.value.retriable
+        with pytest.raises(StreamRefused, match=r"database\.ssl\.mode"):
+            next(BinlogStream(config, SourceOffset("b.1", 4), mariadb=False).events())
+        assert [peer.received for peer in server.peers] in ([[], []], [[b""], [b""]])
+
+
+def test_a_connection_in_plain_text_is_never_used_where_tls_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever PyMySQL does: older versions went on in plain text."""
+
+    def in_plain_text(self: pymysql.connections.Connection[pymysql.cursors.Cursor]) -> None:
+        self.write_packet(b"user")  # type: ignore[attr-defined]
+        self._read_ok_packet()  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(pymysql.connections.Connection, "_request_authentication", in_plain_text)
+
+    def serve(peer: Peer) -> None:
+        peer.log_in()
+        peer.answer()
+
+    with FakeMySQL(serve) as server:
+        for mode in ("required", "verify_ca", "verify_identity"):
+            with pytest.raises(DatabaseUnreachableError, match="is not encrypted") as caught:
+                log_in(configured(server, database_ssl_mode=mode))
+            assert not caught.value.retriable
+        log_in(configured(server, database_ssl_mode="disabled")).close()
+        log_in(configured(server, database_ssl_mode="preferred")).close()
+
+
+@pytest.mark.parametrize("plugin", ["mysql_clear_password", "dialog"])
+@pytest.mark.parametrize("mode", ["disabled", "preferred"])
+def test_the_password_is_not_sent_in_clear_text(mode: str, plugin: str) -> None:
+    def serve(peer: Peer) -> None:
+        peer.greet()
+        peer.read()
+        peer.send(b"\xfe" + plugin.encode() + b"\x00\x02Password: ")
+        peer.read()
+
+    with FakeMySQL(serve) as server:
+        config = configured(server, database_ssl_mode=mode)
+        with pytest.raises(DatabaseUnreachableError, match=f"clear text .{plugin}") as caught:
+            log_in(config)
+        assert "verify_identity" in str(caught.value)
+        assert not caught.value.retriable
+        with pytest.raises(StreamRefused, match="clear text"):
+            next(BinlogStream(config, SourceOffset("b.1", 4), mariadb=False).events())
+        for peer in server.peers:
+            assert not any(PASSWORD in packet for packet in peer.received)
+
+
+def serving(answer: Callable[[str], bytes | None]) -> Callable[[Peer], None]:
+    def serve(peer: Peer) -> None:
+        peer.log_in()
+        peer.answer(answer)
+
+    return serve
+
+
+@pytest.mark.parametrize("statement", ["SET NAMES", "SET SESSION time_zone", "SELECT initial", "DO 1"])
+@pytest.mark.parametrize("end", [None, SHUTDOWN])
+def test_a_connection_that_is_lost_at_any_statement_may_be_made_again(statement: str, end: bytes | None) -> None:
+    with FakeMySQL(serving(lambda sql: end if sql.startswith(statement) else b"")) as server:
+        more = {"database_connectionTimeZone": "UTC", "database_initial_statements": "SELECT initial"}
+        with pytest.raises(DatabaseUnreachableError) as caught:
+            connect(configured(server, **more)).fetch("DO 1")
+        assert caught.value.retriable
+        assert f"127.0.0.1:{server.port}" in str(caught.value)
+
+
+def test_a_statement_that_the_server_refuses_loses_no_connection() -> None:
+    with FakeMySQL(serving(lambda sql: SYNTAX_ERROR if sql == "NONSENSE" else b"")) as server:
+        client = connect(configured(server))
+        with pytest.raises(pymysql.MySQLError):
+            client.fetch("NONSENSE")
+        assert client.fetch("DO 1") == []
+        client.abort()
+        with pytest.raises(DatabaseUnreachableError):
+            client.fetch("DO 1")
+
+
+def test_a_query_waits_as_long_as_the_server_lets_others_in() -> None:
+    """Silent for longer than ``connect.timeout.ms``: further log-ins show that the server works."""
+    others = threading.Event()
+
+    def answer(sql: str) -> bytes:
+        if sql == "DO SLEEP(1)":
+            assert others.wait(30)
+        return b""
+
+    def serve(peer: Peer) -> None:
+        if len(server.peers) == 3:
+            others.set()
+        peer.log_in()
+        peer.answer(answer)
+
+    with FakeMySQL(serve) as server:
+        assert connect(configured(server)).fetch("DO SLEEP(1)") == []
+        assert len(server.peers) >= 3
+
+
+@pytest.mark.parametrize("more", [silent, closes_at_once])
+def test_a_query_ends_when_the_server_hangs(more: Callable[[Peer], None]) -> None:
+    """Long before ``database.query.timeout.ms``, which is ten minutes."""
+
+    def answer(sql: str) -> bytes:
+        if sql == "DO 1":
+            threading.Event().wait()
+        return b""
+
+    def serve(peer: Peer) -> None:
+        if len(server.peers) > 1:
+            more(peer)
+        else:
+            serving(answer)(peer)
+
+    with FakeMySQL(serve) as server:
+        with pytest.raises(DatabaseUnreachableError, match="no log-in either") as caught:
+            connect(configured(server)).fetch("DO 1")
+        assert caught.value.retriable
+
+
+def test_a_query_is_limited() -> None:
+    def answer(sql: str) -> bytes:
+        if sql == "DO 1":
+            threading.Event().wait()
+        return b""
+
+    with FakeMySQL(serving(answer)) as server:
+        config = configured(server, database_query_timeout_ms="500")
+        with pytest.raises(DatabaseUnreachableError, match=r"database\.query\.timeout\.ms"):
+            connect(config).fetch("DO 1")
