@@ -50,7 +50,7 @@ def check_database(config: Configuration, *, tables: bool = True) -> tuple[list[
     try:
         facts = fetch_facts(config, tables=tables)
     except DatabaseUnreachableError as error:
-        return [from_problem(error.problem)], None
+        return [from_problem(error.problem, retriable=error.retriable)], None
     except pymysql.MySQLError as error:
         return [
             Finding(Severity.ERROR, "database.hostname", f"the server fails while it is asked: {error.args[-1]}")

@@ -91,7 +91,7 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> tuple[list
             f"no Kafka broker answers at {servers} within {timeout:.0f} s: {text}. Check the addresses, that a broker "
             "runs there, its advertised.listeners, and security.protocol"
         )
-        return [Finding(Severity.ERROR, name, message)], 0
+        return [Finding(Severity.ERROR, name, message, retriable=True)], 0
 
 
 def _telling(errors: list[KafkaError]) -> KafkaError:

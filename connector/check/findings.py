@@ -1,4 +1,4 @@
-"""What a check finds: errors that keep the connector from starting, warnings, and remarks."""
+"""The results of a check: errors that keep the connector from starting, warnings, and remarks."""
 
 import enum
 from collections.abc import Iterable
@@ -16,40 +16,48 @@ class Severity(enum.IntEnum):
 
 
 class Finding(NamedTuple):
-    """One thing that a check found.
+    """One result of a check.
 
     Attributes:
         severity: how bad it is.
         subject: the property or server variable that it is about.
         message: what is wrong, or may go wrong, and the way out; never a secret.
+        retriable: an error that may pass without a change of the configuration: a server that is away.
     """
 
     severity: Severity
     subject: str
     message: str
+    retriable: bool = False
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.message}"
 
 
 class CheckFailedError(Exception):
-    """The server or Kafka is not as the connector needs it.
+    """The database or Kafka does not meet the connector's requirements, or is away.
 
     Attributes:
         findings: all of them, errors first.
+        retriable: whether all errors may pass: the database or Kafka is away, and nothing else is wrong.
     """
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(sorted(findings, key=lambda finding: -finding.severity))
         errors = [finding for finding in self.findings if finding.severity is Severity.ERROR]
-        super().__init__("the connector cannot start:\n" + "\n".join(f"  - {finding}" for finding in errors))
+        self.retriable = bool(errors) and all(finding.retriable for finding in errors)
+        if self.retriable:
+            text = "; ".join(str(finding) for finding in errors)
+        else:
+            text = "the connector cannot start:\n" + "\n".join(f"  - {finding}" for finding in errors)
+        super().__init__(text)
 
 
 def errors_in(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Those that keep the connector from starting."""
+    """The findings that keep the connector from starting."""
     return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
 
 
-def from_problem(problem: Problem) -> Finding:
-    """A problem of the configuration, or of a connection, as a finding."""
-    return Finding(Severity.ERROR, problem.property, problem.message)
+def from_problem(problem: Problem, *, retriable: bool = False) -> Finding:
+    """A problem of the configuration, or of a connection, as an error."""
+    return Finding(Severity.ERROR, problem.property, problem.message, retriable)

@@ -23,7 +23,8 @@ def fetch_facts(config: Configuration, *, tables: bool = True) -> ServerFacts:
         DatabaseUnreachableError: the server cannot be reached or does not let us in.
         pymysql.MySQLError: it fails while it is asked.
     """
-    with connect(config.database, timeout_ms=config.database.validation_timeout_ms) as connection:
+    timeout_ms = min(config.database.validation_timeout_ms, config.database.connect_timeout_ms)
+    with connect(config.database, timeout_ms=timeout_ms) as connection:
         with connection.cursor(Cursor) as cursor:
             cursor.execute("SELECT VERSION()")
             version = str(cursor.fetchall()[0][0])

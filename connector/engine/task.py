@@ -9,19 +9,23 @@ import threading
 import time
 from collections.abc import Callable
 
+from rowtide.connector.check import CheckFailedError
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.run import Attempt
 from rowtide.connector.snapshot.status import SnapshotStatus
+from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
 from rowtide.topics.errors import KafkaUnreachable
 
 log = logging.getLogger(__name__)
 
-_PASSING = (DatabaseUnreachableError, HistoryStoreError, KafkaUnreachable)
+_PASSING = (HistoryStoreError, KafkaUnreachable)
 _FIRST_WAIT_S = 1.0
+GRACEFUL = 0.9
+"""The part of ``task.shutdown.graceful.timeout.ms`` in which a stop must succeed; the rest is for the report."""
 _GOOD_S = 60.0
 """An attempt that ran so long has not failed at once: the waits begin anew."""
 
@@ -81,16 +85,18 @@ class ConnectorTask:
         """End: no more events are read, what was read is delivered, the last offset is stored.
 
         Args:
-            timeout: seconds to wait for the end; ``None`` for as long as it takes, which
-                ``task.shutdown.graceful.timeout.ms`` limits.
+            timeout: seconds to wait for the end; by default nearly ``task.shutdown.graceful.timeout.ms``. The thread is
+                left behind after that: it waits for a server that does not answer.
 
         Returns:
             Whether everything was delivered.
         """
+        limit = self.config.delivery.shutdown_timeout_ms / 1000 * GRACEFUL if timeout is None else timeout
+        deadline = time.monotonic() + limit
         self._stop.set()
         self.attempt.stop()
         if self._thread.ident is not None:
-            self._thread.join(timeout)
+            self._thread.join(max(0.0, deadline - time.monotonic()))
         return self.failure is None and not self._thread.is_alive()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -118,7 +124,7 @@ class ConnectorTask:
                 break
             wait = min(wait * 2, max(_FIRST_WAIT_S, self.config.failure.retry_wait_ms / 1000))
             self.restarts += 1
-            self.attempt = self._attempt(check=False)
+            self.attempt = self._attempt(check=isinstance(failure, CheckFailedError))
             self._waiting = False
         self.failure = failure
         self.error = self.error if failure is None else str(failure)
@@ -126,12 +132,14 @@ class ConnectorTask:
         self._on_end(failure)
 
     def _passes(self, failure: BaseException) -> bool:
-        """Whether a new attempt may succeed; what keeps the first one from starting is told at once instead."""
+        """Whether a new attempt may succeed, and is allowed."""
         limit = self.config.failure.max_retries
-        if self._stop.is_set() or (self.attempt.state == "STARTING" and not self.restarts):
-            return False
-        if 0 <= limit <= self.restarts:
+        if self._stop.is_set() or 0 <= limit <= self.restarts:
             return False
         if isinstance(failure, DeliveryError):
             return failure.restartable
+        if isinstance(failure, CheckFailedError | DatabaseUnreachableError):
+            return failure.retriable
+        if isinstance(failure, StreamBroken):  # the reader has used up its own attempts
+            return self.attempt.reader is None
         return isinstance(failure, _PASSING) and not isinstance(failure, TrimmedHistory)

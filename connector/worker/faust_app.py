@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
@@ -25,6 +26,7 @@ from rowtide import __version__
 from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.files.environment import CONFIG_VARIABLE
 from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.errors import ConnectorError
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker import logs
 from rowtide.connector.worker.failures import report
@@ -36,8 +38,10 @@ log = logging.getLogger(__name__)
 
 WEB_BIND = "127.0.0.1"
 WEB_PORT = 6066
-_ASK_S = 2.0
-"""A page answers within this time, if need be without the lag in bytes."""
+_LAG_TIMEOUT_S = 2.0
+"""A page waits this long for the lag in bytes, then it answers without it."""
+_LEAST_STOP_S = 1.0
+"""A process gets this long to stop, even with ``task.shutdown.graceful.timeout.ms=0``."""
 _TICK_S = 5.0
 
 
@@ -64,6 +68,20 @@ class App(faust.App):
         """Make no data folder: offsets and structures are in Kafka."""
 
 
+class StopTimeoutError(ConnectorError):
+    """The connector did not stop within ``task.shutdown.graceful.timeout.ms``.
+
+    Args:
+        limit_ms: the limit.
+    """
+
+    def __init__(self, limit_ms: int) -> None:
+        super().__init__(
+            f"it did not stop within task.shutdown.graceful.timeout.ms={limit_ms}, because a server does not answer; "
+            "what is not delivered is read again at the next start"
+        )
+
+
 class ConnectorService(Service):
     """Runs a connector in Faust's life cycle.
 
@@ -72,6 +90,7 @@ class ConnectorService(Service):
 
     Attributes:
         connector: the task that does the work.
+        failure: why the service did not stop in order, if so.
         on_end: is called in the event loop when the connector ends by itself.
     """
 
@@ -85,6 +104,7 @@ class ConnectorService(Service):
         self._bar: SnapshotBar | None = None
         self._binlog_end = BinlogEnd(config)
         self._progress_log = ProgressLog(log.info)
+        self.failure: BaseException | None = None
         self.connector = ConnectorTask(config, progress=self._show, on_end=self._ended)
 
     async def on_start(self) -> None:
@@ -107,15 +127,16 @@ class ConnectorService(Service):
         self._binlog_end.close()
         if complete:
             log.info("stopped in %.1f s; everything that was read is delivered", time.monotonic() - begin)
+        elif self.connector.failure is None:
+            self.failure = StopTimeoutError(self.config.delivery.shutdown_timeout_ms)
 
     async def status(self) -> Status:
         """How it is doing."""
         reader = self.connector.attempt.reader
         behind: int | None = None
         if reader is not None and not self.connector.failure:
-            ask = asyncio.to_thread(self._binlog_end.behind, reader.status.file, reader.status.pos)
-            with contextlib.suppress(TimeoutError):
-                behind = await asyncio.wait_for(ask, _ASK_S)
+            file, pos = reader.status.file, reader.status.pos
+            behind = await asyncio.to_thread(self._binlog_end.behind, file, pos, _LAG_TIMEOUT_S)
         return status_of(self.connector, time.time(), behind)
 
     @Service.task
@@ -177,7 +198,19 @@ class Worker(faust.Worker):
             )
             os._exit(1)
         log.info("%s: delivering what was read, then stopping", number.name)
+        service = self.app.rowtide
+        limit = max(_LEAST_STOP_S, service.config.delivery.shutdown_timeout_ms / 1000)
+        watchdog = threading.Timer(limit, self._give_up)
+        watchdog.daemon = True
+        watchdog.start()
         self._schedule_shutdown(number)
+
+    def _give_up(self) -> NoReturn:
+        """End the process: something that is not ours to interrupt hangs, such as a library's own threads."""
+        service = self.app.rowtide
+        failure = service.connector.failure or service.failure
+        report(failure or StopTimeoutError(service.config.delivery.shutdown_timeout_ms), service.config.name)
+        os._exit(1)
 
     def execute_from_commandline(self) -> NoReturn:
         """Run until the end; the exit code is 0 after an order to stop, 1 after a failure."""
@@ -190,9 +223,10 @@ class Worker(faust.Worker):
             failure = error
         finally:
             self.stop_and_shutdown()
-        failure = self.app.rowtide.connector.failure or failure
+        service = self.app.rowtide
+        failure = service.connector.failure or service.failure or failure
         if failure is not None:
-            report(failure, self.app.rowtide.config.name)
+            report(failure, service.config.name)
         raise SystemExit(1 if failure is not None else 0)
 
     def _shutdown_loop(self) -> None:

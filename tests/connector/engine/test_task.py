@@ -9,16 +9,24 @@ from typing import Any
 import pytest
 from configurations import PROPERTIES
 
+from rowtide.connector.check import CheckFailedError, Finding, Severity
 from rowtide.connector.config import from_properties
+from rowtide.connector.config.errors import Problem
 from rowtide.connector.delivery.errors import ProducerFailed, ProducerFenced
 from rowtide.connector.engine import task as task_module
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import UnknownTable
+from rowtide.connector.source.binlog_stream import StreamBroken
+from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.worker.failures import describe
 from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
 from rowtide.topics.errors import KafkaUnreachable
 
 SOON = 20.0
+
+AWAY = Finding(Severity.ERROR, "database.hostname", "cannot be reached", retriable=True)
+LOST = DatabaseUnreachableError(Problem("database.hostname", "cannot be reached"), retriable=True)
+WRONG = CheckFailedError([Finding(Severity.ERROR, "binlog_format", "is STATEMENT")])
 
 
 class FakeAttempt:
@@ -26,7 +34,8 @@ class FakeAttempt:
 
     def __init__(self, stop: threading.Event, state: str, failure: BaseException | None, *, lasts: bool) -> None:
         self.state = state
-        self.reader = self.delivery = self.parts = None
+        self.reader = "reader" if state == "RUNNING" else None
+        self.delivery = self.parts = None
         self.begun = threading.Event()
         self._stop = stop
         self._failure = failure
@@ -76,17 +85,45 @@ def begun(task: ConnectorTask, restarts: int) -> None:
     pytest.fail("no such attempt")
 
 
-@pytest.mark.parametrize("failure", [ProducerFailed("x"), KafkaUnreachable("x"), HistoryStoreError("x")])
+@pytest.mark.parametrize("failure", [ProducerFailed("x"), KafkaUnreachable("x"), HistoryStoreError("x"), LOST])
 def test_a_failure_that_may_pass_is_followed_by_a_new_attempt(made: Made, failure: BaseException) -> None:
     task, checks, ends = made(("RUNNING", failure), ("STARTING", failure))
     assert task.state == "RUNNING"
     task.start()
     begun(task, 2)
     assert checks == [True, False, False], "only the first one checks everything"
-    assert task.error == "x"
+    assert task.error == str(failure)
     assert ends == []
     assert task.stop(SOON)
     assert (task.failure, task.state, ends) == (None, "STOPPED", [None])
+
+
+@pytest.mark.parametrize(
+    ("state", "failure"),
+    [
+        ("STARTING", ProducerFailed("x")),
+        ("STARTING", KafkaUnreachable("x")),
+        ("STARTING", LOST),
+        ("SNAPSHOT", LOST),
+        ("SNAPSHOT", StreamBroken("x")),
+    ],
+)
+def test_a_start_is_tried_again_while_a_server_is_away(made: Made, state: str, failure: BaseException) -> None:
+    task, checks, _ = made((state, failure), (state, failure))
+    task.start()
+    begun(task, 2)
+    assert checks == [True, False, False]
+    assert task.stop(SOON)
+
+
+def test_the_check_at_the_start_is_repeated_until_it_passes(made: Made) -> None:
+    away = CheckFailedError([AWAY, Finding(Severity.WARNING, "binlog_row_image", "is MINIMAL")])
+    task, checks, _ = made(("STARTING", away), ("STARTING", away), ("STARTING", KafkaUnreachable("x")))
+    task.start()
+    begun(task, 3)
+    assert checks == [True, True, True, False]
+    assert task.stop(SOON)
+    assert str(away) == "database.hostname: cannot be reached"
 
 
 @pytest.mark.parametrize(
@@ -96,8 +133,11 @@ def test_a_failure_that_may_pass_is_followed_by_a_new_attempt(made: Made, failur
         ("RUNNING", ProducerFenced("x")),
         ("RUNNING", TrimmedHistory("x")),
         ("RUNNING", ZeroDivisionError("x")),
-        ("STARTING", ProducerFailed("x")),  # what keeps it from starting is told at once
-        ("STARTING", KafkaUnreachable("x")),
+        ("STARTING", ProducerFenced("x")),
+        ("STARTING", WRONG),
+        ("STARTING", CheckFailedError([AWAY, Finding(Severity.ERROR, "database.password", "is wrong")])),
+        ("RUNNING", DatabaseUnreachableError(Problem("database.password", "is wrong"))),
+        ("RUNNING", StreamBroken("x")),  # the reader has used up its attempts
     ],
 )
 def test_other_failures_end_it(made: Made, state: str, failure: BaseException) -> None:
