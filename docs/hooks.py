@@ -41,7 +41,7 @@ def commands() -> str:
 
 
 def _helps(command: click.Command, parent: click.Context | None, name: str) -> Iterator[tuple[str, str]]:
-    context = click.Context(command, parent=parent, info_name=name, terminal_width=100)
+    context = click.Context(command, parent=parent, info_name=name, terminal_width=80)
     yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
