@@ -6,11 +6,53 @@ SchemaHistoryError
 └── DamagedHistory       a history record that cannot be read
 """
 
+import re
+
 from rowtide.schema_history.model import TableId
+
+_LITERAL = re.compile(
+    r"""
+    (?P<keep>`[^`]*`|/\*M?!\d*|\*/)                 # quoted names, and the frame of executable comments
+    | (?P<comment>/\*(?!M?!).*?(?:\*/|\Z)|\#[^\n]*|--(?=\s|\Z)[^\n]*)
+    | \b(?:[xXbBnN]|_[a-z0-9]+\s*)?'(?:[^'\\]|'')*(?:'|\Z)
+    | '(?:[^'\\]|'')*(?:'|\Z)
+    | "(?:[^"\\]|"")*(?:"|\Z)
+    | (?P<escaped>['"])
+    | (?<![\w$.`])(?:0[xX][0-9a-fA-F]+|0b[01]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)(?![\w$])
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def without_literals(sql: str) -> str:
+    """A statement with ``?`` for each string and number, and without comments.
+
+    It needs no valid statement. A string with a backslash ends differently under ``NO_BACKSLASH_ESCAPES``, so
+    everything behind the start of such a string is left out.
+    """
+    parts: list[str] = []
+    end = 0
+    for match in _LITERAL.finditer(sql):
+        parts.append(sql[end : match.start()])
+        end = match.end()
+        if match["escaped"]:
+            parts.append("? …")
+            end = len(sql)
+            break
+        parts.append(match["keep"] or (" " if match["comment"] else "?"))
+    parts.append(sql[end:])
+    return "".join(parts)
 
 
 class SchemaHistoryError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    ``str()`` of an error never contains a literal of a statement, which may be data; see `message`.
+    """
+
+    def message(self, *, literals: bool) -> str:
+        """The text of the error, with the statement as it was written if ``literals`` is true."""
+        return str(self)
 
 
 class UnparsedDdl(SchemaHistoryError):
@@ -46,11 +88,18 @@ class UnparsedDdl(SchemaHistoryError):
         return self.statement[self.offset : self.offset + 60]
 
     def __str__(self) -> str:
+        return self.message(literals=False)
+
+    def message(self, *, literals: bool) -> str:
+        """The text of the error; without literals, it shows line and column instead of the text at the place."""
         at = f" at {self.position}" if self.position else ""
-        near = repr(self.near) if self.near else "the end of the statement"
+        near = "" if self.near else ", the end of the statement"
+        if literals and self.near:
+            near = f", near {self.near!r}"
         return (
-            f"DDL statement not understood{at}: {self.reason}, line {self.line} column {self.column}, near {near}. "
-            f"Set schema.history.internal.skip.unparseable.ddl=true to go on without it. Statement: {self.statement}"
+            f"DDL statement not understood{at}: {self.reason}, line {self.line} column {self.column}{near}. "
+            "Set schema.history.internal.skip.unparseable.ddl=true to go on without it. Statement: "
+            f"{self.statement if literals else without_literals(self.statement)}"
         )
 
 
@@ -72,10 +121,15 @@ class InconsistentDdl(SchemaHistoryError):
         super().__init__(statement, reason, position, table_id)
 
     def __str__(self) -> str:
+        return self.message(literals=False)
+
+    def message(self, *, literals: bool) -> str:
+        """The text of the error."""
         at = f" at {self.position}" if self.position else ""
         return (
             f"DDL statement does not fit the known structure{at}: {self.reason}. Some change did not reach the schema "
-            f"history; snapshot.mode=recovery rebuilds it. Statement: {self.statement}"
+            "history; snapshot.mode=recovery rebuilds it. Statement: "
+            f"{self.statement if literals else without_literals(self.statement)}"
         )
 
 

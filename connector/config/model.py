@@ -128,10 +128,11 @@ class ValuesConfig:
 
 @dataclass(frozen=True, slots=True)
 class FailureConfig:
-    """What happens when something goes wrong.
+    """How failures are handled and reported.
 
     Attributes:
-        max_retries: -1 for ever.
+        max_retries: -1 for no limit.
+        show_values: whether messages may contain row keys, values and literals of statements.
     """
 
     event_processing: FailureHandling
@@ -139,6 +140,7 @@ class FailureConfig:
     inconsistent_schema: FailureHandling
     max_retries: int
     retry_wait_ms: int
+    show_values: bool
 
 
 @dataclass(frozen=True, slots=True)

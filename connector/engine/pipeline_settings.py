@@ -71,6 +71,7 @@ def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
         skip_unparseable_ddl=config.history.skip_unparseable_ddl,
         inconsistent_schema=config.failure.inconsistent_schema.value,
         processing_failure=config.failure.event_processing.value,
+        show_values=config.failure.show_values,
         headers=context_headers(config, run),
         notification_topic=config.topics.notification_topic,
         log_notifications=config.topics.log_notifications,

@@ -145,7 +145,7 @@ class _Replay:
             self._structures().apply(statement)
         except SchemaHistoryError as error:
             if not self._settings.skip_unparseable_ddl:
-                raise UnparsedDdl(str(error)) from error
+                raise UnparsedDdl(error.message(literals=self._settings.show_values)) from error
 
 
 class _ByPosition(_Replay):

@@ -103,7 +103,9 @@ def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
     """Delivery of a replay: at least once, to the topics of the configuration, and no offset is stored anywhere."""
     kafka = config.kafka
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
-    producer = RecordProducer(idempotent_settings(kafka.producer), quiet=store.quiet)
+    producer = RecordProducer(
+        idempotent_settings(kafka.producer), quiet=store.quiet, show_keys=config.failure.show_values
+    )
     topics = MissingTopics(TopicAdmin(kafka.admin), config.topics.creation)
     policy = CommitPolicy(config.delivery.offset_flush_interval_ms / 1000, by_poll=False)
     return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topic=topics)
@@ -117,9 +119,11 @@ def _sink(config: Configuration, store: EventStore, offsets: KafkaOffsetStore) -
         settings = transactional_settings(
             config.kafka.producer, transactional_id(delivery.group_id, config.name), 0 if by_poll else interval_ms
         )
-        producer = RecordProducer(settings, quiet=store.quiet)
+        producer = RecordProducer(settings, quiet=store.quiet, show_keys=config.failure.show_values)
         return TransactionalSink(producer, offsets), CommitPolicy(interval_ms / 1000, by_poll=by_poll)
-    producer = RecordProducer(idempotent_settings(config.kafka.producer), quiet=store.quiet)
+    producer = RecordProducer(
+        idempotent_settings(config.kafka.producer), quiet=store.quiet, show_keys=config.failure.show_values
+    )
     policy = CommitPolicy(
         delivery.offset_flush_interval_ms / 1000, by_poll=False, timeout_s=delivery.offset_flush_timeout_ms / 1000
     )

@@ -23,7 +23,7 @@ from rowtide.envelope.source import source_value
 from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.errors import SchemaHistoryError, without_literals
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.server.query_event import QueryEvent
@@ -132,9 +132,10 @@ class Statements:
             statement = query_event(event, place)
             applied = self._tables.apply(statement)
         except SchemaHistoryError as error:
+            problem = error.message(literals=self._settings.show_values)
             if not self._settings.skip_unparseable_ddl:
-                raise UnparsedDdl(str(error)) from error
-            log.warning("left out, for schema.history.internal.skip.unparseable.ddl is set: %s", error)
+                raise UnparsedDdl(problem) from error
+            log.warning("left out, for schema.history.internal.skip.unparseable.ddl is set: %s", problem)
             return []
         if applied.statement_class in _DML:
             self._refuse_dml(event, place)
@@ -169,8 +170,9 @@ class Statements:
         databases = event.status.updated_databases or (event.database,)
         if not any(self._settings.tables.captures_database(name) for name in databases):
             return
+        sql = event.text if self._settings.show_values else without_literals(event.text)
         message = (
-            f"a session with binlog_format STATEMENT or MIXED changed rows by {event.text[:200]!r} in database "
+            f"a session with binlog_format STATEMENT or MIXED changed rows by {sql[:200]!r} in database "
             f"{event.database!r}: what it changed is not in the binlog. Let all sessions use binlog_format=ROW; "
             "event.processing.failure.handling.mode=warn goes on without these changes"
         )

@@ -87,8 +87,7 @@ def _unknown(header: EventHeader, data: bytes, pos: int, end: int) -> Event:
     if header.flags & IGNORABLE:
         return control.parse_ignorable(header, data, pos, end)
     raise UnsupportedEvent(
-        f"unknown {header.type_name}, which is not flagged as ignorable; "
-        f"skipping it could lose changes. It starts with {data[pos : min(end, pos + 32)].hex()}"
+        f"unknown {header.type_name}, which is not flagged as ignorable; skipping it could lose changes"
     )
 
 

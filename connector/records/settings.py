@@ -53,6 +53,7 @@ class PipelineSettings:
         skip_unparseable_ddl: ``schema.history.internal.skip.unparseable.ddl``.
         inconsistent_schema: ``inconsistent.schema.handling.mode``.
         processing_failure: ``event.processing.failure.handling.mode``.
+        show_values: ``errors.log.include.messages``: whether messages may contain values and literals.
         headers: context headers of every record (``extended.headers.enabled``).
         notification_topic: ``notification.sink.topic.name``, if the channel ``sink`` is on.
         log_notifications: whether the channel ``log`` is on.
@@ -79,6 +80,7 @@ class PipelineSettings:
     skip_unparseable_ddl: bool = False
     inconsistent_schema: FailureMode = "fail"
     processing_failure: FailureMode = "fail"
+    show_values: bool = False
     headers: Headers = ()
     notification_topic: str | None = None
     log_notifications: bool = False

@@ -333,7 +333,7 @@ def uncompressed(stored: bytes) -> bytes:
     With 0 as its header byte, or no bytes at all, the value is not compressed.
 
     Raises:
-        ValueError: an unknown compression method.
+        ValueError: an unknown compression method, or damaged data.
     """
     if not stored or stored[0] == 0:
         return stored[1:]
@@ -341,7 +341,10 @@ def uncompressed(stored: bytes) -> bytes:
     if method != 8:
         msg = f"the value of a COMPRESSED column has the unknown compression method {method}"
         raise ValueError(msg)
-    return zlib.decompress(stored[1 + size :], wbits=-15 if stored[0] & 8 else 15)
+    try:
+        return zlib.decompress(stored[1 + size :], wbits=-15 if stored[0] & 8 else 15)
+    except zlib.error as error:
+        raise ValueError(f"the value of a COMPRESSED column cannot be decompressed: {error}") from None
 
 
 def uuid_text(stored: bytes) -> str:
@@ -351,12 +354,18 @@ def uuid_text(stored: bytes) -> str:
 
 
 def inet4_text(stored: bytes) -> str:
-    """MariaDB's INET4 from its four bytes."""
-    return str(IPv4Address(stored.ljust(4, b"\0")))
+    """MariaDB's INET4 from its four bytes. Raises ``ValueError`` if there are more."""
+    return str(IPv4Address(_padded(stored, 4, "an INET4")))
 
 
 def inet6_text(stored: bytes) -> str:
-    """MariaDB's INET6 from its sixteen bytes, as the server prints it."""
-    address = IPv6Address(stored.ljust(16, b"\0"))
+    """MariaDB's INET6 from its sixteen bytes, as the server prints it. Raises ``ValueError`` if there are more."""
+    address = IPv6Address(_padded(stored, 16, "an INET6"))
     mapped = address.ipv4_mapped
     return f"::ffff:{mapped}" if mapped is not None else str(address)
+
+
+def _padded(stored: bytes, size: int, what: str) -> bytes:
+    if len(stored) > size:  # the message of the ipaddress module would show the value
+        raise ValueError(f"{what} of {len(stored)} bytes")
+    return stored.ljust(size, b"\0")

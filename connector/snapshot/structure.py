@@ -71,11 +71,12 @@ class StructureWriter:
         try:
             applied = self._tables.apply(QueryEvent(ddl, database, position="the snapshot"))
         except SchemaHistoryError as error:
+            problem = error.message(literals=self._settings.show_values)
             if not statement.creates or not self._settings.skip_unparseable_ddl:
                 raise SnapshotError(
-                    f"the structure of table {table_id or database} is not understood: {error}"
+                    f"the structure of table {table_id or database} is not understood: {problem}"
                 ) from error
-            log.warning("table %s is left out of the snapshot: %s", table_id, error)
+            log.warning("table %s is left out of the snapshot: %s", table_id, problem)
             return ()
         if statement.creates:
             return applied.changes

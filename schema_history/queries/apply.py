@@ -150,7 +150,7 @@ def apply_entry(tables: Tables, entry: Mapping[str, Any], position: str = "") ->
     try:
         applied = tables.apply(event)
     except SchemaHistoryError as problem:
-        return _failed(str(problem))
+        return _failed(problem.message(literals=True))
     changed = {
         str(table_id): None if table is None else table_json(table, flavor) for table_id, table in applied.altered
     }

@@ -13,7 +13,7 @@ from typing import Any
 
 from rowtide.schema_history.catalog.changes import StatementResult
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.errors import DamagedHistory
+from rowtide.schema_history.errors import DamagedHistory, without_literals
 from rowtide.schema_history.model import DebeziumTable, Table, TableId
 from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.schema_history.structure.context import statement_text
@@ -60,7 +60,8 @@ def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -
             given[name] = int(given[name])
     except (ValueError, TypeError) as error:
         raise DamagedHistory(
-            f"the schema history's record of {ddl[:60]!r} has a session that cannot be read ({error}); rebuild the "
+            f"the schema history's record of {without_literals(ddl)[:60]!r} has a session that cannot be read "
+            f"({type(error).__name__}); rebuild the "
             "history with snapshot.mode=recovery"
         ) from error
     return QueryEvent(session.get("sql", ddl), **{"sql_mode": 0, **given})

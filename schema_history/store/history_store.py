@@ -136,8 +136,7 @@ def parsed(stored: StoredText, store: SchemaHistoryStore, parse: Callable[[str],
     except PARSE_FAILURES as failure:
         raise DamagedHistory(
             f"damaged record in the schema history, {store.describe(stored.at)}: {failure}. It is not skipped, because "
-            "all structures after it could be wrong; rebuild the history with snapshot.mode=recovery. Record: "
-            f"{stored.text[:200]!r}"
+            "all structures after it could be wrong; rebuild the history with snapshot.mode=recovery"
         ) from failure
 
 

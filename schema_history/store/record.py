@@ -229,7 +229,7 @@ def parse_record(text: str, loads: Callable[[str], Any] = json.loads) -> History
             _session(fields),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedHistory(f"not a record of a schema history ({error!r}): {text[:200]!r}") from error
+        raise DamagedHistory(f"not a record of a schema history: {error!r}") from error
 
 
 def _session(fields: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -304,7 +304,7 @@ STOPS: dict[str, tuple[str, dict[str, str]]] = {
         {"table.exclude.list": r"tc\.a\$b"},
     ),
     "session-row-format-changes": (
-        "changed rows by \"insert into t values .5,5,'stmt'.\" in database 'mx'",
+        r"changed rows by 'insert into t values \(\?,\?,\?\)' in database 'mx'",
         {"event.processing.failure.handling.mode": "skip"},
     ),
 }

@@ -197,9 +197,8 @@ ERRORS_LOG_MESSAGES = Property(
     "errors.log.include.messages",
     boolean(),
     False,
-    "Log its content too.",
-    Status.WITHOUT_EFFECT,
-    "contents of rows are never logged",
+    "Show row keys, values and the literals of SQL statements in log lines, error messages and `/health`. By default "
+    "they name the table, the column and the position only.",
 )
 ACTION_RELOAD = Property(
     "config.action.reload",

@@ -3,7 +3,7 @@
 import re
 from typing import TypeVar
 
-from rowtide.connector.config.catalogue import capture, connection, running, snapshot, values
+from rowtide.connector.config.catalogue import capture, connect, connection, running, snapshot, values
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.model import (
@@ -182,6 +182,7 @@ def failure_config(reader: Reader) -> FailureConfig:
         inconsistent_schema=reader[values.INCONSISTENT_SCHEMA],
         max_retries=reader[values.MAX_RETRIES],
         retry_wait_ms=reader[values.RETRY_WAIT],
+        show_values=reader[connect.ERRORS_LOG_MESSAGES],
     )
 
 

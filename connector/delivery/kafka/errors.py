@@ -42,6 +42,7 @@ _FENCED = {_K._FENCED, _K.PRODUCER_FENCED, _K.INVALID_PRODUCER_EPOCH, _K.TRANSAC
 _PURGED = {_K._PURGE_QUEUE, _K._PURGE_INFLIGHT}  # noqa: SLF001
 _LATE = {_K._TIMED_OUT, _K.REQUEST_TIMED_OUT, _K._TRANSPORT, _K._ALL_BROKERS_DOWN}  # noqa: SLF001
 _KEY_SHOWN = 200
+_SHOW_KEYS = "errors.log.include.messages=true shows it"
 
 
 def is_purged(error: KafkaError) -> bool:
@@ -54,17 +55,21 @@ def is_retriable(error: KafkaError) -> bool:
     return error.retriable() or error.code() in _LATE
 
 
-def rejected(error: KafkaError, topic: str, key: bytes | None, size: int) -> RecordRejected | None:
-    """The error for a message that Kafka will never take, ``None`` if it might next time.
+def rejected(
+    error: KafkaError, topic: str, key: bytes | None, size: int, *, show_key: bool = False
+) -> RecordRejected | None:
+    """The error for a message that Kafka will never accept; ``None`` if a retry may succeed.
 
     Args:
-        error: of the delivery report, or of the call.
-        topic: where the message should go.
-        key: its key.
+        error: from the delivery report, or from the call.
+        topic: the message's topic.
+        key: the message's key.
         size: bytes of key and value.
+        show_key: whether the error may show the key.
     """
     code = error.code()
-    what = f"Kafka refuses a message for topic {topic!r}, key {shown_key(key)}, {size} bytes: {error.str()}"
+    shown = f", key {shown_key(key)}" if show_key or key is None else f", with a key ({_SHOW_KEYS})"
+    what = f"Kafka refuses a message for topic {topic!r}{shown}, {size} bytes: {error.str()}"
     if code in _TOO_LARGE:
         return RecordRejected(
             f"{what}. Allow larger messages with producer.override.max.request.size and on the topic with "
@@ -83,18 +88,19 @@ def rejected(error: KafkaError, topic: str, key: bytes | None, size: int) -> Rec
 
 
 def message_failed(
-    error: KafkaError, topic: str, key: bytes | None, size: int, transactional_id: str = ""
+    error: KafkaError, topic: str, key: bytes | None, size: int, transactional_id: str = "", *, show_key: bool = False
 ) -> DeliveryError:
     """The error for a message that was not delivered.
 
     Args:
-        error: of the delivery report, or of the call.
-        topic: where the message should go.
-        key: its key.
+        error: from the delivery report, or from the call.
+        topic: the message's topic.
+        key: the message's key.
         size: bytes of key and value.
-        transactional_id: of the producer, if it has one: its other failures end the transaction only.
+        transactional_id: the producer's, if it has one: its other failures end the transaction only.
+        show_key: whether the error may show the key.
     """
-    never = None if error.fatal() else rejected(error, topic, key, size)
+    never = None if error.fatal() else rejected(error, topic, key, size, show_key=show_key)
     if never is not None:
         return never
     failed = call_failed(f"send a message to topic {topic!r}", error, transactional_id)

@@ -53,6 +53,7 @@ class RecordProducer:
     Args:
         settings: librdkafka's; see ``producer_settings``.
         quiet: entered while delivery reports are served.
+        show_keys: whether errors may show the keys of messages.
         new_client: makes the client; another one in tests.
 
     Raises:
@@ -64,10 +65,12 @@ class RecordProducer:
         settings: Mapping[str, Any],
         *,
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
+        show_keys: bool = False,
         new_client: Callable[[dict[str, Any]], ProducerClient] = Producer,
     ) -> None:
         self.transactional_id = str(settings.get("transactional.id", ""))
         self._quiet = quiet
+        self._show_keys = show_keys
         self._failure: DeliveryError | None = None
         self._failure_rank = (-1, -1)
         self._interrupted = threading.Event()
@@ -219,7 +222,7 @@ class RecordProducer:
             self._failure, self._failure_rank = failure, rank
 
     def _refused(self, error: KafkaError, topic: str, key: bytes | None, value: bytes | None) -> DeliveryError:
-        return message_failed(error, topic, key, _size(key, value), self.transactional_id)
+        return message_failed(error, topic, key, _size(key, value), self.transactional_id, show_key=self._show_keys)
 
     def _noticed(self, error: KafkaError) -> None:
         """The client reports a state that belongs to no message."""

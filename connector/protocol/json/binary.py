@@ -71,7 +71,7 @@ def json_text(data: bytes, style: JsonStyle = STREAM) -> str:
     try:
         return _text(style, data, data[0], 1)
     except _DAMAGED as error:
-        raise RemoteProtocolError(f"a JSON value of {len(data)} bytes is damaged: {error!r}") from None
+        raise RemoteProtocolError(f"a JSON value of {len(data)} bytes is damaged: {_reason(error)}") from None
 
 
 def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> str:
@@ -89,7 +89,12 @@ def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> s
     try:
         return _node_text(style, apply_diffs(_tree(data, data[0], 1), diffs, lambda value: _tree(value, value[0], 1)))
     except _DAMAGED as error:
-        raise RemoteProtocolError(f"a JSON value or its differences are damaged: {error!r}") from None
+        raise RemoteProtocolError(f"a JSON value or its differences are damaged: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """The error without the data that a `UnicodeDecodeError` carries."""
+    return error.reason if isinstance(error, UnicodeDecodeError) else repr(error)
 
 
 def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[int, int]]]:

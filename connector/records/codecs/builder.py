@@ -29,6 +29,7 @@ from rowtide.schema_history.model import Table
 
 log = logging.getLogger(__name__)
 
+_HIDDEN_VALUE = "a value cannot be converted (errors.log.include.messages=true shows it)"
 _UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 _PLACEHOLDER_TYPES = frozenset(
     {"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"}
@@ -197,17 +198,18 @@ def column_output(record: RecordColumn, settings: PipelineSettings) -> ColumnOut
 
 
 def conversion_failure(settings: PipelineSettings, record: RecordColumn) -> Any:
-    """What happens to a value that has no form (``event.converting.failure.handling.mode``)."""
+    """The handler of values that cannot be converted (``event.converting.failure.handling.mode``)."""
     mode = settings.rules.values.event_converting_failure_handling_mode
 
     def failed(value: object, error: Exception) -> None:
+        shown = f"{value!r} cannot be converted: {error}" if settings.show_values else _HIDDEN_VALUE
         if mode == "fail":
             raise SchemaError(
-                f"column {record.column.name} ({record.column.column_type}): {value!r} cannot be converted: {error}. "
+                f"column {record.column.name} ({record.column.column_type}): {shown}. "
                 "event.converting.failure.handling.mode=warn publishes null or a default instead"
             ) from error
         if mode == "warn":
-            log.warning("column %s: %r cannot be converted: %s", record.column.name, value, error)
+            log.warning("column %s (%s): %s", record.column.name, record.column.column_type, shown)
 
     return failed
 

@@ -74,4 +74,4 @@ def _end_column(column: Column) -> Column:
 
 
 def _refuse(value: object, error: Exception) -> None:
-    raise ValueError(f"row_end is {value!r}") from error
+    raise ValueError("row_end cannot be converted") from error

@@ -141,3 +141,12 @@ def test_a_value_without_a_form(mode: str, caplog: pytest.LogCaptureFixture) -> 
         found = replayed("temporal-connect", **more)
     assert any("cannot be converted" in message for message in caplog.messages) == (mode == "warn")
     assert found == replayed("temporal-connect")
+
+
+@pytest.mark.parametrize("show", ["false", "true"])
+def test_literals_of_statements_are_hidden_unless_they_are_requested(show: str) -> None:
+    case = Case("session-row-format-changes")
+    settings = settings_of(case.name, **{"errors.log.include.messages": show})
+    with pytest.raises(ProtocolError, match=r"changed rows by .insert into t values") as caught:
+        list(replay(case.binlog, settings, case.start))
+    assert ("stmt" in str(caught.value)) is (show == "true")

@@ -153,8 +153,9 @@ def test_an_event_before_the_format_is_refused() -> None:
 
 def test_an_unknown_event_is_refused_unless_it_is_ignorable() -> None:
     decoder = started()
-    with pytest.raises(UnsupportedEvent, match=r"unknown event type 99.*abcd.*\(at binlog.000001:975\)"):
+    with pytest.raises(UnsupportedEvent, match=r"unknown event type 99.*\(at binlog.000001:975\)") as caught:
         decoder.decode(event(99, b"\xab\xcd"))
+    assert "abcd" not in str(caught.value), "the bytes may hold values of rows"
     assert decoder.decode(event(99, b"\xab\xcd", flags=0x80)) == Ignorable(
         (1_700_000_000, 99, 1, 25, 1000, 0x80), b"\xab\xcd"
     )

@@ -207,6 +207,17 @@ def test_bits_and_vectors() -> None:
     ]
 
 
+def test_damaged_values_are_refused_without_showing_them() -> None:
+    stored = layouts.COMPRESSED_VARCHAR
+    with pytest.raises(ValueError, match="cannot be decompressed") as caught:
+        decoded(column_layout(stored, 20), ColumnDecoding("text"), b"\x08\x81\x06secret")
+    assert "secret" not in str(caught.value)
+    for decode, size in ((layouts.inet4_text, 4), (layouts.inet6_text, 16)):
+        with pytest.raises(ValueError, match=f"of {size + 6} bytes") as caught:
+            decode(b"secret".ljust(size + 6, b"x"))
+        assert "secret" not in str(caught.value)
+
+
 def test_an_unknown_type_is_named() -> None:
     with pytest.raises(ValueError, match="column type 99"):
         column_layout(99, 0)

@@ -23,11 +23,17 @@ def error(code: int, *, fatal: bool = False, retriable: bool = False, abort: boo
 
 def test_a_message_that_is_too_large_is_named_with_the_way_out() -> None:
     key = b'{"schema":{"type":"struct"},"payload":{"id":17}}'
-    failure = rejected(error(K.MSG_SIZE_TOO_LARGE), "shop.shop.orders", key, 2_000_000)
+    failure = rejected(error(K.MSG_SIZE_TOO_LARGE), "shop.shop.orders", key, 2_000_000, show_key=True)
     assert failure is not None
     for part in ("'shop.shop.orders'", '{"id": 17}', "2000000 bytes", "producer.override.max.request.size"):
         assert part in str(failure)
     assert "struct" not in str(failure)
+
+
+def test_a_key_is_hidden_unless_it_is_requested() -> None:
+    key = b'{"id":4711}'
+    assert "4711" not in str(message_failed(error(K.INVALID_RECORD), "shop.t", key, 10))
+    assert "4711" in str(message_failed(error(K.INVALID_RECORD), "shop.t", key, 10, show_key=True))
 
 
 @pytest.mark.parametrize(
