@@ -1,4 +1,4 @@
-"""Edge: reads configuration files and what they refer to."""
+"""Edge: reads configuration files, and the files and variables that references name."""
 
 import json
 from collections.abc import Mapping
@@ -14,13 +14,14 @@ _YAML = frozenset({".yaml", ".yml"})
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """Read a configuration file: JSON or YAML by its ending, anything else as ``.properties``.
+    """Read a configuration file: JSON or YAML by its suffix, everything else as ``.properties``.
 
     JSON and YAML may nest keys (``database: {port: 3306}``) or write them out (``database.port: 3306``), and may have
-    the form of Kafka Connect's REST interface, ``{"name": …, "config": {…}}``.
+    the format of Kafka Connect's REST interface, ``{"name": …, "config": {…}}``.
 
     Raises:
-        ConfigurationError: the file cannot be read, or is not of its format.
+        ConfigurationError: the file cannot be read, or has a syntax error. The message names line and column and never
+            shows the line, which may contain a secret.
     """
     try:
         content = path.read_bytes()
@@ -28,7 +29,7 @@ def read_file(path: Path) -> dict[str, str]:
         raise ConfigurationError([(str(path), f"cannot be read: {error.strerror or error}")]) from None
     try:
         if path.suffix.lower() in _JSON:
-            return flattened(json.loads(content, object_pairs_hook=_no_repetition))
+            return flattened(_json(content))
         if path.suffix.lower() in _YAML:
             return flattened(_yaml(content))
         return dict(parse_properties(_text(content)))
@@ -39,14 +40,28 @@ def read_file(path: Path) -> dict[str, str]:
 
 
 def _text(content: bytes) -> str:
-    """Java reads Latin-1; files that are UTF-8 mean UTF-8."""
+    """The text of a properties file: UTF-8, or else Latin-1, which Java reads."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
 
 
-def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unicode(content: bytes) -> str:
+    """The text of a JSON or YAML file."""
+    encoding = json.detect_encoding(content)
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode(encoding, "replace")
+        raise ValueError(f"not {encoding} text at {_place(before, len(before))}") from None
+
+
+def _place(text: str, at: int) -> str:
+    return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -55,33 +70,49 @@ def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _json(content: bytes) -> Any:
+    text = _unicode(content)
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"JSON syntax error at {_place(text, error.pos)}") from None
+
+
 def _yaml(content: bytes) -> Any:
     try:
         import yaml  # noqa: PLC0415 - only needed for YAML
     except ModuleNotFoundError:
         raise ValueError("YAML needs the package pyyaml: pip install 'rowtide[connector]'") from None
 
-    def look_for_repetition(node: Any) -> None:
+    def check_keys(node: Any) -> None:
         if isinstance(node, yaml.MappingNode):
-            _no_repetition([(str(key.value), value) for key, value in node.value])
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    place = _place(text, key.start_mark.index)
+                    raise ValueError(f"a key is not plain text at {place}")  # noqa: TRY004 - the file is wrong
+            _unique([(key.value, value) for key, value in node.value])
             for _, value in node.value:
-                look_for_repetition(value)
+                check_keys(value)
 
+    text = _unicode(content)
     try:
-        # The base loader keeps every scalar a text, so that 'off' and 007 stay what was written.
-        loader = yaml.BaseLoader(content)
+        # The base loader keeps every scalar as text, so that 'off' and 007 stay as written.
+        loader = yaml.BaseLoader(text)
         node = loader.get_single_node()
-        look_for_repetition(node)
+        check_keys(node)
         return None if node is None else loader.construct_document(node)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+    except yaml.reader.ReaderError as error:
+        raise ValueError(f"a character that YAML does not allow at {_place(text, error.position)}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise ValueError(f"YAML syntax error at {_place(text, mark.index if mark else 0)}") from None
 
 
 def flattened(document: Any) -> dict[str, str]:
-    """One text per dotted name.
+    """Flatten a document to one text per dotted name.
 
     Raises:
-        ValueError: not a map at the top, or a name that is there twice.
+        ValueError: the document is not a map, or a name occurs twice.
     """
     if not isinstance(document, Mapping):
         raise ValueError("it must be a map of properties")  # noqa: TRY004 - the file is wrong, not an argument's type
@@ -112,14 +143,17 @@ def _flatten(value: Any, name: str, flat: dict[str, str]) -> None:
 
 
 def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Kafka's FileConfigProvider, EnvVarConfigProvider and DirectoryConfigProvider."""
+    """The providers of references: Kafka's FileConfigProvider, EnvVarConfigProvider and DirectoryConfigProvider."""
     known: dict[str, dict[str, str]] = {}
 
     def from_file(path: str, key: str) -> str:
         if not path:
             raise LookupError("it needs a path and a key: ${file:/path/to/file:key}")
         if path not in known:
-            known[path] = dict(parse_properties(_text(_read(Path(path)))))
+            try:
+                known[path] = dict(parse_properties(_text(_read(Path(path)))))
+            except PropertiesSyntaxError as error:
+                raise LookupError(f"{path}: {error}") from None
         if key not in known[path]:
             raise LookupError(f"the file {path} has no key {key!r}")
         return known[path][key]
@@ -131,7 +165,7 @@ def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
 
     def from_directory(path: str, key: str) -> str:
         if not path or "/" in key:
-            raise LookupError("it needs a folder and the name of a file in it: ${dir:/path/to/folder:file}")
+            raise LookupError("it needs a directory and the name of a file in it: ${dir:/path/to/directory:file}")
         return _text(_read(Path(path) / key))
 
     return {"file": from_file, "env": from_environment, "dir": from_directory}

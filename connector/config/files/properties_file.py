@@ -1,7 +1,7 @@
 r"""Java's ``.properties`` format, as ``java.util.Properties.load`` reads it; pure.
 
-Comments with ``#`` and ``!``, ``=``, ``:`` or blanks between key and value, lines continued by a back-slash, escapes
-``\t \n \r \f \uXXXX``; a back-slash before any other character stands for that character.
+Comments start with ``#`` or ``!``; ``=``, ``:`` or blanks separate key and value; a backslash continues a line; escapes
+are ``\t \n \r \f \uXXXX``, and a backslash before any other character stands for that character.
 """
 
 import re
@@ -13,26 +13,26 @@ _UNICODE = re.compile(r"[0-9a-fA-F]{4}")
 
 
 class PropertiesSyntaxError(ValueError):
-    """A malformed escape; the message tells the line."""
+    """A malformed escape; the message names the line."""
 
 
 def parse_properties(text: str) -> list[tuple[str, str]]:
-    r"""All keys and values in their order; a key that comes twice is there twice, and the last one counts.
+    r"""All pairs of key and value, in order. For a repeated key, the last pair counts.
 
     Raises:
-        PropertiesSyntaxError: ``\u`` without four hexadecimal digits.
+        PropertiesSyntaxError: ``\u`` is not followed by four hexadecimal digits.
     """
     return [_key_and_value(line, number) for number, line in logical_lines(text)]
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments and blank ones, continued ones joined, each with the number of its first line."""
+    """Logical lines (continued lines joined, no comments or blank lines), each with the number of its first line."""
     joined, first = "", 0
     continued = False
     for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         line = natural.lstrip(_BLANK)
         if not joined:
-            # Also after a lone back-slash: Java then still looks for the beginning of a line.
+            # Also after a line of only a backslash: Java then still looks for the start of a logical line.
             first = number
             if line.startswith(("#", "!")) or (not line and not continued):
                 continued = False
@@ -70,11 +70,11 @@ def _unescaped(text: str, number: int) -> str:
             if char == "u":
                 digits = _UNICODE.match(text, at)
                 if digits is None:
-                    raise PropertiesSyntaxError(f"line {number}: malformed \\uxxxx escape: {text[at - 2 : at + 4]!r}")
+                    raise PropertiesSyntaxError(f"line {number}: malformed \\uXXXX escape")
                 char = chr(int(digits[0], 16))
                 at += 4
             else:
                 char = _ESCAPES.get(char, char)
         out.append(char)
-    # Characters beyond the first plane are written as two escapes.
+    # Characters beyond the first plane are written as two escapes, a surrogate pair.
     return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -1,7 +1,9 @@
 """Edge: TLS to the database: a context out of ``database.ssl.*``, from PEM files or PKCS#12 stores."""
 
+import secrets
 import ssl
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from rowtide.connector.config.choices import SslMode
@@ -67,15 +69,30 @@ def _identify(context: ssl.SSLContext, path: str, password: str | None) -> None:
     content = _read(name, path)
     try:
         if Path(path).suffix.lower() not in _STORES:
-            context.load_cert_chain(path, password=password)
+            context.load_cert_chain(path, password=_key_password(name, path, password))
             return
-        # OpenSSL takes keys from files only: this one is readable by nobody else and gone at once.
+        # OpenSSL reads keys from files only. In this one the key is encrypted with a password that exists in memory
+        # only; nobody else may read the file, and it is deleted at once.
+        passphrase = secrets.token_hex(32).encode()
         with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-            file.write(_store_identity(content, password))
+            file.write(_store_identity(content, password, passphrase))
             file.flush()
-            context.load_cert_chain(file.name)
+            context.load_cert_chain(file.name, password=passphrase)
+    except TlsError:
+        raise
     except (ValueError, ssl.SSLError) as error:
         raise TlsError(name, f"{path} holds no usable certificate with its key: {error}") from None
+
+
+def _key_password(name: str, path: str, password: str | None) -> Callable[[], str]:
+    """The callback that OpenSSL calls for an encrypted key; without a callback it would prompt on the terminal."""
+
+    def called() -> str:
+        if not password:
+            raise TlsError(name, f"the key in {path} is encrypted: set {name}.password")
+        return password
+
+    return called
 
 
 def _read(name: str, path: str) -> bytes:
@@ -100,10 +117,11 @@ def _store_certificates(content: bytes, password: str | None) -> list[bytes]:
     return [certificate.certificate.public_bytes(Encoding.DER) for certificate in found]
 
 
-def _store_identity(content: bytes, password: str | None) -> bytes:
+def _store_identity(content: bytes, password: str | None, passphrase: bytes) -> bytes:
+    """The key, encrypted with the passphrase, and the certificates of a PKCS#12 store, as PEM."""
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow to import
+        BestAvailableEncryption,
         Encoding,
-        NoEncryption,
         PrivateFormat,
         pkcs12,
     )
@@ -111,6 +129,6 @@ def _store_identity(content: bytes, password: str | None) -> bytes:
     store = pkcs12.load_pkcs12(content, password.encode() if password else None)
     if store.key is None or store.cert is None:
         raise ValueError("there is no key in it")
-    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase))
     chain = (store.cert, *store.additional_certs)
     return key + b"".join(certificate.certificate.public_bytes(Encoding.PEM) for certificate in chain)

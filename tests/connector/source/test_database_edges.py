@@ -3,6 +3,7 @@
 import datetime as dt
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import pytest
@@ -90,6 +91,28 @@ def test_a_key_and_certificates_from_pem_and_pkcs12(pem: str, store: str) -> Non
         assert context is not None
         assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
         assert context.get_ca_certs()
+
+
+@pytest.mark.parametrize("password", [None, ""])
+def test_an_encrypted_key_without_a_password_is_an_error_and_no_prompt(pem: str, password: str | None) -> None:
+    with pytest.raises(TlsError, match=r"is encrypted: set database\.ssl\.keystore\.password") as caught:
+        tls_context(tls(SslMode.REQUIRED, key=pem, password=password))
+    assert caught.value.property == "database.ssl.keystore"
+
+
+def test_the_key_of_a_pkcs12_store_is_never_written_in_plain_text(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    load = ssl.SSLContext.load_cert_chain
+
+    def spy(context: ssl.SSLContext, path: str, **options: Any) -> None:
+        written.append(Path(path).read_bytes())
+        load(context, path, **options)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", spy)
+    assert tls_context(tls(SslMode.REQUIRED, key=store)) is not None
+    (content,) = written
+    assert b"BEGIN ENCRYPTED PRIVATE KEY" in content
+    assert b"BEGIN PRIVATE KEY" not in content
 
 
 @pytest.mark.parametrize("which", ["keystore", "truststore"])

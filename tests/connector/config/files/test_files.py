@@ -78,6 +78,47 @@ def test_a_broken_file_is_named_with_the_reason(name: str, content: bytes, reaso
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("c.yaml", b"name: shop\ndatabase.password: @hunter2\n", "line 2, column 20"),
+        ("c.yaml", b"database.password: hunter2: hunter2\n", "line 1, column 27"),
+        ("c.yaml", b"database.password: *hunter2\n", "line 1, column 20"),
+        ("c.yaml", b"name: shop\ndatabase.password: 'hunter2\n", "line 3, column 1"),
+        ("c.yaml", b"database.password: hunter2\x01\n", "line 1, column 27"),
+        ("c.yaml", b"name: shop\ndatabase.password: hunter2\xff\n", "line 2, column 27"),
+        ("c.yaml", b"? [database.password, hunter2]\n: 1\n? [database.password, hunter2]\n: 2\n", "line 1, column 3"),
+        ("c.json", b'{"name": "shop",\n "database.password": "hunter2" "}', "line 2, column 33"),
+        ("c.json", b'{"database.password": "hunter2\\h"}', "line 1, column 31"),
+        ("c.json", b'{"database.password": "hunter2\xff"}', "line 1, column 31"),
+        ("c.properties", b"name=shop\ndatabase.password=hunter\\u2hunter2\n", "line 2"),
+    ],
+)
+def test_a_syntax_error_names_the_place_and_shows_no_value(
+    name: str, content: bytes, place: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError) as caught:
+        load(path, {})
+    message = str(caught.value)
+    assert f"{path}: " in message
+    assert place in message
+    assert "hunter" not in message
+
+
+def test_a_syntax_error_in_a_referenced_file_is_a_problem_of_the_property(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_bytes(b"password=hunter\\u2\n")
+    path = tmp_path / "c.properties"
+    path.write_text(f"database.password=${{file:{secrets}:password}}\n")
+    with pytest.raises(
+        ConfigurationError, match=r"database\.password: .*secrets\.properties: line 1: malformed"
+    ) as caught:
+        load(path, {})
+    assert "hunter" not in str(caught.value)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
         load(tmp_path / "none.properties", {})

@@ -53,7 +53,7 @@ def test_what_cannot_be_resolved_is_told_and_stays(tmp_path: Path) -> None:
     assert "No such file" in told["c"]
     assert "unknown provider; known are file, env, dir" in told["d"]
     assert "${file:/path/to/file:key}" in told["e"]
-    assert "needs a folder" in told["f"]
+    assert "needs a directory" in told["f"]
 
 
 def test_what_has_no_colon_is_no_reference() -> None:
