@@ -25,12 +25,12 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
+from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.connection import connect
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.server_queries import server as server_of
 from rowtide.connector.source.session import Session
-from rowtide.connector.source.xa_search import XaSearch
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
@@ -236,7 +236,7 @@ class Attempt:
             self._stream,
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
             current=CurrentStructure(config.database, mariadb=mariadb),
-            beside=XaSearch(config.database, mariadb=mariadb).packets,
+            beside=BinlogSearch(config.database, mariadb=mariadb).packets,
         )
         if not self._stop.is_set() and not parts.store.closed:
             self.reader.run()

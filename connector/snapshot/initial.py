@@ -1,11 +1,13 @@
 """A snapshot from its beginning to its end: structure, rows, and the offset behind them."""
 
+import contextlib
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from rowtide.connector.config.choices import SnapshotLocking
+from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch, Output
@@ -20,17 +22,23 @@ from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.plan import Statement
 from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
 from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.connector.snapshot.view import TablesChanged, View
 from rowtide.connector.source import server_queries
+from rowtide.connector.source.binlog_search import BinlogSearch
+from rowtide.connector.source.binlog_stream import StreamBroken
+from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.enum_labels import with_labels
-from rowtide.connector.source.server_queries import ListedTable
+from rowtide.connector.source.server_queries import ListedTable, TableGone
 from rowtide.connector.source.session import Session
-from rowtide.connector.source.xa_search import XaSearch
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
+from rowtide.schema_history.queries.table_changes import may_change_any
 
 log = logging.getLogger(__name__)
 
 INITIAL = "INITIAL"
+_VIEWS = 5
+"""How often a snapshot begins if tables change meanwhile."""
 
 
 class SnapshotProgress(Protocol):
@@ -108,19 +116,7 @@ class Snapshot:
         """
         self._notifications.begin()
         with self._session() as session:
-            listed = server_queries.tables(session, list(server_queries.databases(session)))
-            chosen = self._row_tables(listed)
-            locking, timeout = self._config.locking, self._config.lock_timeout_ms
-            frozen = view.freeze(session, locking, timeout, [table.id for table in chosen])
-            if frozen.single_tables:
-                with self._session() as other:
-                    statements = self._statements(other, listed)
-                    chosen = self._ordered(other, chosen)
-            else:
-                statements = self._statements(session, listed)
-                if frozen.locked and not frozen.until_end:
-                    view.unlock(session)
-                chosen = self._ordered(session, chosen)
+            frozen, statements, chosen = self._opened(session)
             position = replace(frozen.position, prepared=self._prepared_before(frozen))
             yield from self._outputs(session, position, statements, chosen)
             if frozen.until_end:
@@ -134,20 +130,61 @@ class Snapshot:
             for batch in self._notifications.ended("ABORTED", offset):
                 yield Transformer(transforms, offset).batch(batch) if transforms else batch
 
-    def _prepared_before(self, frozen: view.View) -> tuple[PreparedXa, ...]:
-        """XA transactions that are neither in the view nor, if they are committed, behind its position."""
+    def _opened(self, session: Session) -> tuple[View, list[Statement], list[ListedTable]]:
+        """Open a view; the statements of its structure, and the tables to read."""
+        config = self._config
+        for _ in range(_VIEWS):
+            try:
+                frozen = view.open_view(
+                    session, config.locking, config.lock_timeout_ms, self._row_tables, stream=self._decision.stream
+                )
+                with contextlib.ExitStack() as stack:
+                    other = stack.enter_context(self._session()) if frozen.single_tables else session
+                    statements = self._statements(other, frozen.tables)
+                    self._refuse_changed(other, frozen)
+                    if frozen.locked and not frozen.until_end:
+                        view.unlock(session)
+                    return frozen, statements, self._ordered(other, self._row_tables(frozen.tables))
+            except (TablesChanged, TableGone) as change:
+                log.info("tables changed while the snapshot began, it begins again: %s", change)
+                reason = str(change)
+                view.release(session)
+        raise SnapshotError(
+            f"tables changed each of the {_VIEWS} times that the snapshot began, the last time: {reason}. Take it "
+            "while nobody creates or alters tables, or with a global lock (snapshot.locking.mode=minimal, and RELOAD)"
+        )
+
+    def _refuse_changed(self, session: Session, frozen: View) -> None:
+        """Without a global lock, the binlog shows whether captured tables changed since the position.
+
+        Raises:
+            TablesChanged: one did.
+        """
+        if frozen.fixed or not self._decision.stream:
+            return
+        tables, server = self._settings.tables, self.tables.server
+        captured = [table.id for table in frozen.tables if tables.captures(table.id.database, table.id.table)]
+        search = BinlogSearch(self._database, mariadb=session.mariadb)
+        with _lost_connections():
+            for statement in search.statements(frozen.position, server_queries.current_position(session)):
+                if may_change_any(statement.event, captured, server):
+                    raise TablesChanged(f"a statement at {statement.event.position}")
+
+    def _prepared_before(self, frozen: View) -> tuple[PreparedXa, ...]:
+        """The XA transactions that are neither in the view nor, once they are committed, in the binlog after it.
+
+        Raises:
+            SnapshotError: the binlog does not have one of them.
+            DatabaseUnreachableError: the connection breaks again and again.
+        """
         if not frozen.prepared or self._decision.position is not None:
             return ()
-        mariadb = self._settings.connector == "mariadb"
         with self._session() as other:
             files = [name for name, _ in server_queries.binlog_files(other.client)]
-        found = XaSearch(self._database, mariadb=mariadb).find(frozen.prepared, files, frozen.position)
-        missing = sorted({*frozen.prepared} - {xa.xid for xa in found})
-        if missing:
-            log.warning(
-                "XA transactions stay prepared on the server (XA RECOVER), and were not found in its binlog: what they "
-                "have changed is in no record if they are committed later: %s", "; ".join(missing)
-            )  # fmt: skip
+            end = server_queries.current_position(other)
+        search = BinlogSearch(self._database, mariadb=self._settings.connector == "mariadb")
+        with _lost_connections():
+            found = search.prepared(frozen.prepared, files, frozen.position, end)
         if found:
             log.info("prepared XA transactions: %s", "; ".join(f"{xa.xid} at {xa.file}:{xa.pos}" for xa in found))
         return tuple(found)
@@ -265,3 +302,12 @@ class Snapshot:
         yield from self._notifications.table_completed(listed.id, done, running)
         if self._progress:
             self._progress.rows(listed.id, done, listed.rows, finished=True)
+
+
+@contextlib.contextmanager
+def _lost_connections() -> Iterator[None]:
+    """A broken binlog stream is a lost connection: the snapshot is taken again."""
+    try:
+        yield
+    except StreamBroken as error:
+        raise DatabaseUnreachableError(Problem("database.hostname", str(error)), retriable=True) from error

@@ -1,8 +1,7 @@
-"""Edge: locks, the position, and the consistent view that belongs to it."""
+"""Edge: the locks of a snapshot, its binlog position, and the consistent read view that belongs to the position."""
 
 import logging
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pymysql
@@ -10,28 +9,26 @@ from pymysql.constants import ER
 
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.protocol.events.classes import xid_text
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.committed_position import committed_position
+from rowtide.connector.snapshot.prepared_xa import prepared_transactions
 from rowtide.connector.source import server_queries
-from rowtide.connector.source.server_queries import quoted_table
+from rowtide.connector.source.server_queries import DENIED, GONE, ListedTable, quoted_table
 from rowtide.connector.source.session import Session
-from rowtide.schema_history.model import TableId
 
 log = logging.getLogger(__name__)
 
-_DENIED = frozenset(
-    {
-        ER.DBACCESS_DENIED_ERROR,
-        ER.ACCESS_DENIED_ERROR,
-        ER.TABLEACCESS_DENIED_ERROR,
-        ER.SPECIFIC_ACCESS_DENIED_ERROR,
-    }
-)
 _BACKUP_LOCK = "LOCK TABLES FOR BACKUP"
 _PERCONA = frozenset({SnapshotLocking.MINIMAL_PERCONA, SnapshotLocking.MINIMAL_PERCONA_NO_TABLE_LOCKS})
 
 _XA_TRIES, _XA_WAIT_S = 5, 0.3
-_LITERAL = re.compile(r"(X?)'([^']*)'")
+
+RowTables = Callable[[Sequence[ListedTable]], Sequence[ListedTable]]
+"""Selects the tables whose rows are read."""
+
+
+class TablesChanged(Exception):
+    """A table was created, renamed, altered or dropped before the view was complete. Open another view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,141 +36,185 @@ class View:
     """A consistent state of the server.
 
     Attributes:
-        position: the binlog's position that belongs to it.
-        locked: whether a lock is held.
-        until_end: whether it must be held until all rows are read.
-        single_tables: whether it is on single tables: then the session can ask for no other ones.
-        prepared: the XA transactions that stand prepared, as ``XA COMMIT`` names them in the binlog.
+        position: the binlog position of this state. Without a global lock, it may be somewhat earlier.
+        tables: all tables of the server.
+        locked: whether the session holds a lock.
+        until_end: whether it must hold the lock until all rows are read.
+        single_tables: whether it has locked single tables. The session can then query no other tables.
+        fixed: whether no table could change between the position and the list of tables.
+        prepared: the XA transactions that are prepared, as ``XA COMMIT`` names them in the binlog.
     """
 
     position: SourceOffset
+    tables: Sequence[ListedTable]
     locked: bool = False
     until_end: bool = False
     single_tables: bool = False
+    fixed: bool = False
     prepared: tuple[str, ...] = ()
 
 
-def freeze(session: Session, mode: SnapshotLocking, timeout_ms: int, tables: Sequence[TableId]) -> View:
-    """Lock as ``snapshot.locking.mode`` says, find the position, and open the view that belongs to it.
+def open_view(
+    session: Session, mode: SnapshotLocking, timeout_ms: int, row_tables: RowTables, *, stream: bool = True
+) -> View:
+    """Lock as ``snapshot.locking.mode`` says, read the position, and open the consistent view.
 
-    What an XA transaction has changed is neither in the view nor behind the position if it is prepared at that moment
-    and committed later: a moment without one is waited for, though not for long.
+    The changes of an XA transaction that is prepared now and committed later are neither in the view nor in the binlog
+    after the position. So this function waits a short time for a moment without prepared transactions. Those that
+    remain are in the result.
 
     Args:
-        session: the connection that then reads the rows.
+        session: the connection that reads the rows later.
         mode: what to lock.
         timeout_ms: how long to wait for locks.
-        tables: what to lock one by one if the server refuses a global lock.
+        row_tables: selects the tables whose rows are read.
+        stream: whether the binlog is read after the snapshot.
 
     Raises:
-        SnapshotError: a lock is refused or not to be had in time, or the position is not to be had.
+        TablesChanged: open another view after :func:`release`.
+        SnapshotError: a lock is refused or not granted in time, or the position or the prepared XA transactions cannot
+            be read.
     """
     seconds = max(1, -(-timeout_ms // 1000))
     session.execute(f"SET SESSION lock_wait_timeout = {seconds}")
+    opener = _Opener(session, seconds, row_tables, stream=stream)
     for attempt in range(_XA_TRIES):
-        view = _freeze(session, mode, seconds, tables)
-        prepared = _prepared(session)
-        if not prepared or attempt == _XA_TRIES - 1:
+        view = opener.open(mode)
+        if not view.prepared or attempt == _XA_TRIES - 1:
             break
-        unlock(session)
-        session.execute("ROLLBACK")
+        release(session)
         session.execute(f"DO SLEEP({_XA_WAIT_S})")
-    return replace(view, prepared=prepared)
-
-
-def _prepared(session: Session) -> tuple[str, ...]:
-    """The XA transactions that are prepared; none if the account may not ask (XA_RECOVER_ADMIN)."""
-    try:
-        rows = session.query("XA RECOVER FORMAT='SQL'" if session.mariadb else "XA RECOVER CONVERT XID")
-    except pymysql.MySQLError as error:
-        log.info("XA transactions that stay prepared are not seen (grant XA_RECOVER_ADMIN): %s", error.args[-1])
-        return ()
-    return tuple(_xid(int(row[0]), int(row[1]), str(row[3])) for row in rows)
-
-
-def _xid(format_id: int, gtrid_length: int, data: str) -> str:
-    """An identifier as the binlog has it.
-
-    Args:
-        format_id: its last part.
-        gtrid_length: bytes of its first part.
-        data: the first two parts: MySQL's ``0x…``, or MariaDB's literals, which are hexadecimal if need be.
-    """
-    if data.startswith("0x"):
-        name = bytes.fromhex(data[2:])
-    else:
-        name = b"".join(bytes.fromhex(text) if mark else text.encode() for mark, text in _LITERAL.findall(data))
-    return xid_text(name[:gtrid_length], name[gtrid_length:], format_id)
-
-
-def _freeze(session: Session, mode: SnapshotLocking, seconds: int, tables: Sequence[TableId]) -> View:
-    if mode is SnapshotLocking.NONE:
-        return View(_position_before_view(session))
-    statement = _BACKUP_LOCK if mode in _PERCONA else "FLUSH TABLES WITH READ LOCK"
-    try:
-        _lock(session, statement, seconds)
-    except pymysql.MySQLError as error:
-        if error.args[0] not in _DENIED:
-            raise SnapshotError(f"the server refuses {statement}: {error.args[-1]}") from error
-        if mode is SnapshotLocking.MINIMAL_PERCONA_NO_TABLE_LOCKS:
-            raise SnapshotError(
-                "Cannot perform two-phase schema snapshot because global read lock was not acquired and table "
-                f"locks are not allowed in *_no_table_locks mode: {error.args[-1]}"
-            ) from error
-        log.info("no global read lock (%s): captured tables are locked until they are read", error.args[-1])
-        return _table_locks(session, tables, seconds)
-    if statement == _BACKUP_LOCK:  # it lets transactions commit
-        return View(_position_before_view(session), locked=True)
-    _open_view(session)
-    return View(server_queries.current_position(session), locked=True, until_end=mode is SnapshotLocking.EXTENDED)
+    return view
 
 
 def unlock(session: Session) -> None:
-    """Give locks up."""
+    """Release the locks; a view stays open."""
     session.execute("UNLOCK TABLES")
 
 
-def _open_view(session: Session) -> None:
-    session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+def release(session: Session) -> None:
+    """Release the locks and close the view."""
+    unlock(session)
+    session.execute("ROLLBACK")
 
 
-def _position_before_view(session: Session) -> SourceOffset:
-    """Without a lock the position comes first: what changes between the two comes twice instead of never."""
-    found = server_queries.current_position(session)
-    _open_view(session)
-    return found
+class _Opener:
+    """Opens views on a session, one after the other."""
 
+    def __init__(self, session: Session, seconds: int, row_tables: RowTables, *, stream: bool) -> None:
+        self._session = session
+        self._seconds = seconds
+        self._row_tables = row_tables
+        self._stream = stream
 
-def _lock(session: Session, statement: str, seconds: int) -> None:
-    try:
-        session.execute(statement)
-    except pymysql.MySQLError as error:
-        if error.args[0] != ER.LOCK_WAIT_TIMEOUT:
-            raise
-        raise SnapshotError(
-            f"{statement} was not granted within {seconds} s: long transactions or queries keep tables in use (SHOW "
-            "PROCESSLIST). Try again later, raise snapshot.lock.timeout.ms, or set snapshot.locking.mode=none if "
-            "nobody changes table structures meanwhile"
-        ) from error
-
-
-def _table_locks(session: Session, tables: Sequence[TableId], seconds: int) -> View:
-    if not tables:
-        return View(_position_before_view(session))
-    flush = f"FLUSH TABLES {', '.join(map(quoted_table, tables))} WITH READ LOCK"
-    lock = f"LOCK TABLES {', '.join(f'{quoted_table(table)} READ' for table in tables)}"
-    try:
+    def open(self, mode: SnapshotLocking) -> View:
+        """Open a view."""
+        if mode is SnapshotLocking.NONE:
+            return self._without_global_lock()
+        statement = _BACKUP_LOCK if mode in _PERCONA else "FLUSH TABLES WITH READ LOCK"
         try:
-            _lock(session, flush, seconds)
+            self._lock(statement)
         except pymysql.MySQLError as error:
-            if error.args[0] not in _DENIED:
+            if error.args[0] not in DENIED:
+                raise SnapshotError(f"the server refuses {statement}: {error.args[-1]}") from error
+            if mode is SnapshotLocking.MINIMAL_PERCONA_NO_TABLE_LOCKS:
+                raise SnapshotError(
+                    "Cannot perform two-phase schema snapshot because global read lock was not acquired and table "
+                    f"locks are not allowed in *_no_table_locks mode: {error.args[-1]}"
+                ) from error
+            log.info("no global read lock (%s): captured tables are locked until they are read", error.args[-1])
+            return self._with_table_locks()
+        if statement == _BACKUP_LOCK:  # it blocks DDL, but lets transactions commit
+            return replace(self._without_global_lock(), locked=True, fixed=True)
+        return self._with_global_lock(until_end=mode is SnapshotLocking.EXTENDED)
+
+    def _with_global_lock(self, *, until_end: bool) -> View:
+        """Nothing is committed while the lock is held, so the position is exactly that of the view."""
+        self._start_transaction()
+        view = View(
+            server_queries.current_position(self._session),
+            self._tables(),
+            locked=True,
+            until_end=until_end,
+            fixed=True,
+            prepared=self._prepared(),
+        )
+        if not until_end:
+            self._keep_structures(view.tables)
+        return view
+
+    def _without_global_lock(self) -> View:
+        """What is committed between the position and the view comes twice: in the view, and in the binlog.
+
+        XA transactions are listed after the position and again after the view, so that one that is committed in between
+        is in the list or in the view.
+        """
+        position = committed_position(self._session, self._seconds)
+        prepared = self._prepared()
+        self._start_transaction()
+        view = View(position, self._tables(), prepared=tuple(dict.fromkeys((*prepared, *self._prepared()))))
+        self._keep_structures(view.tables)
+        return view
+
+    def _with_table_locks(self) -> View:
+        """START TRANSACTION would release the locks, so the rows are read under the locks, without a view."""
+        tables = [table.id for table in self._row_tables(self._tables())]
+        if not tables:
+            return self._without_global_lock()
+        flush = f"FLUSH TABLES {', '.join(map(quoted_table, tables))} WITH READ LOCK"
+        lock = f"LOCK TABLES {', '.join(f'{quoted_table(table)} READ' for table in tables)}"
+        try:
+            try:
+                self._lock(flush)
+            except pymysql.MySQLError as error:
+                if error.args[0] not in DENIED:
+                    raise
+                self._lock(lock)  # FLUSH TABLES needs RELOAD as well
+        except pymysql.MySQLError as error:
+            if error.args[0] in GONE:
+                raise TablesChanged(str(error.args[-1])) from error
+            raise SnapshotError(
+                "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing "
+                f"concurrent writes to tables: {error.args[-1]}. Grant RELOAD or LOCK TABLES, or set "
+                "snapshot.locking.mode=none if nobody changes table structures during the snapshot"
+            ) from error
+        position, prepared, listed = server_queries.current_position(self._session), self._prepared(), self._tables()
+        created = {table.id for table in self._row_tables(listed)} - {*tables}
+        if created:
+            raise TablesChanged(f"created while the lock was waited for: {', '.join(sorted(map(str, created)))}")
+        return View(position, listed, locked=True, until_end=True, single_tables=True, prepared=prepared)
+
+    def _lock(self, statement: str) -> None:
+        try:
+            self._session.execute(statement)
+        except pymysql.MySQLError as error:
+            if error.args[0] != ER.LOCK_WAIT_TIMEOUT:
                 raise
-            _lock(session, lock, seconds)  # the other one needs RELOAD too
-    except pymysql.MySQLError as error:
-        raise SnapshotError(
-            "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing "
-            f"concurrent writes to tables: {error.args[-1]}. Grant RELOAD or LOCK TABLES, or set "
-            "snapshot.locking.mode=none if nobody changes table structures during the snapshot"
-        ) from error
-    # START TRANSACTION would give these locks up: the tables are read under them instead of in a view.
-    return View(server_queries.current_position(session), locked=True, until_end=True, single_tables=True)
+            raise SnapshotError(
+                f"{statement} was not granted within {self._seconds} s: long transactions or queries keep tables in "
+                "use (SHOW PROCESSLIST). Try again later, raise snapshot.lock.timeout.ms, or set "
+                "snapshot.locking.mode=none if nobody changes table structures meanwhile"
+            ) from error
+
+    def _start_transaction(self) -> None:
+        self._session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+    def _tables(self) -> list[ListedTable]:
+        return server_queries.tables(self._session, list(server_queries.databases(self._session)))
+
+    def _keep_structures(self, listed: Sequence[ListedTable]) -> None:
+        """Take the metadata lock of every table to read, which the transaction holds until it ends.
+
+        A view does not cover names and structures: behind a table that is renamed, the view shows the rows of the table
+        that has taken its name, and behind renamed columns, it shows the values of other columns.
+        """
+        for table in self._row_tables(listed):
+            try:
+                self._session.query(f"SELECT 1 FROM {quoted_table(table.id)} LIMIT 0")
+            except pymysql.MySQLError as error:
+                if error.args[0] in GONE:
+                    raise TablesChanged(str(error.args[-1])) from error
+                raise SnapshotError(f"table {table.id} cannot be read: {error.args[-1]}") from error
+
+    def _prepared(self) -> tuple[str, ...]:
+        return prepared_transactions(self._session) if self._stream else ()

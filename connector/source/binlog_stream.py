@@ -225,6 +225,8 @@ class BinlogStream:
                     f"{text}. Another replica or connector uses server id {self._config.server_id}: set a "
                     "database.server.id that no other replica has"
                 )
+            if "anonymous transaction" in lower:
+                return StreamRefused(f"{text}. The file was written before the server had gtid_mode=ON")
         if code in (_ACCESS_DENIED, ER.ACCESS_DENIED_ERROR):
             return StreamRefused(f"{text}. Grant REPLICATION SLAVE and REPLICATION CLIENT to '{self._config.user}'")
         return StreamBroken(text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pymysql
+from pymysql.constants import ER
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
@@ -16,7 +17,22 @@ from rowtide.schema_history.server.query_event import Flavor, Server
 
 log = logging.getLogger(__name__)
 
+DENIED = frozenset(
+    {
+        ER.DBACCESS_DENIED_ERROR,
+        ER.ACCESS_DENIED_ERROR,
+        ER.TABLEACCESS_DENIED_ERROR,
+        ER.SPECIFIC_ACCESS_DENIED_ERROR,
+    }
+)
+"""Errors that mean that the account lacks a privilege."""
+GONE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, 1932})
+"""Errors that mean that a table does not exist; 1932 is MariaDB's ``doesn't exist in engine``."""
 _KINDS = frozenset({"BASE TABLE", "SYSTEM VERSIONED", "SEQUENCE"})
+
+
+class TableGone(SnapshotError):
+    """A table does not exist, or no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +98,8 @@ def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
         try:
             rows = session.query(f"SHOW FULL TABLES IN {quoted(database)}")
         except pymysql.MySQLError as error:
+            if error.args[0] not in {*DENIED, ER.BAD_DB_ERROR}:
+                raise
             log.warning("the tables of database %s cannot be listed, it is left out: %s", database, error.args[-1])
             continue
         found += [ListedTable(TableId(database, str(name)), str(kind)) for name, kind in rows if kind in _KINDS]
@@ -99,11 +117,14 @@ def create_statement(session: Session, table: TableId) -> str:
     """The text of SHOW CREATE TABLE.
 
     Raises:
-        SnapshotError: the user may not see it, or it is gone.
+        TableGone: it does not exist.
+        SnapshotError: the account may not read it.
     """
     try:
         return str(session.query(f"SHOW CREATE TABLE {quoted_table(table)}")[0][1])
     except pymysql.MySQLError as error:
+        if error.args[0] in GONE:
+            raise TableGone(f"table {table} does not exist: {error.args[-1]}") from error
         raise SnapshotError(
             f"the structure of table {table} cannot be read: {error.args[-1]}. Grant the user SELECT on it, or leave "
             "other databases out with schema.history.internal.store.only.captured.databases.ddl=true"

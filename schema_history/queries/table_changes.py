@@ -1,6 +1,6 @@
 """Which statements changed a table, and which may have changed it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 
 from rowtide.schema_history.ddl.parser import parse
@@ -46,6 +46,11 @@ def may_change(event: QueryEvent, table: TableId, server: Server) -> bool:
     The answer serves to prove that a table did not change, so it is true in case of doubt: for a statement that cannot
     be parsed, and for one that only copies the table's structure.
     """
+    return may_change_any(event, (table,), server)
+
+
+def may_change_any(event: QueryEvent, tables: Collection[TableId], server: Server) -> bool:
+    """Whether :func:`may_change` is true for one of the tables."""
     context = context_of(event, server)
     try:
         body = parse(statement_text(event, server.flavor), context.dialect).body
@@ -54,11 +59,9 @@ def may_change(event: QueryEvent, table: TableId, server: Server) -> bool:
     if isinstance(body, NoStructure):
         return False
     if isinstance(body, DropDatabase | CreateDatabase):
-        return _same(body.name, table.database)
-    return any(
-        _same(name.table, table.table) and _same(name.database or event.database, table.database)
-        for name in _table_names(body)
-    )
+        return any(body.name.casefold() == table.database.casefold() for table in tables)
+    names = {((name.database or event.database).casefold(), name.table.casefold()) for name in _table_names(body)}
+    return any((table.database.casefold(), table.table.casefold()) in names for table in tables)
 
 
 def _table_names(part: object) -> Iterator[TableName]:
@@ -71,7 +74,3 @@ def _table_names(part: object) -> Iterator[TableName]:
     elif is_dataclass(part):
         for member in fields(part):
             yield from _table_names(getattr(part, member.name))
-
-
-def _same(name: str, other: str) -> bool:
-    return name.casefold() == other.casefold()

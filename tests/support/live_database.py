@@ -19,8 +19,8 @@ from rowtide.connector.pipeline.xa_reread import rereader
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Snapshot, decide
+from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import BinlogStream
-from rowtide.connector.source.xa_search import XaSearch
 from rowtide.schema_history.catalog.tables import Tables
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Step:
 def streamed(config: Configuration, tables: Tables, start: SourceOffset, end: tuple[str, int]) -> Iterator[Step]:
     """Read the binlog from an offset to a place."""
     settings, mariadb = pipeline_settings(config, "run"), config.flavor.value == "mariadb"
-    reread = rereader(settings, tables, time.time_ns, XaSearch(config.database, mariadb=mariadb).packets)
+    reread = rereader(settings, tables, time.time_ns, BinlogSearch(config.database, mariadb=mariadb).packets)
     pipeline = Pipeline(settings, tables, start, time.time_ns, reread=reread)
     stream = BinlogStream(config.database, start, mariadb=mariadb)
     with contextlib.closing(stream.events()) as pieces:
@@ -132,10 +132,10 @@ def offsets(outputs: Iterable[Output]) -> list[SourceOffset]:
 def user(database: Database, *grants: str) -> Iterator[dict[str, str]]:
     """One who may read rows and binlog, and what else is granted, on everything: the properties to be that user."""
     server = database.server
-    status = "BINLOG MONITOR" if server.name == "mariadb" else "REPLICATION CLIENT"
+    more = ("BINLOG MONITOR",) if server.name == "mariadb" else ("REPLICATION CLIENT", "XA_RECOVER_ADMIN")
     server.execute("CREATE USER limited IDENTIFIED BY 'pw'")
     try:
-        server.execute(f"GRANT {', '.join(('SELECT', 'REPLICATION SLAVE', status, *grants))} ON *.* TO limited")
+        server.execute(f"GRANT {', '.join(('SELECT', 'REPLICATION SLAVE', *more, *grants))} ON *.* TO limited")
         yield {"database.user": "limited", "database.password": "pw"}
     finally:
         server.execute("DROP USER limited")

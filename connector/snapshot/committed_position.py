@@ -1,0 +1,86 @@
+"""Edge: a binlog position for a view that is opened without a global lock."""
+
+import time
+from dataclasses import replace
+
+import pymysql
+
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.server_queries import DENIED, current_position
+from rowtide.connector.source.session import Session
+
+_INSTRUMENT = "wait/lock/metadata/sql/mdl"
+_POLL_S = 0.01
+
+
+def committed_position(session: Session, timeout_s: int) -> SourceOffset:
+    """A position whose transactions before it are all visible to a view that is opened afterwards.
+
+    The end of the binlog is no such position: a server writes a transaction to the binlog first, and makes it visible
+    later. MariaDB reports the binlog position of a view. With MySQL, this function waits until the commits end that are
+    in progress when it reads the position.
+
+    Args:
+        session: has no open transaction.
+        timeout_s: how long to wait for commits.
+
+    Raises:
+        SnapshotError: the position or the commits cannot be read, or a commit takes too long.
+    """
+    position = current_position(session)
+    if session.mariadb:
+        return _position_of_view(session, position)
+    if _commits_are_listed(session):
+        _await_commits(session, timeout_s)
+    elif not position.gtids:  # gtid_executed has only transactions that are visible
+        raise SnapshotError(
+            "without a global lock and without GTIDs, a snapshot needs the list of commits in progress: grant SELECT "
+            f"on performance_schema.* (its instrument {_INSTRUMENT} must be enabled), set gtid_mode=ON on the server, "
+            "or set snapshot.locking.mode=minimal"
+        )
+    return position
+
+
+def _position_of_view(session: Session, position: SourceOffset) -> SourceOffset:
+    session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    status = {str(name).lower(): value for name, value in session.query("SHOW STATUS LIKE 'binlog_snapshot_%'")}
+    session.execute("ROLLBACK")
+    file, pos = str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"])
+    gtids = session.query(f"SELECT BINLOG_GTID_POS({session.literal(file)}, {pos})")[0][0]
+    return replace(position, file=file, pos=pos, gtids=str(gtids or "") or None)
+
+
+def _commits_are_listed(session: Session) -> bool:
+    try:
+        enabled = session.query(
+            f"SELECT ENABLED FROM performance_schema.setup_instruments WHERE NAME = '{_INSTRUMENT}'"
+        )
+        _commits(session)
+    except pymysql.MySQLError as error:
+        if error.args[0] not in DENIED:
+            raise
+        return False
+    return enabled == [("YES",)]
+
+
+def _await_commits(session: Session, timeout_s: int) -> None:
+    limit = time.monotonic() + timeout_s
+    in_progress = _commits(session)
+    while in_progress := in_progress & _commits(session):
+        if time.monotonic() > limit:
+            raise SnapshotError(
+                f"{len(in_progress)} commits have been in progress for {timeout_s} s (SHOW PROCESSLIST). Try again "
+                "later, or raise snapshot.lock.timeout.ms"
+            )
+        time.sleep(_POLL_S)
+
+
+def _commits(session: Session) -> set[tuple[object, ...]]:
+    """The commits in progress: each holds this metadata lock while it is written to the binlog and becomes visible."""
+    return {
+        *session.query(
+            "SELECT OWNER_THREAD_ID, OWNER_EVENT_ID, OBJECT_INSTANCE_BEGIN FROM performance_schema.metadata_locks "
+            "WHERE OBJECT_TYPE = 'COMMIT' AND LOCK_TYPE = 'INTENTION_EXCLUSIVE' AND LOCK_STATUS = 'GRANTED'"
+        )
+    }
