@@ -1,34 +1,34 @@
-"""What the connector raises on purpose. Messages name the place (binlog file and position, table) and the way out.
+"""The connector's errors. Messages name the location (binlog file and position, table) and the remedy.
 
 ConnectorError
 ├── ProtocolError            the replication protocol or a binlog file
-│   ├── RemoteProtocolError    the other side's bytes are wrong
-│   │   ├── ChecksumMismatch     an event's CRC32 is not that of its bytes
-│   │   └── TruncatedEvent       bytes end inside an event
-│   ├── LocalProtocolError     we were asked to send what the protocol cannot say
-│   ├── UnsupportedEvent       sound bytes whose meaning is not known: event type, status variable, field, algorithm
+│   ├── RemoteProtocolError    invalid bytes from the server or in the file
+│   │   ├── ChecksumMismatch     an event's CRC32 does not match its bytes
+│   │   └── TruncatedEvent       the bytes end inside an event
+│   ├── LocalProtocolError     a request that the protocol cannot express
+│   ├── UnsupportedEvent       intact bytes of unknown meaning: event type, status variable, field, algorithm
 │   └── EncryptedBinlog        a binlog file that only its server can read
-├── SchemaError              rows and structure do not fit together
-│   ├── UnknownTable           rows of a table that the history does not know
-│   ├── ColumnCountMismatch    rows with more or fewer columns than the history says
-│   └── UnparsedDdl            a statement that may change structure and was not understood
-├── TopicClash               two tables whose rows would stand in one topic though nobody wants that
-├── OffsetError              a stored position that cannot be continued from
-│   └── PositionPurged         the server no longer has the binlog at that position
-└── SnapshotError            a snapshot that is not allowed, or cannot be taken
-    └── HistoryMissing         a position without the schema history that belongs to it
+├── SchemaError              rows do not match the structure of their table
+│   ├── UnknownTable           rows of a table that is not in the schema history
+│   ├── ColumnCountMismatch    rows with another number of columns than in the schema history
+│   └── UnparsedDdl            a statement that may change a structure and could not be parsed
+├── TopicClash               two tables whose names lead to the same topic
+├── OffsetError              a stored position that cannot be resumed from
+│   └── PositionPurged         the server has purged the binlog at that position
+└── SnapshotError            a snapshot that is not allowed, or that failed
+    └── HistoryMissing         a stored position without its schema history
 """
 
 
 class ConnectorError(Exception):
-    """The root of the tree above: catch it to catch all that the connector raises on purpose."""
+    """The base class of the connector's errors."""
 
 
 class ProtocolError(ConnectorError):
-    """Something is wrong with the replication protocol or a binlog file.
+    """An error in the replication protocol or in a binlog file.
 
     Attributes:
-        location: ``file:position`` of the event, or ``""`` as long as nobody up the stack has added it.
+        location: ``file:position`` of the event, or ``""`` until a caller adds it.
     """
 
     def __init__(self, message: str, location: str = "") -> None:
@@ -41,11 +41,11 @@ class ProtocolError(ConnectorError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """The server or the file sent bytes that are not what the protocol says."""
+    """The bytes from the server or in the file do not follow the protocol."""
 
 
 class ChecksumMismatch(RemoteProtocolError):
-    """An event's bytes were changed on their way: its CRC32 does not fit."""
+    """The CRC32 of an event does not match its bytes."""
 
 
 class TruncatedEvent(RemoteProtocolError):
@@ -53,48 +53,48 @@ class TruncatedEvent(RemoteProtocolError):
 
 
 class LocalProtocolError(ProtocolError):
-    """We were asked to send something that the protocol cannot express."""
+    """The protocol cannot express the request."""
 
 
 class UnsupportedEvent(ProtocolError):
-    """Sound bytes whose meaning is not known; passing over them could lose changes, so they are refused by name."""
+    """Intact bytes of unknown meaning. Skipping them could lose changes, so they are an error that names them."""
 
 
 class EncryptedBinlog(ProtocolError):
-    """A binlog file that is encrypted: only its server can read it."""
+    """An encrypted binlog file, which only its server can read."""
 
 
 class SchemaError(ConnectorError):
-    """Rows and the structure of their table do not fit together."""
+    """Rows do not match the structure of their table."""
 
 
 class UnknownTable(SchemaError):
-    """Rows of a table that the schema history does not know."""
+    """Rows of a table that is not in the schema history."""
 
 
 class ColumnCountMismatch(SchemaError):
-    """Rows that have more or fewer columns than the schema history says."""
+    """Rows with another number of columns than the table in the schema history."""
 
 
 class UnparsedDdl(SchemaError):
-    """A statement that may change a structure and was not understood."""
+    """A statement that may change a structure and could not be parsed."""
 
 
 class TopicClash(ConnectorError):
-    """Two tables whose rows would stand in one topic though nobody wants that."""
+    """Two tables whose names lead to the same topic, without a setting that asks for it."""
 
 
 class OffsetError(ConnectorError):
-    """A stored position that cannot be continued from."""
+    """A stored position that cannot be resumed from."""
 
 
 class PositionPurged(OffsetError):
-    """The server no longer has the binlog at the stored position."""
+    """The server has purged the binlog at the stored position."""
 
 
 class SnapshotError(ConnectorError):
-    """A snapshot that the configuration does not allow, or that the server does not let us take."""
+    """A snapshot that the configuration does not allow, or that failed."""
 
 
 class HistoryMissing(SnapshotError):
-    """There is a position to go on from, but the schema history that belongs to it is missing."""
+    """There is a position to resume from, but no schema history for it."""

@@ -1,6 +1,6 @@
-"""What travels from the pipeline to the edges: messages of one topic, in order, with the offset behind them.
+"""The output of the pipeline: batches of messages, each with the offset behind it, and schema history entries.
 
-A batch never knows how it was made nor who sends it. It is the unit of the event store and of back-pressure.
+A batch is the unit of the event store and of back-pressure.
 """
 
 from collections.abc import Sequence
@@ -14,25 +14,25 @@ Headers = Sequence[tuple[str, bytes | None]]
 """Kafka headers in their order; one object may be shared by many messages."""
 
 Message = tuple[bytes | None, bytes | None, Headers]
-"""Key, value (``None``: no key, a tombstone) and headers, as the exact bytes that Kafka gets."""
+"""Key, value and headers, as the bytes that are sent to Kafka; ``None`` as key: no key, as value: a tombstone."""
 
 
 Schemas = tuple[Schema | None, Schema | None]
-"""Of keys (``None``: no keys) and of values."""
+"""The schemas of keys and values; ``None`` if the messages have no keys."""
 
 
 class Batch(NamedTuple):
-    """Messages of one topic, in the order of the binlog, and where a restart goes on after them.
+    """Messages of one topic in the order of the binlog, and the resume position behind them.
 
     Attributes:
         topic: the topic's name.
-        partition: the partition, or -1 for "by the key", as Kafka's default partitioner has it.
-        messages: at least one message, or none for a batch that only moves the offset on.
-        offset: the position to go on from once every message up to here is acknowledged.
-        size: bytes of all keys and values, for the store's budget.
-        ts_ms: when the source changed the rows (milliseconds since the epoch), for lag; 0 when not known.
-        schemas: of the messages' keys and values, for transforms.
-        timestamp: of the messages (milliseconds since the epoch); 0 for the time when they are sent.
+        partition: the partition, or -1 to choose it by the key, as Kafka's default partitioner does.
+        messages: at least one message, or none in a batch that only advances the offset.
+        offset: the position to resume from once every message up to here is acknowledged.
+        size: bytes of all keys and values, for the limits of the event store.
+        ts_ms: when the source changed the rows (milliseconds since the epoch), for the lag; 0 if unknown.
+        schemas: the schemas of keys and values, for transforms.
+        timestamp: the messages' timestamp (milliseconds since the epoch); 0 for the time when they are sent.
         changes: the same rows as Python values, instead of messages (``PipelineSettings.changes``).
     """
 
@@ -53,7 +53,7 @@ class Batch(NamedTuple):
 
 
 class HistoryEntry(NamedTuple):
-    """A record of the schema history; it must be safe before any batch behind it is sent.
+    """A record of the schema history. It must be stored before any batch behind it is sent.
 
     Attributes:
         text: the record as JSON.
@@ -63,4 +63,4 @@ class HistoryEntry(NamedTuple):
 
 
 Output = Batch | HistoryEntry
-"""What the pipeline gives, in the order in which it must be written."""
+"""One item of the pipeline's output; items must be written in order."""

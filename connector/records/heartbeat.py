@@ -1,4 +1,4 @@
-"""Heartbeats (``heartbeat.interval.ms``): a message at fixed times with the offset, also when nothing happens."""
+"""Heartbeats (``heartbeat.interval.ms``): periodic messages that carry the offset even if no captured table changes."""
 
 import logging
 import time
@@ -18,14 +18,14 @@ VALUE_SCHEMA = struct("io.debezium.connector.common.Heartbeat", {"ts_ms": INT64}
 
 
 class Heartbeat:
-    """Gives a heartbeat when one is due.
+    """Builds a heartbeat when one is due.
 
     Args:
         settings: topic, prefix and converters.
         interval_s: seconds between heartbeats; 0 for none.
-        action: runs ``heartbeat.action.query``, if there is one.
-        clock: ns since the epoch.
-        monotonic: seconds.
+        action: runs ``heartbeat.action.query``, if it is set.
+        clock: returns nanoseconds since the epoch.
+        monotonic: returns seconds of a monotonic clock.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Heartbeat:
         self._due = monotonic() + interval_s
 
     def __call__(self, offset: SourceOffset) -> Batch | None:
-        """The heartbeat, or ``None`` if it is not time yet."""
+        """The heartbeat, or ``None`` if none is due."""
         if not self._interval or self._monotonic() < self._due:
             return None
         self._due = self._monotonic() + self._interval

@@ -1,6 +1,6 @@
-"""Columns with values that Debezium's form of them does not hold: which they are, and what is said of them.
+"""Finds columns whose values Debezium's default schema type cannot represent, and describes the consequence.
 
-Being right there needs another type in the schema, so Debezium's form stays until the configuration asks for another.
+A correct representation needs another type in the schema, so Debezium's type remains the default.
 """
 
 import logging
@@ -17,13 +17,13 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class LossyConversion:
-    """A kind of such columns.
+    """A setting under which values of some columns are not represented correctly.
 
     Attributes:
-        setting: the property that chooses the form.
-        affects: whether a column is one, by its type as information_schema has it and by whether it may be null.
-        problem: what happens, as the beginning of a sentence that the columns' names end.
-        remedy: what helps.
+        setting: the property that chooses the conversion.
+        affects: whether a column is affected, by its ``column_type`` in information_schema and its nullability.
+        problem: the consequence, as the start of a sentence that ends with the names of the columns.
+        remedy: the setting that avoids it.
     """
 
     setting: str
@@ -32,14 +32,14 @@ class LossyConversion:
     remedy: str
 
     def message(self, columns: Sequence[str]) -> str:
-        """What is said of columns, behind the property's name."""
+        """The warning about columns, to follow the property's name."""
         more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
         return f"{self.problem} {', '.join(columns[:_SHOWN])}{more}. {self.remedy}"
 
 
 def _overflows(column_type: str, nullable: bool) -> bool:
-    words = column_type.lower()
-    return words.startswith("bigint") and ("unsigned" in words or "zerofill" in words)
+    text = column_type.lower()
+    return text.startswith("bigint") and ("unsigned" in text or "zerofill" in text)
 
 
 def _holds_zero_dates(column_type: str, nullable: bool) -> bool:
@@ -49,19 +49,19 @@ def _holds_zero_dates(column_type: str, nullable: bool) -> bool:
 OVERFLOW = LossyConversion(
     "bigint.unsigned.handling.mode",
     _overflows,
-    "is long: values from 2^63 on become negative in",
-    "precise keeps them right, with another type in the schema",
+    "is long: values of 2^63 and above become negative in",
+    "precise keeps them, with another type in the schema",
 )
 ZERO_DATES = LossyConversion(
     "zero.date.handling.mode",
     _holds_zero_dates,
-    "is epoch: zero dates and partial ones become 1970-01-01, or the default, in the NOT NULL columns",
-    "null keeps them apart, with optional fields in the schema",
+    "is epoch: zero dates and partial dates become 1970-01-01, or the default, in the NOT NULL columns",
+    "null distinguishes them, with optional fields in the schema",
 )
 
 
 def lossy_columns(table: Table, rules: RecordRules) -> Iterator[tuple[LossyConversion, list[str]]]:
-    """The published columns of a table that a setting puts at conversion."""
+    """The published columns of a table that are converted with loss, by setting."""
     chosen = []
     if rules.values.bigint_unsigned_handling_mode == "long":
         chosen.append(OVERFLOW)
@@ -80,9 +80,9 @@ def lossy_columns(table: Table, rules: RecordRules) -> Iterator[tuple[LossyConve
 
 
 class LossyConversionWarnings:
-    """Says once of each column that it is at risk, as tables are made and changed in the stream.
+    """Warns once about each affected column as the stream creates and changes tables.
 
-    Those that were there at the start are told by the check.
+    The check at the start covers the tables that exist then.
     """
 
     def __init__(self, rules: RecordRules) -> None:
@@ -90,7 +90,7 @@ class LossyConversionWarnings:
         self._reported: set[tuple[str, str]] = set()
 
     def table_changed(self, table: Table) -> None:
-        """A captured table has this structure now."""
+        """Warn about new columns of a captured table."""
         for conversion, columns in lossy_columns(table, self._rules):
             new = [column for column in columns if (conversion.setting, column) not in self._reported]
             self._reported.update((conversion.setting, column) for column in new)

@@ -1,4 +1,4 @@
-"""Notifications of an initial snapshot (``notification.enabled.channels``): how far it is, to a topic or to the log."""
+"""Notifications about an initial snapshot (``notification.enabled.channels``), to a topic or to the log."""
 
 import logging
 import uuid
@@ -32,14 +32,14 @@ Kind = Literal["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"] | End
 
 
 class Notifications:
-    """Makes the notifications of one snapshot; none if no channel is on.
+    """Builds the notifications of one snapshot; none if no channel is enabled.
 
-    Fields of ``additional_data`` and the tables in them stand in the order of Java's maps and sets.
+    The fields of ``additional_data`` and the tables in them have the order of Java's maps and sets, as in Debezium.
 
     Args:
         settings: channels, topic and converters.
-        clock: ns since the epoch.
-        new_id: gives every notification an id of its own.
+        clock: returns nanoseconds since the epoch.
+        new_id: returns a unique id for each notification.
     """
 
     def __init__(
@@ -52,22 +52,22 @@ class Notifications:
         self._clock = clock
         self._new_id = new_id
         self._tables: list[str] = []
-        self._began = 0
+        self._started_ns = 0
 
     def begin(self) -> None:
-        """The snapshot begins now; where it stands is known only later."""
-        self._began = self._clock()
+        """Record the start time of the snapshot; its position is known only later."""
+        self._started_ns = self._clock()
 
     def started(self, offset: SourceOffset) -> Iterator[Batch]:
-        """The snapshot has begun, when :meth:`begin` was called."""
-        yield from self._notified("STARTED", {"connector_name": self._settings.topic_prefix}, offset, self._began)
+        """The snapshot has started, at the time of :meth:`begin`."""
+        yield from self._notified("STARTED", {"connector_name": self._settings.topic_prefix}, offset, self._started_ns)
 
     def reading(self, tables: Sequence[TableId]) -> None:
-        """These tables will be read."""
+        """Set the tables that will be read."""
         self._tables = [str(table) for table in tables]
 
     def in_progress(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
-        """A table is read now."""
+        """The snapshot reads a table."""
         data = {
             "current_collection_in_progress": str(table),
             "connector_name": self._settings.topic_prefix,
@@ -76,7 +76,7 @@ class Notifications:
         yield from self._notified("IN_PROGRESS", data, offset, self._clock())
 
     def table_completed(self, table: TableId, rows: int, offset: SourceOffset) -> Iterator[Batch]:
-        """A table was read."""
+        """All rows of a table were read."""
         data = {
             "scanned_collection": str(table),
             "connector_name": self._settings.topic_prefix,
@@ -87,7 +87,7 @@ class Notifications:
         yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
 
     def table_failed(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
-        """A table cannot be read; the snapshot will be aborted."""
+        """A table cannot be read; the snapshot is aborted."""
         data = {
             "scanned_collection": str(table),
             "connector_name": self._settings.topic_prefix,
@@ -96,7 +96,7 @@ class Notifications:
         yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
 
     def ended(self, kind: End, offset: SourceOffset) -> Iterator[Batch]:
-        """The snapshot is complete, or none was due, or it failed or was broken off."""
+        """The snapshot is complete, was not needed, or was aborted."""
         yield from self._notified(kind, {"connector_name": self._settings.topic_prefix}, offset, self._clock())
 
     def _notified(self, kind: Kind, data: dict[str, str], offset: SourceOffset, now: int) -> Iterator[Batch]:

@@ -1,8 +1,8 @@
-"""The source offset: where to go on reading, in the form that Kafka Connect stores for Debezium.
+"""The source offset: the resume position, in the format that Kafka Connect stores for Debezium.
 
-An offset names the start of a transaction (file, position, GTID set before it) and how many events and rows
-of that transaction are done. Debezium's field names and its order of fields are kept, so that either of the two
-can continue from what the other stored.
+An offset names the start of a transaction (file, position, GTID set before it) and how many events and rows of that
+transaction are processed. Fields have Debezium's names and order, so that rowtide and Debezium can resume from each
+other's offsets.
 """
 
 import json
@@ -17,12 +17,12 @@ _PREPARED, _CURRENT, _SERVER = "rowtide_prepared", "rowtide_done", "rowtide_serv
 
 @dataclass(frozen=True, slots=True)
 class PreparedXa:
-    """An XA transaction that is prepared: whether its changes count is told later.
+    """A prepared XA transaction, which a later statement commits or rolls back.
 
     Attributes:
         xid: the identifier as the server writes it in ``XA COMMIT X'…',X'…',1``.
-        file: the binlog file that has it.
-        pos: where it begins there, with its GTID event.
+        file: the binlog file that contains it.
+        pos: the position of its first event (the GTID event) in that file.
         before: the offset before it; ``None`` if it was prepared before the snapshot.
     """
 
@@ -34,21 +34,21 @@ class PreparedXa:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
-    """A safe restart point.
+    """A position from which the stream can resume without losing changes.
 
     Attributes:
         file: binlog file name.
-        pos: position in ``file`` where the current transaction begins, or after the last one.
-        gtids: executed GTID set before that position, or ``None`` without GTIDs.
-        event: events of the transaction after ``pos`` that are done and must be skipped.
-        row: rows of the next event that are done and must be skipped.
+        pos: position in ``file`` at the start of the current transaction, or after the last one.
+        gtids: GTID set executed before that position; ``None`` without GTIDs.
+        event: number of events after ``pos`` that are processed and must be skipped.
+        row: number of rows of the next event that are processed and must be skipped.
         server_id: server id of the last event, 0 if none.
-        ts_sec: time of the last event in seconds since the epoch, ``None`` if not known.
-        snapshot: ``INITIAL`` while an initial snapshot is under way, ``BLOCKING`` in a blocking one, else ``None``.
+        ts_sec: time of the last event in seconds since the epoch; ``None`` if unknown.
+        snapshot: ``INITIAL`` during an initial snapshot, ``BLOCKING`` during a blocking one, else ``None``.
         transaction: within a transaction, with transaction metadata, ``transaction_id`` and the orders per collection.
-        prepared: the XA transactions that were prepared before and have not ended, in order.
-        server: the server that ``file`` and ``pos`` belong to: MySQL's ``server_uuid``, MariaDB's ``server_id``;
-            ``None`` if it is not known. Stored only without GTIDs, which hold on every server.
+        prepared: the XA transactions that are prepared but not ended at this position, in order.
+        server: the server that ``file`` and ``pos`` belong to: MySQL's ``server_uuid`` or MariaDB's ``server_id``;
+            ``None`` if unknown. Stored only without GTIDs, which are valid on every server.
     """
 
     file: str
@@ -64,14 +64,14 @@ class SourceOffset:
     server: str | None = None
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
-        """``gtids`` as the set of the ``mysql`` connector, or the position of the ``mariadb`` one; empty for none."""
+        """``gtids`` parsed for the ``mysql`` or the ``mariadb`` connector; empty if there are none."""
         return (MariadbGtidPosition if connector == "mariadb" else GtidSet).parse(self.gtids or "")
 
     def to_map(self) -> dict[str, Any]:
-        """Debezium's fields of this offset, in the order in which Debezium writes them.
+        """Debezium's fields of this offset, in Debezium's order.
 
-        With XA transactions that are prepared there are fields of rowtide's own. Debezium, which does not know them,
-        begins before the oldest of these transactions, so as not to miss it.
+        With prepared XA transactions there are two more fields, which Debezium ignores: the other fields are then those
+        of the position before the oldest of these transactions, so that Debezium does not miss it.
         """
         prepared = [[xa.xid, xa.file, xa.pos, xa.before and xa.before.to_map()] for xa in self.prepared]
         fields = self._fields()
@@ -104,7 +104,7 @@ class SourceOffset:
         return fields
 
     def to_json(self) -> str:
-        """The value of the record in Kafka Connect's offsets topic."""
+        """The value of the record in Kafka Connect's offset storage topic."""
         fields = self.to_map()
         if self.server is not None and self.gtids is None:
             fields = java_hash_map_order({**fields, _SERVER: self.server})
@@ -112,7 +112,7 @@ class SourceOffset:
 
     @classmethod
     def from_map(cls, fields: Mapping[str, Any]) -> "SourceOffset":
-        """Read a stored offset, Debezium's or ours.
+        """Parse an offset stored by rowtide or Debezium.
 
         Raises:
             ValueError: a field is missing or has the wrong type; the message names it.
@@ -121,7 +121,7 @@ class SourceOffset:
             return replace(cls.from_json(fields[_CURRENT]), server=fields.get(_SERVER))
         if not isinstance(fields.get("file"), str):
             msg = f"source offset 'file' parameter is missing or not a string: {dict(fields)!r}"
-            raise ValueError(msg)  # noqa: TRY004 - a stored text is wrong, not an argument's type
+            raise ValueError(msg)  # noqa: TRY004 - the stored text is wrong, not the type of an argument
         transaction = {
             name: value for name, value in fields.items() if name.startswith(("transaction_id", "transaction_data_"))
         }
@@ -147,11 +147,11 @@ class SourceOffset:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "SourceOffset":
-        """Read the value of a record of the offsets topic; raises ``ValueError`` as ``from_map`` does."""
+        """Parse the value of a record of the offset storage topic. Raises ``ValueError`` as ``from_map`` does."""
         fields = json.loads(text)
         if not isinstance(fields, dict):
             msg = f"a source offset must be a JSON object, this is not: {text!r}"
-            raise ValueError(msg)  # noqa: TRY004 - the text is wrong, not the type of the argument
+            raise ValueError(msg)  # noqa: TRY004 - the stored text is wrong, not the type of an argument
         return cls.from_map(fields)
 
 
@@ -165,11 +165,11 @@ def _whole(fields: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def java_hash_map_order(fields: Mapping[str, Any], capacity: int = 16) -> dict[str, Any]:
-    """Order fields as a ``java.util.HashMap`` iterates over them, for Debezium builds its offsets in one.
+    """Order fields as a ``java.util.HashMap``, in which Debezium builds its offsets, iterates over them.
 
     Args:
-        fields: by name.
-        capacity: of the map when it was made.
+        fields: values by name.
+        capacity: the initial capacity of the map.
     """
     while len(fields) > capacity * 3 // 4:
         capacity *= 2

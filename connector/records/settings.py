@@ -1,4 +1,4 @@
-"""What the pipeline needs to know of the configuration, as plain values: no property names, no secrets, no servers."""
+"""The pipeline's settings as plain values: without property names, secrets and servers."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,12 +12,12 @@ from rowtide.topics.filters import TableFilter
 from rowtide.topics.naming import TopicNaming
 
 LOSSLESS = JsonSettings(schemas_enable=False, json_format=JsonFormat("BASE64", replace_null_with_default=False))
-"""How messages are written that transforms will read."""
+"""The format of messages that transforms read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transforms:
-    """What becomes of records behind the connector.
+    """The transforms, and the converters behind them.
 
     Attributes:
         chain: the transforms.
@@ -32,7 +32,7 @@ class Transforms:
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
-    """Settings of the way from events to records.
+    """The settings of everything between events and records.
 
     Attributes:
         connector: ``mysql`` or ``mariadb``.

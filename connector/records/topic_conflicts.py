@@ -1,7 +1,7 @@
-"""Keeps two tables out of one topic when the second one comes while the connector runs.
+"""Prevents two tables from sharing a topic when the second one is created while the connector runs.
 
-The topic belongs to the table that was there first; the connector stops before a row of the other one is written. What
-is there at the start is looked at by the check.
+The topic belongs to the first table; the connector stops before it writes a row of the second one. The check at the
+start covers the tables that exist then.
 """
 
 import logging
@@ -16,11 +16,11 @@ log = logging.getLogger(__name__)
 
 
 class TopicGuard:
-    """Knows which table a topic belongs to.
+    """Maps each topic to the table that owns it.
 
     Args:
-        settings: names of topics, and which tables are captured.
-        tables: every table, in the order of their making; asked whether a topic's owner is still there.
+        settings: topic naming, and which tables are captured.
+        tables: all tables, in the order in which they were created; an owner that is no longer there loses its topic.
     """
 
     def __init__(self, settings: PipelineSettings, tables: Tables) -> None:
@@ -31,7 +31,7 @@ class TopicGuard:
             self.register(table)
 
     def register(self, table: TableId) -> None:
-        """A table was made, or has a new name; its topic is its own, if no other table has it."""
+        """Register a new or renamed table as the owner of its topic, unless the topic has an owner; then warn."""
         if self._captures(table.database, table.table):
             try:
                 self.topic(table)
@@ -39,10 +39,10 @@ class TopicGuard:
                 log.warning("%s. The connector stops at the first row of %s", error, table)
 
     def topic(self, table: TableId) -> str:
-        """The topic of a captured table, for rows that are to be written.
+        """The topic for the rows of a captured table.
 
         Raises:
-            TopicClash: it belongs to another table, or to the connector itself.
+            TopicClash: the topic belongs to another table, or to the connector itself.
         """
         while True:
             try:

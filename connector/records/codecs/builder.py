@@ -1,4 +1,4 @@
-"""The codecs in use: one for each captured table's structure and TABLE_MAP, made when the first row needs it."""
+"""Builds and caches the codecs: one per captured table, built when its first row arrives."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ Codec = RowsCodec[Any, Any]
 
 
 class Codecs:
-    """Makes codecs, and keeps them as long as neither the structure nor the TABLE_MAP changes."""
+    """Builds codecs, and caches them as long as neither the structure nor the TABLE_MAP changes."""
 
     def __init__(self, settings: PipelineSettings, topics: TopicGuard) -> None:
         self._settings = settings
@@ -52,7 +52,7 @@ class Codecs:
         """The codec for a table, whose structure must have the TABLE_MAP's number of columns.
 
         Raises:
-            SchemaError: a column's type is not the structure's.
+            SchemaError: the type of a column in the TABLE_MAP does not match the structure.
             TopicClash: its topic belongs to another table.
         """
         codec = self._made.get(structure)
@@ -105,8 +105,8 @@ class Codecs:
                 continue
             if mapped.type not in KINDS[record.type.kind]:
                 raise SchemaError(
-                    f"table {table.id}, column {column.name}: the row events have type {mapped.type}, which is none of "
-                    f"a {column.column_type} as the schema history knows it. The schema history does not fit the "
+                    f"table {table.id}, column {column.name}: the row events have type {mapped.type}, but the column "
+                    f"is a {column.column_type} in the schema history. The schema history does not match the "
                     "binlog: restart with snapshot.mode=recovery"
                 )
             columns.append(self._column(mapped, column, record))
@@ -143,12 +143,12 @@ def python_columns(columns: Sequence[Column], records: TableSchema) -> list[Colu
 
 
 def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedColumn) -> ColumnDecoding:
-    """What a column's bytes mean, from its structure; the sign in the TABLE_MAP comes first if it has it."""
+    """How to interpret a column's bytes, from its structure; if the TABLE_MAP states the sign, it takes precedence."""
     kind = record.type.kind
     decode: charset.Decoder | None = None
     if kind == "text":
         name = column.charset or (column.debezium.charset_name if column.debezium else None)
-        if name == "binary":  # CHAR(4) CHARACTER SET binary: to Debezium a text, of one character for each byte
+        if name == "binary":  # CHAR(4) CHARACTER SET binary: text for Debezium, with one character per byte
             decode = _latin1
         elif name is not None and name not in _UTF8:
             decode = charset.charset_decoder(name)
@@ -164,7 +164,7 @@ def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedCo
 
 
 def _padding(column: model.Column) -> int:
-    """To how many bytes values are filled up; Debezium does not know the length of a BINARY made without one."""
+    """The number of bytes to which values are padded. Debezium does not pad a BINARY declared without a length."""
     if column.data_type == "inet6":
         return 16
     if column.data_type != "binary":
@@ -185,7 +185,7 @@ def _utf8(data: bytes) -> str:
 
 
 def column_output(record: RecordColumn, settings: PipelineSettings) -> ColumnOutput:
-    """The column's place in the record, as the row compilers need it."""
+    """The field that a column becomes, as the row compilers need it."""
     form, in_key, failed = settings.values.json_format, settings.keys.json_format, conversion_failure(settings, record)
     fallback = Fallback(record.null_text(form), failed)
     output = ColumnOutput(
@@ -215,9 +215,9 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn) -> Any:
 
 
 def absent_value(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> Any:
-    """What stands for a column that a row image left out: the placeholder for BLOB and TEXT, else null.
+    """The value of a column that is absent in a row image: the placeholder for BLOB and TEXT, else null.
 
-    With ``binlog.row.image.minimal.allowed`` the placeholder stands in all texts and bytes.
+    With ``binlog.row.image.minimal.allowed`` it is the placeholder for all strings and bytes.
     """
     schema = record.type.schema
     plain = settings.rules.values.minimal_row_images and schema.type in {"string", "bytes"} and schema.name is None
@@ -228,7 +228,7 @@ def absent_value(column: model.Column, record: RecordColumn, settings: PipelineS
 
 
 def default_text(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> str | None:
-    """What stands for a column that the image of a new row left out, if its default tells; else ``None``."""
+    """The JSON text of a column's default, for an INSERT image without the column; ``None`` if it is not a literal."""
     if column.default_kind is model.DefaultKind.NULL or (
         column.default_kind is model.DefaultKind.NONE and column.nullable
     ):
@@ -243,9 +243,9 @@ def default_text(column: model.Column, record: RecordColumn, settings: PipelineS
 
 
 def warn_unknown(table: Table, column: model.Column) -> None:
-    """Say that a column is left out, because its type has no form."""
+    """Warn that a column is not published, because its type is not supported."""
     log.warning(
-        "table %s: column %s has the type %s, for which there is no form in records; it is left out",
+        "table %s: column %s has the type %s, which is not supported; the column is not published",
         table.id,
         column.name,
         column.column_type,

@@ -1,6 +1,6 @@
-"""From the row images of one table to messages: everything about a table that is worth computing only once.
+"""Writes the messages of one table: Debezium's keys, values and tombstones, from the JSON text of decoded rows.
 
-The codec keeps the schema half of every key and value as bytes, and joins the rest per row.
+The codec keeps everything that is the same for all rows, such as the schemas of keys and values, as bytes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from rowtide.envelope.table import TableSchema
 
 NO_TRANSACTION = '"transaction":null'
 _MARK = "\0"
-"""Stands before a default that is written for null, while rows are compared; JSON text has no such character."""
+"""Precedes a default that is written for null while rows are compared; JSON text never contains this character."""
 
 
 class TableCodec(RowsCodec[tuple[str, str], Message]):
@@ -76,7 +76,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         return self._key(image[0]), value
 
     def plain(self, messages: list[Message]) -> list[Message]:
-        """The messages without the marks of nulls, which have served when rows were compared."""
+        """The messages without the marks of nulls, which are only needed to compare rows."""
         if not self._marks:
             return messages
         mark = _MARK.encode()
@@ -97,7 +97,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
             return list(zip(self._keys(rows), values, repeat(headers)))
         messages: list[Message] = []
         for key, value in zip(self._keys(rows), values, strict=True):
-            messages += ((key, value, headers), (key, None, headers))  # also without a key: Debezium does not ask
+            messages += ((key, value, headers), (key, None, headers))  # also without a key, as in Debezium
         return messages
 
     def updated(
@@ -107,13 +107,13 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         first: int,
         context: EventContext,
     ) -> list[Message]:
-        """One ``u`` record for each pair of images; where the key changes, ``d``, tombstone and ``c``.
+        """One ``u`` record for each pair of images; if the key changes, ``d``, tombstone and ``c`` instead.
 
-        With ``skip.messages.without.change`` none for an update that changed nothing that is published. Debezium then
-        drops a change of the key too, where only the key has the changed column: that would be a lost change.
+        With ``skip.messages.without.change`` there is no record of an update that changes no published column. A change
+        of the key always has records; Debezium drops one whose changed column is in the key only, which loses it.
         """
-        keys_stay = not self._keyed or [key for key, _ in before] == [key for key, _ in after]
-        if keys_stay and not self._skip_unchanged:
+        same_keys = not self._keyed or [key for key, _ in before] == [key for key, _ in after]
+        if same_keys and not self._skip_unchanged:
             values = self._values("u", after, before, first, context)
             return list(zip(self._keys(after), values, repeat(context.headers)))
         messages: list[Message] = []
@@ -125,7 +125,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         return messages
 
     def _moved(self, old: tuple[str, str], new: tuple[str, str], row: int, context: EventContext) -> Iterable[Message]:
-        """A change of the key: the old key's record is deleted, the new key's created, and each names the other."""
+        """A change of the key: a delete with the old key, a create with the new one; headers name the other key."""
         old_key, new_key = self._key(old[0]), self._key(new[0])
         to_new = [("__debezium.newkey", self._key_header(new[0])), *context.headers]
         to_old = [("__debezium.oldkey", self._key_header(old[0])), *context.headers]
@@ -135,7 +135,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         yield new_key, self._values("c", [new], None, row, context)[0], to_old
 
     def _key_header(self, key: str) -> bytes:
-        """A key as Connect's SimpleHeaderConverter writes it, which is not quite JSON."""
+        """A key in the format of Connect's SimpleHeaderConverter, which is not quite JSON."""
         schema = self.records.key
         assert schema is not None
         return (header_text(schema, parse_value(schema, key.replace(_MARK, ""))) or "").encode()
@@ -175,7 +175,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
                     first,
                 )
             ]
-        # The whole end is one text: joining it costs a copy of the schema each time.
+        # One text for everything behind the row: joining parts would copy the schema once more per row.
         tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}{close.decode()}'
         if before is None:
             assert after is not None
@@ -195,7 +195,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
 
 
 def _marked(column: Column) -> Column:
-    """The column with null told from the default that is written for it: from one to the other is a change."""
+    """The column with a mark before the default that is written for null, so that comparing rows sees a difference."""
     output = column.output
     if output is None or output.fallback_value is not None or output.fallback.text == "null":
         return column
@@ -214,13 +214,13 @@ def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, s
 
 
 def wrapping(schema: Schema | None, settings: JsonSettings) -> tuple[bytes, bytes]:
-    """What stands before and behind a payload (``JsonConverter`` with ``schemas.enable``)."""
+    """The bytes before and behind a payload (``JsonConverter`` with ``schemas.enable``)."""
     if schema is None or not settings.schemas_enable:
         return b"", b""
     return f'{{"schema":{schema_text(schema, json_format=settings.json_format)},"payload":'.encode(), b"}"
 
 
 def json_message(schema: Schema, value: object, settings: JsonSettings) -> bytes:
-    """A whole key or value that is not worth compiling for."""
+    """A complete key or value, for records that are too rare for a compiled writer."""
     opening, closing = wrapping(schema, settings)
     return opening + value_text(schema, value, settings.json_format).encode() + closing

@@ -1,7 +1,7 @@
-"""The base of the codecs: from the row images of one table to rows in a compiled form, and what an event does to them.
+"""The base class of the codecs: decodes the row images of one table, and calls the codec for each kind of change.
 
-A codec belongs to one structure of a table and one TABLE_MAP. It compiles a decoder for each set of columns that images
-hold, and keeps it.
+A codec belongs to one structure of a table and one TABLE_MAP. It compiles and caches a decoder for each set of columns
+that images hold.
 """
 
 import struct
@@ -26,7 +26,7 @@ Record = TypeVar("Record")
 """What the codec makes of a change."""
 
 Decoder = Callable[[bytes, int, int], list[Row]]
-"""Event bytes, start and end of the images to the decoded images."""
+"""From the event's bytes, the offset of the first image and the offset behind the last one to the decoded images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class RowsCodec(ABC, Generic[Row, Record]):
         """The key and the row of each image of an event; the images of updates come in pairs.
 
         Raises:
-            ValueError: the images do not fit the structure.
+            ValueError: the images do not match the structure.
         """
         if event.partial:
             return self.decode_partial(event.buffer, event.start, event.end, event.columns, event.columns_after)
@@ -201,11 +201,11 @@ class RowsCodec(ABC, Generic[Row, Record]):
         except (struct.error, IndexError) as error:
             raise ValueError(
                 f"the row images of table {self.records.table.id} end inside a value ({error}): the structure does not "
-                "fit, or the event is damaged"
+                "match, or the event is damaged"
             ) from error
 
     def decode_partial(self, buffer: bytes, start: int, end: int, before: bytes, after: bytes) -> list[Row]:
-        """As :meth:`decode`, for pairs of images of which the second may hold differences of JSON documents."""
+        """As :meth:`decode`, for pairs of images whose second one may hold differences of JSON documents."""
         present = before, after
         rows = self._partial_decoders.get(present)
         if rows is None:
@@ -230,7 +230,7 @@ class RowsCodec(ABC, Generic[Row, Record]):
         return self.compiled(columns, *layouts, carry=self._minimal_images)
 
     def _refuse_partial(self, layout: Sequence[bool], *, after: bool) -> None:
-        """A row image may leave out BLOB and TEXT columns (NOBLOB), for which there is a placeholder, but no others."""
+        """Refuse images without columns other than BLOB and TEXT (NOBLOB), which have a placeholder."""
         missing = [
             column.output.field
             for column, present in zip(self._columns, layout, strict=True)
@@ -246,11 +246,11 @@ class RowsCodec(ABC, Generic[Row, Record]):
             )
 
     def _refuse_keyless(self, layout: Sequence[bool], columns: Sequence[Column]) -> None:
-        """A key cannot be made of what the first image of a row leaves out."""
+        """Refuse images without a column of the key."""
         for index in self.records.key_columns:
             output = columns[index].output
-            told = columns is self._insert_columns and columns[index].default_text is not None
-            if output is not None and not layout[index] and not told:
+            has_default = columns is self._insert_columns and columns[index].default_text is not None
+            if output is not None and not layout[index] and not has_default:
                 raise ValueError(
                     f"a row image of table {self.records.table.id} lacks {output.field}, which is part of the key: a "
                     "session changed rows with binlog_row_image=MINIMAL. Let all sessions use FULL, or take the "

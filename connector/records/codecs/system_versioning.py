@@ -1,9 +1,9 @@
-"""Rows of MariaDB's system-versioned tables: of all the versions in the binlog the current ones make the records.
+"""MariaDB's system-versioned tables: finds the current rows among the row versions in the binlog.
 
-A change keeps the row as it was as one more row, whose row_end is in the past, and a DELETE is an update that sets
-row_end. Consumers keep the table as a query sees it: rows of the past are left out, and the end of a row is its
-deletion. With ``skipped.operations=u`` these deletions are left out too. Rows of tables whose versions are numbers of
-transactions never come: MariaDB logs changes of theirs as statements.
+A change logs the old version of the row as one more row, whose row_end is in the past, and a DELETE is an update that
+sets row_end. Records describe the table as a query sees it: historical rows are skipped, and the end of a row is its
+deletion. With ``skipped.operations=u`` these deletions are skipped too. Tables versioned by transaction ids have no row
+events: MariaDB logs their changes as statements.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,19 +18,19 @@ from rowtide.envelope.types.column_type import ColumnType, Fallback
 from rowtide.schema_history.model import Extra, Table
 
 _LAST_SECOND = 2**31 - 1
-"""The first second of 2038 that a TIMESTAMP once could not hold; MariaDB 11.5 has one of 2106 instead."""
+"""The largest TIMESTAMP, in 2038; since MariaDB 11.5 it is in 2106."""
 
 
 def row_end(table: Table) -> int | None:
-    """Place of the column that says when a row ended, ``None`` for a table without versions."""
+    """The index of the row_end column; ``None`` for a table without system versioning."""
     return next((place for place, column in enumerate(table.row_columns) if column.row is Extra.ROW_END), None)
 
 
 def is_current(end: int | None) -> bool:
-    """Whether a row has not ended.
+    """Whether a row version is the current one.
 
     Args:
-        end: the row's end in µs since the epoch; ``None`` if the image does not say.
+        end: row_end in µs since the epoch; ``None`` if the image does not hold it.
     """
     if end is None:
         return True
@@ -43,7 +43,7 @@ class CurrentRows:
 
     Args:
         columns: all columns of the row images.
-        end: place of the row_end column among them.
+        end: index of the row_end column among them.
     """
 
     def __init__(self, columns: Sequence[Column], end: int) -> None:
@@ -54,11 +54,11 @@ class CurrentRows:
         self._ends: dict[tuple[bytes, ...], ValueRows] = {}
 
     def of(self, event: Rows, layout: Callable[[bytes], Sequence[bool]]) -> list[bool]:
-        """For each image of an event whether it is current.
+        """For each image of an event, whether its row is current.
 
         Args:
             event: the event.
-            layout: from a bitmap of columns to whether images hold each of them.
+            layout: returns, for the bitmap of columns, whether images hold each of them.
         """
         present = (event.columns, event.columns_after) if event.kind is RowsKind.UPDATE else (event.columns,)
         ends = self._ends.get(present)

@@ -219,7 +219,7 @@ def test_columns_with_dates_that_no_calendar_has(
     own = {"column.exclude.list": r"d\.t\.hidden"}
     (finding,) = judge(configured(own), facts({"sql_mode": mode}, tables=tables))
     assert (finding.severity, finding.subject) == (severity, "zero.date.handling.mode")
-    assert "NOT NULL columns d.t.d, d.t.dt, d.t.ts. null keeps" in finding.message
+    assert "NOT NULL columns d.t.d, d.t.dt, d.t.ts. null distinguishes" in finding.message
     assert judge(configured(own | {"zero.date.handling.mode": "null"}), facts(tables=tables)) == []
 
 

@@ -148,7 +148,7 @@ def test_a_column_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
             warnings.table_changed(made(statement))
     reported = [message.split(". ")[0] for message in caplog.messages]
     assert reported == [
-        "bigint.unsigned.handling.mode is long: values from 2^63 on become negative in k.t.id, k.t.u",
+        "bigint.unsigned.handling.mode is long: values of 2^63 and above become negative in k.t.id, k.t.u",
         f"{ZERO_DATES.setting} {ZERO_DATES.problem} k.t.d, k.t.dt, k.t.ts",
         f"{ZERO_DATES.setting} {ZERO_DATES.problem} k.t.e",
     ]
