@@ -41,7 +41,8 @@ def check(config: Configuration, *, tables: bool = True, kafka_timeout: float = 
         Everything that was found, errors first; an empty list if all is well.
     """
     found, facts = check_database(config, tables=tables)
-    found += broker_findings(config, facts.tables if facts is not None else None, timeout=kafka_timeout)
+    if config.uses_kafka:
+        found += broker_findings(config, facts.tables if facts is not None else None, timeout=kafka_timeout)
     return sorted(found, key=lambda finding: -finding.severity)
 
 

@@ -143,7 +143,7 @@ def _topics(config: Configuration, tables: tuple[TableFact, ...] | None, timeout
     try:
         yield from _offsets(config, admin)
         yield from _refused(config, admin)
-        if tables is not None:
+        if tables is not None and config.delivery.sink == "kafka":
             yield from _missing(config.topics.creation, _data_topics(config, tables), admin)
     except TopicError as error:
         yield Finding(Severity.ERROR, "bootstrap.servers", str(error))
@@ -151,6 +151,8 @@ def _topics(config: Configuration, tables: tuple[TableFact, ...] | None, timeout
 
 def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
     topic = config.delivery.offset_topic
+    if topic is None:
+        return
     found = admin.describe(topic)
     policy = None if found is None else found.config.get("cleanup.policy")
     if policy not in (None, "compact"):

@@ -268,17 +268,24 @@ class DeliveryConfig:
     """How records and positions are delivered.
 
     Attributes:
+        sink: ``rowtide.sink``.
+        http_headers: of the requests of an HTTP sink.
+        offset_topic: where the position is kept; ``None`` if it is not kept in Kafka.
+        offset_file: the file where it is kept; ``None`` if it is not kept in a file.
         exactly_once: records and position go in one Kafka transaction.
         group_id: part of the transactional id (``producer_settings.transactional_id``).
         boundary_interval_ms: length of a transaction with boundary ``interval``.
     """
 
+    sink: str
+    http_headers: Mapping[str, Secret]
     exactly_once: bool
     group_id: str
     boundary: TransactionBoundary
     boundary_interval_ms: int
-    offset_topic: str
+    offset_topic: str | None
     offset_topic_settings: TopicSettings
+    offset_file: str | None
     offset_flush_interval_ms: int
     offset_flush_timeout_ms: int
     shutdown_timeout_ms: int
@@ -343,6 +350,11 @@ class Configuration:
     warnings: tuple[str, ...]
     sanitizer: Sanitizer
     properties: "Properties"
+
+    @property
+    def uses_kafka(self) -> bool:
+        """Whether records, positions or the schema history are in Kafka."""
+        return self.delivery.sink == "kafka" or self.delivery.offset_topic is not None or self.history.topic is not None
 
     def masked_properties(self) -> dict[str, str]:
         """All properties that were given, secrets as asterisks."""

@@ -15,7 +15,7 @@ DEFAULT_SANITIZE_PATTERN = (
 
 _ALWAYS = re.compile(
     r".*(?:secret|passw(?:or)?d|passphrase|token|credentials|private\.key|ssl\.key\.pem|keystore\.key|with\.salt)(?:\..*)?"
-    r"|.*(?:sasl\.jaas\.config|sasl\.oauthbearer\.config|auth\.user\.info|salt\..*)",
+    r"|rowtide\.sink\.http\.header\..*|.*(?:sasl\.jaas\.config|sasl\.oauthbearer\.config|auth\.user\.info|salt\..*)",
     re.IGNORECASE | re.DOTALL,
 )
 _SALT = re.compile(r"(?<=\.with\.salt\.).*", re.DOTALL)

@@ -7,6 +7,7 @@ ConnectorError
     ├── ProducerFenced         another instance with the same transactional.id has taken over
     ├── ProducerFailed         the Kafka client has given up
     ├── BrokerUnavailable      Kafka did not answer in time
+    ├── SinkUnavailable        a sink beside Kafka cannot write now
     ├── TransactionAborted     this transaction is lost, its messages are not: send them again
     ├── DeliveryInterrupted    asked to stop before everything was acknowledged
     └── OffsetStoreError       the offsets topic or file cannot be read or written
@@ -47,6 +48,12 @@ class ProducerFailed(DeliveryError):
 
 class BrokerUnavailable(DeliveryError):
     """Kafka did not answer in time."""
+
+    restartable = True
+
+
+class SinkUnavailable(DeliveryError):
+    """A sink beside Kafka cannot write now: the disk is full, or the like."""
 
     restartable = True
 

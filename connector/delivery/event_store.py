@@ -208,6 +208,12 @@ class EventStore:
         with self._room:
             return self._ring.given_share >= _HALF or (self._put_waits and not self._ring.unread)
 
+    @property
+    def starved(self) -> bool:
+        """Whether the reader waits for room, and nothing is left to be taken: only an acknowledgement helps."""
+        with self._room:
+            return self._put_waits and not self._ring.unread
+
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Hold the reader at its next ``put`` while the block runs; keep it short. Not to be nested."""

@@ -39,17 +39,18 @@ def context_headers(config: Configuration, run: str) -> Headers:
     )
 
 
-def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
+def pipeline_settings(config: Configuration, run: str, *, changes: bool = False) -> PipelineSettings:
     """The pipeline's part of a configuration.
 
     Args:
         config: the configuration.
         run: the id of this run, see :func:`run_id`.
+        changes: rows become changes instead of messages; there are no messages of other kinds then, and no transforms.
     """
     keys, values = _json(config.converters.key), _json(config.converters.value)
     transforms = None
     chain = _chain(config)
-    if chain.steps:
+    if chain.steps and not changes:
         transforms = Transforms(chain, keys, values)
         keys = values = LOSSLESS
     return PipelineSettings(
@@ -65,7 +66,7 @@ def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
         skip_unchanged=config.capture.skip_messages_without_change,
         include_query=config.values.include_query,
         transaction_metadata=config.values.transaction_metadata,
-        schema_changes=config.topics.include_schema_changes,
+        schema_changes=config.topics.include_schema_changes and not changes,
         only_captured_tables_ddl=config.history.store_only_captured_tables,
         only_captured_databases_ddl=config.history.store_only_captured_databases,
         skip_unparseable_ddl=config.history.skip_unparseable_ddl,
@@ -73,9 +74,10 @@ def pipeline_settings(config: Configuration, run: str) -> PipelineSettings:
         processing_failure=config.failure.event_processing.value,
         show_values=config.failure.show_values,
         headers=context_headers(config, run),
-        notification_topic=config.topics.notification_topic,
+        notification_topic=None if changes else config.topics.notification_topic,
         log_notifications=config.topics.log_notifications,
         transforms=transforms,
+        changes=changes,
     )
 
 

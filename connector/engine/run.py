@@ -1,4 +1,4 @@
-"""One attempt to run a connector: check, recover, take a snapshot if one is due, stream until told to stop.
+"""One run of a connector: check, recover, take a snapshot if one is due, stream until told to stop.
 
 An edge: it opens the connections and waits. Two threads do the work, the caller's, which reads, and delivery; what
 ends one of them ends the other.
@@ -15,9 +15,10 @@ from rowtide.connector.check import require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.loop import Delivery
+from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader, place
 from rowtide.connector.engine.start_position import decision_at
-from rowtide.connector.engine.wiring import Parts, assemble
+from rowtide.connector.engine.wiring import Components, build_components
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
@@ -45,7 +46,7 @@ _STOP_READING_S = 2.0
 """How long reading may take to notice that it is to stop before delivery begins to drain without it."""
 
 
-class Attempt:
+class ConnectorRun:
     """Runs a connector from the stored offset, once.
 
     Args:
@@ -54,12 +55,13 @@ class Attempt:
         stop: is set when it is to end; :meth:`stop` makes it quick.
         progress: is told how a snapshot goes on.
         check: look at the server and Kafka first, and refuse to start if something is wrong.
+        sink: a sink to use instead of ``rowtide.sink``.
 
     Attributes:
         state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
         reader: once it streams.
         delivery: once it delivers.
-        parts: once Kafka was reached.
+        components: what it works with, once Kafka (if it is used) was reached.
     """
 
     def __init__(
@@ -70,15 +72,17 @@ class Attempt:
         progress: SnapshotProgress | None,
         *,
         check: bool,
+        sink: RecordSink | None = None,
     ) -> None:
         self.state = "STARTING"
         self.reader: Reader | None = None
         self.delivery: Delivery | None = None
-        self.parts: Parts | None = None
+        self.components: Components | None = None
         self._config = config
         self._settings = settings
         self._progress = progress
         self._check = check
+        self._sink = sink
         self._stop = stop
         self._drained_by: float | None = None
         self._done = threading.Event()
@@ -104,22 +108,23 @@ class Attempt:
         self._stop.set()
         if self.reader is not None:
             self.reader.stop()
-        if not self._done.wait(_STOP_READING_S) and self.parts is not None:
+        if not self._done.wait(_STOP_READING_S) and self.components is not None:
             # Reading waits for room in the store, or for a server: what it has not put will be read again.
-            self.parts.store.close()
+            self.components.store.close()
 
     def _finish(self, failure: BaseException | None) -> BaseException | None:
-        delivery, parts = self.delivery, self.parts
+        delivery, components = self.delivery, self.components
         limit = self._config.delivery.shutdown_timeout_ms / 1000
         if self._drained_by is not None:  # the time that reading took to end counts, too
             limit = max(0.0, self._drained_by - time.monotonic())
         if delivery is not None and not delivery.stop(limit):
             failure = delivery.failure or failure  # if delivery failed, reading ended for that
-        elif delivery is None and parts is not None:
-            parts.sink.close()
-        if parts is not None:
+        elif delivery is None and components is not None and components.sink is not None:
+            components.sink.close()
+        if components is not None:
+            components.store.close(failure)  # a consumer in this process takes what is left, then sees the end
             try:
-                parts.history.close()
+                components.history.close()
             except Exception as error:  # noqa: BLE001 - as above
                 failure = failure or error
         return failure
@@ -135,30 +140,36 @@ class Attempt:
                 log.warning("%s", finding)
         if self._stop.is_set():
             return
-        parts = self.parts = assemble(self._config)
-        parts.sink.open()  # fences an older instance; only now is the stored offset sure to be the last one
-        offset = parts.offsets.load()
-        decision = self._decide(parts, offset)
-        self.delivery = Delivery(
-            parts.store, parts.sink, parts.policy, ensure_topic=parts.topics, on_failure=self._delivery_failed
-        )
-        self.delivery.start()
+        components = self.components = build_components(self._config, self._sink)
+        if components.sink is not None:
+            components.sink.open()  # fences an older instance: from now on the stored offset is the last one
+        offset = components.offsets.load()
+        decision = self._decide(components, offset)
+        if components.sink is not None:
+            self.delivery = Delivery(
+                components.store,
+                components.sink,
+                components.policy,
+                ensure_topic=components.ensure_topic,
+                on_failure=self._delivery_failed,
+            )
+            self.delivery.start()
         if decision.snapshot:
-            tables, start = self._snapshot(parts, decision)
+            tables, start = self._snapshot(components, decision)
         else:
-            tables, start = self._recovered(parts, decision)
-            self._tell_skipped(parts, start)
+            tables, start = self._recovered(components, decision)
+            self._tell_skipped(components, start)
         if decision.stream and not self._stop.is_set():
-            self._streaming(parts, tables, start)
+            self._streaming(components, tables, start)
 
     def _delivery_failed(self, _failure: BaseException) -> None:
         """Nothing is read for nothing; a reader that has nothing to put would not notice that the store is closed."""
         if self.reader is not None:
             self.reader.stop()
 
-    def _decide(self, parts: Parts, offset: SourceOffset | None) -> Decision:
+    def _decide(self, components: Components, offset: SourceOffset | None) -> Decision:
         log.info("the stored position is %s", "none" if offset is None else place(offset))
-        decision = decision_at(self._config, offset, parts.history)
+        decision = decision_at(self._config, offset, components.history)
         for note in decision.notes:
             log.info("%s", note)
         return decision
@@ -166,7 +177,7 @@ class Attempt:
     def _session(self) -> Session:
         return Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
 
-    def _snapshot(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
+    def _snapshot(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
         self.state = "SNAPSHOT"
         self._stop.wait(self._config.snapshot.delay_ms / 1000)
         snapshot = Snapshot(
@@ -174,31 +185,31 @@ class Attempt:
         )
         complete = False
         try:
-            complete = self._take(snapshot, parts)
+            complete = self._take(snapshot, components)
         finally:
             if not complete:
                 for batch in snapshot.aborted():
                     with contextlib.suppress(StoreClosed):  # delivery has ended, and says why
-                        parts.store.put([batch])
+                        components.store.put([batch])
         return snapshot.tables, decision.position or snapshot.offset
 
-    def _take(self, snapshot: Snapshot, parts: Parts) -> bool:
+    def _take(self, snapshot: Snapshot, components: Components) -> bool:
         """Take a snapshot; gives whether it is complete."""
         with contextlib.closing(snapshot.outputs()) as outputs:
-            if not write_snapshot(outputs, parts.history, parts.store, self._stop):
+            if not write_snapshot(outputs, components.history, components.store, self._stop):
                 log.info("the snapshot is broken off; the next start takes it again from its beginning")
                 return False
         log.info("the snapshot is complete; its position is %s", place(snapshot.offset))
         return True
 
-    def _recovered(self, parts: Parts, decision: Decision) -> tuple[Tables, SourceOffset]:
+    def _recovered(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
         offset = decision.position
         assert offset is not None
         self.state = "RECOVERING"
         with self._session() as session:
             server = server_of(session)
         begin = time.monotonic()
-        kept = StoredHistory(parts.history, self._config.topics.prefix, parts.summaries)
+        kept = StoredHistory(components.history, self._config.topics.prefix, components.summaries)
         reading = read_history(kept, server, BinlogPosition.from_map(replace(offset, prepared=()).to_map()))
         tables = reading.tables(prefer_ddl=self._config.history.prefer_ddl)
         log.info(
@@ -211,34 +222,34 @@ class Attempt:
         self._behind = save_summary(kept, reading, self._config.history.compact_interval)
         return tables, offset
 
-    def _tell_skipped(self, parts: Parts, start: SourceOffset) -> None:
+    def _tell_skipped(self, components: Components, start: SourceOffset) -> None:
         """The notification that no snapshot was due, if notifications are wanted."""
         transforms = self._settings.transforms
         for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
-            parts.store.put([Transformer(transforms, start).batch(batch) if transforms else batch])
+            components.store.put([Transformer(transforms, start).batch(batch) if transforms else batch])
 
-    def _streaming(self, parts: Parts, tables: Tables, start: SourceOffset) -> None:
+    def _streaming(self, components: Components, tables: Tables, start: SourceOffset) -> None:
         self.state = "RUNNING"
         self._stop.wait(self._config.streaming.delay_ms / 1000)
         config, mariadb = self._config, self._config.flavor is Flavor.MARIADB
         action = self._heartbeat_action() if config.heartbeat.action_query else None
-        history = parts.history
-        if parts.summaries is not None:
-            kept = StoredHistory(parts.history, config.topics.prefix, parts.summaries)
+        history = components.history
+        if components.summaries is not None:
+            kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
             history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
         self.reader = Reader(
             config,
             self._settings,
             tables,
             replace(start, snapshot=None),
-            parts.store,
+            components.store,
             history,
             self._stream,
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
             current=CurrentStructure(config.database, mariadb=mariadb),
             beside=BinlogSearch(config.database, mariadb=mariadb).packets,
         )
-        if not self._stop.is_set() and not parts.store.closed:
+        if not self._stop.is_set() and not components.store.closed:
             self.reader.run()
 
     def _stream(self, start: SourceOffset) -> BinlogStream:

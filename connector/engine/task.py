@@ -1,7 +1,7 @@
-"""A connector's life: attempts to run it, one after the other, until it is told to stop or nothing more can be done.
+"""The life cycle of a connector: runs one after the other, until it is stopped or a failure is final.
 
-It knows nothing of Faust: the worker, tests and the demo run it alike. Lost connections are repaired inside an attempt;
-a new one, from the stored offset, follows what only a fresh start can repair, such as a producer that has given up.
+A run repairs lost connections by itself. After a failure that only a fresh start repairs, such as a producer that has
+given up, the task starts a new run from the stored offset.
 """
 
 import logging
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from rowtide.connector.check import CheckFailedError
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
-from rowtide.connector.engine.run import Attempt
+from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -27,23 +28,25 @@ _FIRST_WAIT_S = 1.0
 GRACEFUL = 0.9
 """The part of ``task.shutdown.graceful.timeout.ms`` in which a stop must succeed; the rest is for the report."""
 _GOOD_S = 60.0
-"""An attempt that ran so long has not failed at once: the waits begin anew."""
+"""After a run of this length the pauses begin anew."""
 
 
 class ConnectorTask:
-    """Runs one connector.
+    """Runs one connector in a thread. The worker and :class:`~rowtide.connector.engine.engine.Engine` are built on it.
 
     Args:
-        config: what to do.
-        progress: shows how a snapshot goes on.
+        config: the configuration.
+        progress: receives the progress of a snapshot.
         on_end: called once in the task's thread when the task has ended, with the failure if there was one.
+        sink: a sink to use instead of ``rowtide.sink``.
+        changes: rows become :class:`~rowtide.connector.records.change.Change` objects.
 
     Attributes:
-        attempt: the one under way, or the last.
-        failure: what ended the task, if it was not told to stop.
-        error: the last failure of an attempt, for people.
-        restarts: attempts after the first.
-        snapshot: how a snapshot goes on.
+        current: the current run, or the last one.
+        failure: the failure that ended the task; ``None`` if it was stopped.
+        error: the message of the last failure of a run.
+        restarts: the number of runs after the first.
+        snapshot: the progress of the snapshot.
     """
 
     def __init__(
@@ -52,30 +55,37 @@ class ConnectorTask:
         *,
         progress: "Callable[[SnapshotStatus], None] | None" = None,
         on_end: Callable[[BaseException | None], None] = lambda _failure: None,
+        sink: RecordSink | None = None,
+        changes: bool = False,
     ) -> None:
         self.config = config
-        self.run = run_id()
+        self._sink = sink
         self.started_at = time.time()
         self.failure: BaseException | None = None
         self.error: str | None = None
         self.restarts = 0
         self.snapshot = SnapshotStatus(progress)
-        self._settings = pipeline_settings(config, self.run)
+        self._settings = pipeline_settings(config, run_id(), changes=changes)
         self._ended: str | None = None
         self._on_end = on_end
         self._stop = threading.Event()
         self._waiting = False
-        self.attempt = self._attempt(check=True)
+        self.current = self._new_run(check=True)
         self._thread = threading.Thread(target=self._run, name="rowtide-reader", daemon=True)
 
     @property
     def state(self) -> str:
-        """An attempt's state, or ``RESTARTING``, ``STOPPING``, ``STOPPED``, ``FAILED``."""
+        """The state of the current run, or ``RESTARTING``, ``STOPPING``, ``STOPPED``, ``FAILED``."""
         if self._ended is not None:
             return self._ended
         if self._stop.is_set():
             return "STOPPING"
-        return "RESTARTING" if self._waiting else self.attempt.state
+        return "RESTARTING" if self._waiting else self.current.state
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task has ended."""
+        return self._ended is not None
 
     def start(self) -> None:
         """Begin, in a thread."""
@@ -94,7 +104,7 @@ class ConnectorTask:
         limit = self.config.delivery.shutdown_timeout_ms / 1000 * GRACEFUL if timeout is None else timeout
         deadline = time.monotonic() + limit
         self._stop.set()
-        self.attempt.stop()
+        self.current.stop()
         if self._thread.ident is not None:
             self._thread.join(max(0.0, deadline - time.monotonic()))
         return self.failure is None and not self._thread.is_alive()
@@ -104,15 +114,15 @@ class ConnectorTask:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
-    def _attempt(self, *, check: bool) -> Attempt:
-        return Attempt(self.config, self._settings, self._stop, self.snapshot, check=check)
+    def _new_run(self, *, check: bool) -> ConnectorRun:
+        return ConnectorRun(self.config, self._settings, self._stop, self.snapshot, check=check, sink=self._sink)
 
     def _run(self) -> None:
         failure: BaseException | None = None
         wait = _FIRST_WAIT_S
         while True:
             begin = time.monotonic()
-            failure = self.attempt.run()
+            failure = self.current.run()
             if failure is None or not self._passes(failure):
                 break
             self.error = str(failure)
@@ -124,7 +134,7 @@ class ConnectorTask:
                 break
             wait = min(wait * 2, max(_FIRST_WAIT_S, self.config.failure.retry_wait_ms / 1000))
             self.restarts += 1
-            self.attempt = self._attempt(check=isinstance(failure, CheckFailedError))
+            self.current = self._new_run(check=isinstance(failure, CheckFailedError))
             self._waiting = False
         self.failure = failure
         self.error = self.error if failure is None else str(failure)
@@ -132,7 +142,7 @@ class ConnectorTask:
         self._on_end(failure)
 
     def _passes(self, failure: BaseException) -> bool:
-        """Whether a new attempt may succeed, and is allowed."""
+        """Whether a new run may succeed, and is allowed."""
         limit = self.config.failure.max_retries
         if self._stop.is_set() or 0 <= limit <= self.restarts:
             return False
@@ -141,5 +151,5 @@ class ConnectorTask:
         if isinstance(failure, CheckFailedError | DatabaseUnreachableError):
             return failure.retriable
         if isinstance(failure, StreamBroken):  # the reader has used up its own attempts
-            return self.attempt.reader is None
+            return self.current.reader is None
         return isinstance(failure, _PASSING) and not isinstance(failure, TrimmedHistory)

@@ -1,5 +1,7 @@
-"""The edges to Kafka that a configuration asks for: sink, offsets, schema history, topics. An edge: it opens them."""
+"""What a run of the connector works with, made from the configuration: event store, sink, offsets, schema history."""
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +13,14 @@ from rowtide.connector.config.kafka.producer_settings import (
     transactional_settings,
 )
 from rowtide.connector.delivery.event_store import EventStore
+from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
 from rowtide.connector.delivery.loop import CommitPolicy, Delivery
-from rowtide.connector.delivery.offset_store import InMemoryOffsetStore
+from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetStore
 from rowtide.connector.delivery.sink import Sink
+from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.compaction.summary_store import FileSummaries, SummaryStore
 from rowtide.schema_history.store.file import FileSchemaHistory
@@ -29,56 +33,68 @@ _PATIENCE_S = 60.0
 
 
 @dataclass(slots=True)
-class Parts:
-    """What a running connector holds on to.
+class Components:
+    """What a run of the connector works with.
 
     Attributes:
-        store: between reader and delivery.
-        sink: where batches go.
+        store: the event store, between reader and delivery.
+        sink: where batches go; ``None`` if a consumer in this process takes them from the store.
         offsets: where offsets are stored.
         history: the schema history.
-        summaries: its compact form, if it is wanted.
-        topics: makes missing topics.
+        summaries: its summaries, if ``schema.history.internal.compact.interval`` is set.
+        ensure_topic: makes a topic before its first message.
         policy: when offsets are stored.
     """
 
     store: EventStore
-    sink: Sink
-    offsets: KafkaOffsetStore
+    sink: Sink | None
+    offsets: OffsetStore
     history: SchemaHistoryStore
     summaries: SummaryStore | None
-    topics: MissingTopics
+    ensure_topic: Callable[[str], None]
     policy: CommitPolicy
 
 
-def assemble(config: Configuration) -> Parts:
-    """Make the parts; topics that they need are made too.
+def build_components(config: Configuration, sink: RecordSink | None = None) -> Components:
+    """Make what a run needs; Kafka topics for offsets and history are created if they are missing.
+
+    Args:
+        config: the configuration.
+        sink: a sink to use instead of ``rowtide.sink``; it stays open at the end of the run.
 
     Raises:
-        TopicError, DeliveryError: Kafka refuses, or cannot be reached.
+        TopicError, DeliveryError: Kafka refuses or cannot be reached, or a file cannot be written.
     """
-    kafka, delivery = config.kafka, config.delivery
-    admin = TopicAdmin(kafka.admin)
-    admin.ensure(delivery.offset_topic, delivery.offset_topic_settings)
-    admin.verify_offsets(delivery.offset_topic)
+    delivery = config.delivery
+    if delivery.offset_topic is not None:
+        admin = TopicAdmin(config.kafka.admin)
+        admin.ensure(delivery.offset_topic, delivery.offset_topic_settings)
+        admin.verify_offsets(delivery.offset_topic)
     offsets = offset_store(config)
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
-    sink, policy = _sink(config, store, offsets)
-    topics = MissingTopics(admin, config.topics.creation)
-    return Parts(store, sink, offsets, _history(config), _summaries(config), topics, policy)
+    made, policy, ensure_topic = _sink(config, store, offsets, sink)
+    return Components(store, made, offsets, _history(config), _summaries(config), ensure_topic, policy)
 
 
-def offset_store(config: Configuration) -> KafkaOffsetStore:
-    """Where the offset is stored; its topic is not made."""
-    kafka = config.kafka
-    return KafkaOffsetStore(
-        config.delivery.offset_topic,
-        config.name,
-        config.topics.prefix,
-        producer=kafka.producer,
-        consumer=kafka.consumer,
-        admin=kafka.admin,
-    )
+def offset_store(config: Configuration) -> OffsetStore:
+    """Where the offset is stored; its topic is not created."""
+    kafka, delivery = config.kafka, config.delivery
+    if delivery.offset_topic is not None:
+        return KafkaOffsetStore(
+            delivery.offset_topic,
+            config.name,
+            config.topics.prefix,
+            producer=kafka.producer,
+            consumer=kafka.consumer,
+            admin=kafka.admin,
+        )
+    if delivery.offset_file is not None:
+        return FileOffsetStore(Path(delivery.offset_file), config.name, config.topics.prefix)
+    return _OFFSETS_IN_MEMORY.setdefault((config.name, config.topics.prefix), InMemoryOffsetStore())
+
+
+_OFFSETS_IN_MEMORY: dict[tuple[str, str], InMemoryOffsetStore] = {}
+"""Of ``MemoryOffsetBackingStore``: they outlive a run, not the process."""
 
 
 def history_store(config: Configuration) -> SchemaHistoryStore:
@@ -111,23 +127,49 @@ def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
     return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topic=topics)
 
 
-def _sink(config: Configuration, store: EventStore, offsets: KafkaOffsetStore) -> tuple[Sink, CommitPolicy]:
+def _sink(
+    config: Configuration, store: EventStore, offsets: OffsetStore, given: RecordSink | None
+) -> tuple[Sink | None, CommitPolicy, Callable[[str], None]]:
     delivery = config.delivery
-    if delivery.exactly_once:
-        by_poll = delivery.boundary is TransactionBoundary.POLL
-        interval_ms = delivery.offset_flush_interval_ms if by_poll else delivery.boundary_interval_ms
-        settings = transactional_settings(
-            config.kafka.producer, transactional_id(delivery.group_id, config.name), 0 if by_poll else interval_ms
-        )
-        producer = RecordProducer(settings, quiet=store.quiet, show_keys=config.failure.show_values)
-        return TransactionalSink(producer, offsets), CommitPolicy(interval_ms / 1000, by_poll=by_poll)
-    producer = RecordProducer(
-        idempotent_settings(config.kafka.producer), quiet=store.quiet, show_keys=config.failure.show_values
-    )
-    policy = CommitPolicy(
+    at_least_once = CommitPolicy(
         delivery.offset_flush_interval_ms / 1000, by_poll=False, timeout_s=delivery.offset_flush_timeout_ms / 1000
     )
-    return IdempotentSink(producer, offsets), policy
+    if given is not None:
+        return RecordSinkDelivery(given, offsets, owned=False), at_least_once, _no_topic
+    if delivery.sink == "python":
+        return None, at_least_once, _no_topic
+    if delivery.sink != "kafka":
+        return RecordSinkDelivery(record_sink(config), offsets), at_least_once, _no_topic
+    topics = MissingTopics(TopicAdmin(config.kafka.admin), config.topics.creation)
+    show_keys = config.failure.show_values
+    if not delivery.exactly_once or not isinstance(offsets, KafkaOffsetStore):
+        producer = RecordProducer(idempotent_settings(config.kafka.producer), quiet=store.quiet, show_keys=show_keys)
+        return IdempotentSink(producer, offsets), at_least_once, topics
+    by_poll = delivery.boundary is TransactionBoundary.POLL
+    interval_ms = delivery.offset_flush_interval_ms if by_poll else delivery.boundary_interval_ms
+    settings = transactional_settings(
+        config.kafka.producer, transactional_id(delivery.group_id, config.name), 0 if by_poll else interval_ms
+    )
+    producer = RecordProducer(settings, quiet=store.quiet, show_keys=show_keys)
+    return TransactionalSink(producer, offsets), CommitPolicy(interval_ms / 1000, by_poll=by_poll), topics
+
+
+def record_sink(config: Configuration) -> RecordSink:
+    """The sink that ``rowtide.sink`` names, Kafka apart.
+
+    Raises:
+        DeliveryError: the directory cannot be used.
+    """
+    name = config.delivery.sink
+    if name == "stdout":
+        return StreamSink(sys.stdout.buffer)
+    if name.startswith("file:"):
+        return FileSink(Path(name.removeprefix("file:")))
+    return HttpSink(name, {key: text.reveal() for key, text in config.delivery.http_headers.items()})
+
+
+def _no_topic(_topic: str) -> None:
+    """Sinks beside Kafka have no topics to create."""
 
 
 def _history(config: Configuration) -> SchemaHistoryStore:

@@ -118,9 +118,9 @@ class Row(Mapping[str, Any]):
 
     Values have these types: ``int``, ``float``, ``decimal.Decimal``, ``str``, ``bytes``, ``bool`` (``BIT(1)``),
     ``datetime.date``, ``datetime.datetime`` (naive for DATETIME, in UTC for TIMESTAMP), ``datetime.timedelta`` (TIME),
-    the parsed document (JSON), :class:`Geometry`, ``list[float]`` (VECTOR), ``None`` for NULL. A date that Python's
-    calendar lacks (``0000-00-00``, ``2024-02-00``) is the ``str`` that MySQL prints. A column that the binlog leaves
-    out is :data:`UNAVAILABLE`.
+    the parsed document (MySQL's JSON; MariaDB's is a ``str``), :class:`Geometry`, ``list[float]`` (VECTOR), ``None``
+    for NULL. A date that Python's calendar lacks (``0000-00-00``, ``2024-02-00``) is the ``str`` that MySQL prints. A
+    column that the binlog leaves out is :data:`UNAVAILABLE`.
     """
 
     __slots__ = ("_places", "_values")
@@ -155,10 +155,6 @@ class Row(Mapping[str, Any]):
         if value.__class__ is not JsonText:
             raise TypeError(f"column {name} is not JSON")
         return str(value)
-
-    def values_tuple(self) -> tuple[Any, ...]:
-        """The values in the order of the columns, JSON as text."""
-        return self._values
 
 
 class Change:
@@ -237,6 +233,16 @@ class Change:
         if self._transaction is None:
             return None
         return TransactionOrder(**json.loads(f"{{{self._transaction}}}")["transaction"])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns in ``before`` and ``after``, in order."""
+        return self._layout.names
+
+    @property
+    def image(self) -> tuple[Any, ...] | None:
+        """The values of the row after the change, of a deleted one before it, in the order of ``columns``."""
+        return self._before if self._after is None else self._after
 
     @property
     def gtid(self) -> str | None:

@@ -132,7 +132,7 @@ class ConnectorService(Service):
 
     async def status(self) -> Status:
         """How it is doing."""
-        reader = self.connector.attempt.reader
+        reader = self.connector.current.reader
         behind: int | None = None
         if reader is not None and not self.connector.failure:
             file, pos = reader.status.file, reader.status.pos

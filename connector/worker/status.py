@@ -102,14 +102,14 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
         now: seconds since the epoch.
         lag_bytes: as far as it is known.
     """
-    config, attempt = task.config, task.attempt
-    reader = attempt.reader.status if attempt.reader is not None else None
+    config, run = task.config, task.current
+    reader = run.reader.status if run.reader is not None else None
     state, error = task.state, task.error
     if state == "RUNNING" and reader is not None and reader.error is not None:
         state, error = "RECONNECTING", reader.error
     elif state == "RUNNING":
         error = None
-    delivery = attempt.delivery
+    delivery = run.delivery
     return Status(
         name=config.name,
         prefix=config.topics.prefix,
@@ -122,7 +122,7 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
         restarts=task.restarts,
         reader=reader,
         delivery=delivery.counters() if delivery is not None else None,
-        queue=attempt.parts.store.use() if attempt.parts is not None else None,
+        queue=run.components.store.use() if run.components is not None else None,
         snapshot={str(table): rows for table, rows in task.snapshot.table_rows.items()},
         lag_bytes=lag_bytes,
     )

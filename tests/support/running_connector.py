@@ -37,7 +37,7 @@ def failure(config: WorkerConfig) -> BaseException:
 def connected(task: ConnectorTask) -> bool:
     """Whether a connector that has not failed reads the binlog."""
     assert task.failure is None, task.failure
-    return task.attempt.reader is not None and task.attempt.reader.status.connected
+    return task.current.reader is not None and task.current.reader.status.connected
 
 
 def run_until(config: WorkerConfig, topics: Topics, table: str, count: int) -> None:

@@ -26,6 +26,36 @@ BOOTSTRAP_SERVERS = Property(
     "Kafka brokers to begin with, as `host:port,…`.",
     required=True,
 )
+SINK = Property(
+    "rowtide.sink",
+    text(r"kafka|stdout|file:.+|https?://.+|python", "must be kafka, stdout, file:DIRECTORY or an http(s) URL"),
+    "kafka",
+    "Where records go: `kafka`; `stdout` and `file:DIRECTORY` write JSON lines; a URL receives them by POST. "
+    "`--sink` of `rowtide run` sets it. `python` is set by `rowtide.Engine`.",
+)
+HTTP_HEADERS = Family(
+    "rowtide.sink.http.header.*",
+    r"rowtide\.sink\.http\.header\..+",
+    "Headers of the requests of an HTTP sink by their names, such as `rowtide.sink.http.header.Authorization`. Their "
+    "values are secrets.",
+)
+KAFKA_OFFSETS = "org.apache.kafka.connect.storage.KafkaOffsetBackingStore"
+FILE_OFFSETS = "org.apache.kafka.connect.storage.FileOffsetBackingStore"
+MEMORY_OFFSETS = "org.apache.kafka.connect.storage.MemoryOffsetBackingStore"
+_OFFSET_STORES = (KAFKA_OFFSETS, FILE_OFFSETS, MEMORY_OFFSETS)
+OFFSET_STORAGE = Property(
+    "offset.storage",
+    text("|".join(name.replace(".", r"\.") for name in _OFFSET_STORES), "must be one of " + ", ".join(_OFFSET_STORES)),
+    KAFKA_OFFSETS,
+    "Where the connector's position is kept: in a topic; in a file, in the format of Kafka Connect's standalone worker "
+    "and of Debezium Engine; or in memory only (for tests). A file is the default if its name is given.",
+)
+OFFSET_FILE = Property(
+    "offset.storage.file.filename",
+    optional(text()),
+    None,
+    "The file of the position, when it is kept in a file. Its directory must exist.",
+)
 GROUP_ID = Property(
     "group.id",
     text(r".+", "must not be empty"),

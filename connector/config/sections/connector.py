@@ -14,7 +14,13 @@ from rowtide.connector.config.model import (
     Properties,
 )
 from rowtide.connector.config.secret import Sanitizer
-from rowtide.connector.config.sections.kafka import converters_config, delivery_config, history_config, kafka_config
+from rowtide.connector.config.sections.kafka import (
+    converters_config,
+    delivery_config,
+    history_config,
+    kafka_config,
+    uses_kafka,
+)
 from rowtide.connector.config.sections.reader import Reader
 from rowtide.connector.config.sections.source import (
     capture_config,
@@ -43,6 +49,8 @@ def build(
         ConfigurationError: with every problem that was found.
     """
     sanitizer = _sanitizer(properties)
+    if not uses_kafka(properties):
+        unneeded = {*unneeded, connect.BOOTSTRAP_SERVERS.name}
     reader = Reader(properties, _flavor(properties), sanitizer, unneeded)
     _flavors_agree(reader)
     kafka = kafka_config(reader)

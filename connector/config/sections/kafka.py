@@ -1,6 +1,7 @@
 """The parts of a configuration that concern Kafka: its clients, converters, delivery, and the schema history; pure."""
 
 import re
+from collections.abc import Mapping
 
 from rowtide.connector.config.catalogue import connect, history
 from rowtide.connector.config.catalogue.property import Property
@@ -19,6 +20,7 @@ from rowtide.connector.config.model import (
     JsonConverterConfig,
     KafkaConfig,
 )
+from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.reader import Reader
 from rowtide.topics.internal import offsets_settings
 
@@ -97,6 +99,12 @@ def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:
             connect.EXACTLY_ONCE.name, "required is not possible with exactly.once.source.support=disabled; enable it"
         )
     exactly_once = required or worker is ExactlyOnceSource.ENABLED
+    storage, sink = offset_storage(reader.properties), reader[connect.SINK]
+    if exactly_once and (storage != connect.KAFKA_OFFSETS or sink != "kafka"):
+        name = connect.EXACTLY_ONCE.name if required else connect.EXACTLY_ONCE_SOURCE.name
+        reader.problem(name, "needs records and position in Kafka: leave offset.storage and rowtide.sink as they are")
+    if storage == connect.FILE_OFFSETS and not reader.given(connect.OFFSET_FILE):
+        reader.missing(connect.OFFSET_FILE)
     interval = reader[connect.BOUNDARY_INTERVAL] or reader[connect.OFFSET_FLUSH_INTERVAL]
     by_interval = interval if reader[connect.BOUNDARY] is TransactionBoundary.INTERVAL else 0
     try:
@@ -106,12 +114,16 @@ def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:
             idempotent_settings(producer)
     except ProducerSettingsError as error:
         reader.problem("producer.override", str(error))
+    topic = reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC]
     return DeliveryConfig(
+        sink=sink,
+        http_headers={name: Secret(text) for name, text in reader.below("rowtide.sink.http.header.").items()},
         exactly_once=exactly_once,
         boundary=reader[connect.BOUNDARY],
         boundary_interval_ms=interval,
         group_id=reader[connect.GROUP_ID],
-        offset_topic=reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC],
+        offset_topic=topic if storage == connect.KAFKA_OFFSETS else None,
+        offset_file=reader[connect.OFFSET_FILE] if storage == connect.FILE_OFFSETS else None,
         offset_topic_settings=offsets_settings(reader[connect.OFFSET_PARTITIONS], reader[connect.OFFSET_REPLICATION]),
         offset_flush_interval_ms=reader[connect.OFFSET_FLUSH_INTERVAL],
         offset_flush_timeout_ms=reader[connect.OFFSET_FLUSH_TIMEOUT],
@@ -119,9 +131,30 @@ def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:
     )
 
 
+def uses_kafka(properties: Mapping[str, str]) -> bool:
+    """Whether anything is written to Kafka, so that ``bootstrap.servers`` is needed."""
+    sink = properties.get(connect.SINK.name, "").strip() or connect.SINK.default
+    in_kafka = history_implementation(properties) == history.KAFKA_HISTORY
+    return sink == "kafka" or offset_storage(properties) == connect.KAFKA_OFFSETS or in_kafka
+
+
+def offset_storage(properties: Mapping[str, str]) -> str:
+    """``offset.storage``: a file if only its name is given."""
+    given = properties.get(connect.OFFSET_STORAGE.name, "").strip()
+    named = properties.get(connect.OFFSET_FILE.name, "").strip()
+    return given or (connect.FILE_OFFSETS if named else connect.OFFSET_STORAGE.default)
+
+
+def history_implementation(properties: Mapping[str, str]) -> str:
+    """``schema.history.internal``: a file if only its name is given."""
+    given = properties.get(history.IMPLEMENTATION.name, "").strip()
+    file, topic = (properties.get(entry.name, "").strip() for entry in (history.FILE_NAME, history.TOPIC))
+    return given or (history.FILE_HISTORY if file and not topic else history.IMPLEMENTATION.default)
+
+
 def history_config(reader: Reader) -> HistoryConfig:
     """Where the schema history is kept, and what it keeps."""
-    kind = reader[history.IMPLEMENTATION]
+    kind = history_implementation(reader.properties)
     topic = reader[history.TOPIC] if kind == history.KAFKA_HISTORY else None
     file = reader[history.FILE_NAME] if kind == history.FILE_HISTORY else None
     if kind == history.KAFKA_HISTORY and not reader.given(history.TOPIC):

@@ -1,4 +1,4 @@
-"""The task around attempts: when a new one is made, and how it ends."""
+"""The task around runs: when a new one is made, and how it ends."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ LOST = DatabaseUnreachableError(Problem("database.hostname", "cannot be reached"
 WRONG = CheckFailedError([Finding(Severity.ERROR, "binlog_format", "is STATEMENT")])
 
 
-class FakeAttempt:
-    """An attempt that ends as the test says: with a state and a failure, or when it is told to stop."""
+class FakeRun:
+    """A run that ends as the test says: with a state and a failure, or when it is told to stop."""
 
     def __init__(self, stop: threading.Event, state: str, failure: BaseException | None, *, lasts: bool) -> None:
         self.state = state
         self.reader = "reader" if state == "RUNNING" else None
-        self.delivery = self.parts = None
+        self.delivery = self.components = None
         self.begun = threading.Event()
         self._stop = stop
         self._failure = failure
@@ -56,20 +56,20 @@ Made = Callable[..., tuple[ConnectorTask, list[bool], list[BaseException | None]
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Made:
-    """Make a task with the given attempts; gives it, whether each attempt checks first, and what it told at its end."""
+    """Make a task with the given runs; gives it, whether each run checks first, and what it told at its end."""
     monkeypatch.setattr(task_module, "_FIRST_WAIT_S", 0.0)
 
-    def make(*attempts: tuple[str, BaseException | None], **more: str) -> Any:
-        left = list(attempts)
+    def make(*runs: tuple[str, BaseException | None], **more: str) -> Any:
+        left = list(runs)
         checks: list[bool] = []
         ends: list[BaseException | None] = []
 
-        def attempt(self: ConnectorTask, *, check: bool) -> FakeAttempt:
+        def new_run(self: ConnectorTask, *, check: bool) -> FakeRun:
             checks.append(check)
             state, failure = left.pop(0) if left else ("RUNNING", None)
-            return FakeAttempt(self._stop, state, failure, lasts=failure is None)
+            return FakeRun(self._stop, state, failure, lasts=failure is None)
 
-        monkeypatch.setattr(ConnectorTask, "_attempt", attempt)
+        monkeypatch.setattr(ConnectorTask, "_new_run", new_run)
         config = from_properties(PROPERTIES | {name.replace("_", "."): value for name, value in more.items()})
         return ConnectorTask(config, on_end=ends.append), checks, ends
 
@@ -77,16 +77,16 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
 
 
 def begun(task: ConnectorTask, restarts: int) -> None:
-    """Wait for an attempt."""
+    """Wait for a run."""
     for _ in range(2000):
-        if task.restarts == restarts and task.attempt.begun.wait(0.01):  # type: ignore[attr-defined]
+        if task.restarts == restarts and task.current.begun.wait(0.01):  # type: ignore[attr-defined]
             return
         threading.Event().wait(0.005)
-    pytest.fail("no such attempt")
+    pytest.fail("no such run")
 
 
 @pytest.mark.parametrize("failure", [ProducerFailed("x"), KafkaUnreachable("x"), HistoryStoreError("x"), LOST])
-def test_a_failure_that_may_pass_is_followed_by_a_new_attempt(made: Made, failure: BaseException) -> None:
+def test_a_failure_that_may_pass_is_followed_by_a_new_run(made: Made, failure: BaseException) -> None:
     task, checks, ends = made(("RUNNING", failure), ("STARTING", failure))
     assert task.state == "RUNNING"
     task.start()

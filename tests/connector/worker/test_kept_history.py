@@ -43,7 +43,7 @@ def test_a_history_is_rebuilt_in_its_own_topic_and_kept_in_the_compact_form(
     assert producer.flush(SOON) == 0
     assert isinstance(failure(config), DamagedHistory)
     with running(_with(config, snapshot_mode="recovery")) as task:
-        eventually(lambda: task.failure or task.attempt.state == "RUNNING", "the structures are written anew")
+        eventually(lambda: task.failure or task.current.state == "RUNNING", "the structures are written anew")
     mysql_db.execute("INSERT INTO t VALUES (2)", "ALTER TABLE t ADD a INT", "INSERT INTO t VALUES (3, 3)")
     run_until(config, topics, table, 3)
     mysql_db.execute("ALTER TABLE t ADD b INT", "ALTER TABLE t DROP a", "INSERT INTO t VALUES (4, 4)")
@@ -65,7 +65,7 @@ def test_a_history_is_rebuilt_in_its_own_topic_and_kept_in_the_compact_form(
     config.properties["snapshot.mode"] = "no_data"
     config.properties["schema.history.internal.compact.interval"] = "0"
     with running(config) as task:
-        eventually(lambda: task.failure or task.attempt.state == "RUNNING", "a first start beside another history")
+        eventually(lambda: task.failure or task.current.state == "RUNNING", "a first start beside another history")
     assert task.failure is None
 
 

@@ -1,0 +1,97 @@
+"""Records by HTTP POST, with retries."""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from http.client import HTTPException
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted
+from rowtide.connector.delivery.sinks.json_lines import json_line
+from rowtide.connector.delivery.sinks.record_sink import Record
+
+log = logging.getLogger(__name__)
+
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.5, 30.0
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers that may be another one later; all others above 299 are final."""
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirected POST becomes a GET without records, which a server may well answer by 200."""
+
+    def redirect_request(self, *_arguments: object) -> None:
+        """Follow no redirect: it is a final answer."""
+
+
+class HttpSink:
+    """Posts records as JSON lines (``application/x-ndjson``), several in one request, one request after the other.
+
+    Delivery is at least once: a request that is not answered by 2xx is sent again, with growing pauses, for as long as
+    it takes. A final answer (400, 401, 404 …) ends the connector.
+
+    Args:
+        url: where to post.
+        headers: of every request, such as ``Authorization``.
+        batch_size: records of one request at most.
+        timeout: seconds to wait for an answer.
+    """
+
+    def __init__(
+        self, url: str, headers: Mapping[str, str] | None = None, *, batch_size: int = 500, timeout: float = 30.0
+    ) -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise ValueError(f"{url!r} is no http or https URL")
+        self._url = url
+        self._headers = {"Content-Type": "application/x-ndjson", **(headers or {})}
+        self._batch_size = batch_size
+        self._timeout = timeout
+        self._opener = build_opener(_NoRedirects)
+        self._closed = threading.Event()
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Post records, and wait until the server has taken them.
+
+        Raises:
+            DeliveryError: the server refuses them for good.
+            DeliveryInterrupted: the sink was closed meanwhile.
+        """
+        for begin in range(0, len(records), self._batch_size):
+            self._post(b"".join(map(json_line, records[begin : begin + self._batch_size])))
+
+    def flush(self) -> None:
+        """Every record that was written has been taken."""
+
+    def close(self) -> None:
+        """End a ``write`` that waits."""
+        self._closed.set()
+
+    def _post(self, body: bytes) -> None:
+        wait = _FIRST_RETRY_S
+        while True:
+            if self._closed.is_set():
+                raise DeliveryInterrupted(f"stopped before {self._place()} has taken all records")
+            request = Request(self._url, data=body, headers=self._headers, method="POST")
+            pause = wait
+            try:
+                with self._opener.open(request, timeout=self._timeout):
+                    return
+            except HTTPError as error:
+                error.close()
+                if error.code not in _PASSING:
+                    raise DeliveryError(f"{self._place()} refuses records: {error.code} {error.reason}") from error
+                problem = f"{error.code} {error.reason}"
+                after = error.headers.get("Retry-After", "")
+                pause = max(wait, float(after)) if after.isdecimal() else wait
+            except (URLError, HTTPException, OSError) as error:
+                problem = str(getattr(error, "reason", None) or error)
+            log.warning("%s does not take records: %s; next try in %.1f s", self._place(), problem, pause)
+            self._closed.wait(pause)
+            wait = min(wait * 2, _LONGEST_RETRY_S)
+
+    def _place(self) -> str:
+        """The URL without user, password and query, which may be secret."""
+        parts = urlsplit(self._url)
+        return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"

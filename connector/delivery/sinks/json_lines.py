@@ -1,0 +1,139 @@
+"""Records as JSON lines: to a stream such as standard output, and to files in a directory.
+
+A line is ``{"topic":…,"key":…,"value":…,"headers":{…}}``, with key and value as the configured converters write them.
+"""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.connector.delivery.sinks.record_sink import Record
+
+DEFAULT_MAX_BYTES = 256 * 1024 * 1024
+"""The size at which :class:`FileSink` begins a new file."""
+_NAME = re.compile(r"records-(\d{8,})\.jsonl")
+
+
+def json_line(record: Record) -> bytes:
+    """A record as one line of JSON, with its line end."""
+    headers = {name: None if text is None else text.decode() for name, text in record.headers}
+    parts = (
+        b'{"topic":',
+        json.dumps(record.topic, ensure_ascii=False).encode(),
+        b',"key":',
+        b"null" if record.key is None else record.key,
+        b',"value":',
+        b"null" if record.value is None else record.value,
+        b',"headers":',
+        json.dumps(headers, ensure_ascii=False, separators=(",", ":")).encode(),
+        b"}\n",
+    )
+    return b"".join(parts)
+
+
+class StreamSink:
+    """Writes records to a stream, such as standard output.
+
+    Delivery is at least once, as far as the stream's reader is: a record counts as delivered when the operating system
+    has taken it.
+
+    Args:
+        stream: a binary stream; it is not closed.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write a line for each record, and flush: a reader sees every change at once.
+
+        Raises:
+            DeliveryError: the reader has gone.
+        """
+        try:
+            self._stream.write(b"".join(map(json_line, records)))
+            self._stream.flush()
+        except BrokenPipeError as error:
+            raise DeliveryError("nobody reads standard output any more") from error
+
+    def flush(self) -> None:
+        """Every write is flushed already."""
+
+    def close(self) -> None:
+        """The stream stays open: it belongs to the caller."""
+
+
+class FileSink:
+    """Writes records to ``DIRECTORY/records-00000001.jsonl`` and so on, all topics in the order of commits.
+
+    Delivery is at least once: a file is written to disk (fsync) before the position is stored. After a crash an
+    incomplete line is removed, and records since the stored position come again.
+
+    Args:
+        directory: made if it does not exist.
+        max_bytes: a new file begins when the last one has reached this size.
+
+    Raises:
+        DeliveryError: the directory cannot be used.
+    """
+
+    def __init__(self, directory: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._directory = directory
+        self._max_bytes = max_bytes
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            numbers = [int(match[1]) for path in directory.iterdir() if (match := _NAME.fullmatch(path.name))]
+            self._number = max(numbers, default=0) or 1
+            self._stream = self._opened()
+            self._remove_torn_line()
+        except OSError as error:
+            raise DeliveryError(f"no records can be written to {directory}: {error.strerror}") from error
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write a line for each record.
+
+        Raises:
+            OSError: the disk is full, or the like.
+        """
+        if self._stream.tell() >= self._max_bytes:
+            self.flush()
+            self._stream.close()
+            self._number += 1
+            self._stream = self._opened()
+        self._stream.write(b"".join(map(json_line, records)))
+
+    def flush(self) -> None:
+        """Write everything to disk.
+
+        Raises:
+            OSError: as for ``write``.
+        """
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        """Close the file; what is buffered is written."""
+        self._stream.close()
+
+    def _opened(self) -> BinaryIO:
+        return (self._directory / f"records-{self._number:08d}.jsonl").open("ab")
+
+    def _remove_torn_line(self) -> None:
+        path = self._directory / f"records-{self._number:08d}.jsonl"
+        size = path.stat().st_size
+        with path.open("rb") as stream:
+            end = size
+            while end > 0:
+                start = max(0, end - 65536)
+                stream.seek(start)
+                found = stream.read(end - start).rfind(b"\n")
+                if found >= 0:
+                    end = start + found + 1
+                    break
+                end = start
+        if end < size:
+            self._stream.truncate(end)

@@ -1,0 +1,106 @@
+"""Changes as Arrow record batches; needs pyarrow (``pip install 'rowtide[arrow]'``)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry
+from rowtide.schema_history.model import Column
+
+_META = [
+    pa.field("__op", pa.string(), nullable=False),
+    pa.field("__ts", pa.timestamp("us", tz="UTC"), nullable=False),
+    pa.field("__file", pa.string(), nullable=False),
+    pa.field("__pos", pa.int64(), nullable=False),
+    pa.field("__row", pa.int32(), nullable=False),
+    pa.field("__unavailable", pa.list_(pa.string())),
+]
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "year"})
+_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_GEOMETRIES = frozenset(
+    {
+        "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+        "geomcollection", "geometrycollection",
+    }
+)  # fmt: skip
+_GEOMETRY = pa.struct([pa.field("wkb", pa.binary()), pa.field("srid", pa.int64())])
+_DECIMAL128_DIGITS = 38
+
+
+def record_batches(changes: Sequence[Change]) -> dict[str, list[pa.RecordBatch]]:
+    """The record batches of each table, in order; see :meth:`ChangeBatch.to_arrow`."""
+    found: dict[str, list[list[Change]]] = {}
+    for change in changes:
+        parts = found.setdefault(str(change.schema.id), [])
+        if not parts or parts[-1][-1].schema is not change.schema:
+            parts.append([])
+        parts[-1].append(change)
+    return {table: [_record_batch(part) for part in parts] for table, parts in found.items()}
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """The Arrow type of a column's values. TIME is a duration; JSON, ENUM and SET are strings."""
+    match column.data_type:
+        case "bigint":
+            return pa.uint64() if column.unsigned else pa.int64()
+        case kind if kind in _INTEGERS:
+            return pa.int64()
+        case "decimal":
+            digits, scale = column.length or 10, column.scale or 0
+            return pa.decimal128(digits, scale) if digits <= _DECIMAL128_DIGITS else pa.decimal256(digits, scale)
+        case "float":
+            return pa.float32()
+        case "double":
+            return pa.float64()
+        case "bit":
+            return pa.bool_() if (column.length or 1) == 1 else pa.uint64()
+        case "date":
+            return pa.date32()
+        case "datetime":
+            return pa.timestamp("us")
+        case "timestamp":
+            return pa.timestamp("us", tz="UTC")
+        case "time":
+            return pa.duration("us")
+        case "vector":
+            return pa.list_(pa.float32())
+        case kind if kind in _BINARY:
+            return pa.binary()
+        case kind if kind in _GEOMETRIES:
+            return _GEOMETRY
+        case _:
+            return pa.string()
+
+
+def _record_batch(changes: Sequence[Change]) -> pa.RecordBatch:
+    """The record batch of changes of one structure."""
+    first = changes[0]
+    by_name = {column.name: column for column in first.schema.row_columns}
+    names = first.columns
+    rows = [change.image for change in changes]
+    unavailable = [
+        None if row is None else [name for name, value in zip(names, row, strict=True) if value is UNAVAILABLE] or None
+        for row in rows
+    ]
+    meta: list[list[Any]] = [
+        [change.op for change in changes],
+        [change.position.ts_us for change in changes],
+        [change.position.file for change in changes],
+        [change.position.pos for change in changes],
+        [change.row for change in changes],
+        unavailable,
+    ]
+    fields = [*_META, *(pa.field(name, arrow_type(by_name[name])) for name in names)]
+    columns = [*meta, *([None if row is None else row[place] for row in rows] for place in range(len(names)))]
+    arrays = [pa.array(_fitting(values, field.type), field.type) for values, field in zip(columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _fitting(values: list[Any], kind: pa.DataType) -> list[Any]:
+    """The values without those that Arrow has no form for: unavailable ones, and dates that no calendar has."""
+    if pa.types.is_temporal(kind):
+        return [None if isinstance(value, str) or value is UNAVAILABLE else value for value in values]
+    if kind == _GEOMETRY:
+        return [{"wkb": value.wkb, "srid": value.srid} if isinstance(value, Geometry) else None for value in values]
+    return [None if value is UNAVAILABLE else value for value in values]

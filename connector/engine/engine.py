@@ -1,0 +1,300 @@
+"""The connector for Python programs: changes by iteration, without Kafka unless it is configured.
+
+The engine runs the same task as the worker (check, snapshot, schema history, stream, reconnects). The program takes
+changes from the event store in its own thread and acknowledges them.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.config.catalogue import PROPERTIES
+from rowtide.connector.config.catalogue.connect import SINK
+from rowtide.connector.config.files.environment import property_name
+from rowtide.connector.config.files.files import read_file
+from rowtide.connector.delivery.event_store import EventStore, Taken
+from rowtide.connector.delivery.ring import INIT_SEQUENCE
+from rowtide.connector.delivery.sinks import RecordSink
+from rowtide.connector.engine.change_batch import ChangeBatch
+from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.records.change import Change
+
+log = logging.getLogger(__name__)
+
+_WARN_S = 30.0
+_TICK_S = 0.1
+"""How often a waiting ``get`` looks whether the connector has ended or started again."""
+
+
+class EngineError(ConnectorError):
+    """The engine is used in a way that cannot work."""
+
+
+class Engine:
+    """Runs a connector in this process and yields its changes.
+
+    ::
+
+        with Engine.from_config("shop.properties") as engine:
+            for batch in engine:
+                for change in batch:
+                    print(change)
+                batch.ack()
+
+    Positions and the schema history are kept in files (``offset.storage.file.filename``,
+    ``schema.history.internal.file.filename``) or in Kafka. Delivery is at least once: changes that were not
+    acknowledged come again, after :meth:`rollback` and at the next start.
+
+    All methods may be called from any thread; the batches of one engine are meant for one consumer.
+
+    Args:
+        properties: Debezium's properties and rowtide's, by name.
+        environ: for ``${env:…}`` and variables such as ``ROWTIDE_DATABASE_PASSWORD``; by default nothing.
+        more: further ones by keyword: ``_`` stands for a dot, ``__`` for an underscore, ``___`` for a dash.
+
+    Raises:
+        ConfigurationError: with every problem of the configuration.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        **more: str | int,
+    ) -> None:
+        given = {property_name(name, PROPERTIES): str(value) for name, value in more.items()}
+        self.config: Configuration = from_properties({**(properties or {}), **given, SINK.name: "python"}, environ)
+        self._task: ConnectorTask | None = None
+        self._lock = threading.Lock()
+        self._store: EventStore | None = None
+        self._generation = 0
+        self._acknowledged = self._taken = INIT_SEQUENCE
+        self._warned_at = 0.0
+
+    @classmethod
+    def from_config(cls, path: str | os.PathLike[str], **more: str | int) -> Self:
+        """An engine from a configuration file, as ``rowtide run`` reads it; ``ROWTIDE_…`` variables override it.
+
+        Args:
+            path: ``.properties``, ``.json``, ``.yaml`` or ``.yml``.
+            more: properties by keyword, over those of the file.
+
+        Raises:
+            ConfigurationError: with every problem of the configuration.
+        """
+        return cls(read_file(Path(path)), environ=os.environ, **more)
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    def start(self) -> None:
+        """Start the connector in a thread of its own.
+
+        Raises:
+            EngineError: it was started already.
+        """
+        self._start(ConnectorTask(self.config, changes=True))
+
+    def _start(self, task: ConnectorTask) -> None:
+        if self._task is not None:
+            raise EngineError("the engine was started already; make another one")
+        self._task = task
+        task.start()
+
+    def close(self) -> None:
+        """Stop the connector and wait for its end. Changes that are not acknowledged come again at the next start."""
+        if self._task is not None:
+            self._task.stop()
+
+    @property
+    def state(self) -> str:
+        """STARTING, SNAPSHOT, RECOVERING, RUNNING, RESTARTING, STOPPING, STOPPED or FAILED."""
+        return "STARTING" if self._task is None else self._task.state
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connector has ended and all changes that it read were handed out."""
+        task = self._task
+        return task is not None and task.ended and (self._store is None or not self._store.unread)
+
+    # --- changes --------------------------------------------------------------------------------------------------
+
+    def get(self, size: int = 1024, timeout: float | None = None) -> ChangeBatch | None:
+        """Take the next changes.
+
+        Args:
+            size: changes at most, but at least those of one row event.
+            timeout: seconds to wait for the first one; ``None`` for as long as it takes, 0 for not at all.
+
+        Returns:
+            A batch of at least one change; ``None`` if the time is over, or if the connector has ended.
+
+        Raises:
+            EngineError: the engine was not started.
+            ConnectorError: the connector has failed; raised when all changes before the failure were handed out.
+        """
+        task = self._task
+        if task is None:
+            raise EngineError("the engine was not started: use it in a with statement, or call start()")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            ended = task.ended  # before the store is asked: what comes after that is in it already
+            left = _TICK_S if deadline is None else min(_TICK_S, max(0.0, deadline - time.monotonic()))
+            batch = self._take(size, left)
+            if batch is not None:
+                return batch
+            if ended and (self._store is None or not self._store.unread):
+                if task.failure is not None:
+                    raise task.failure
+                return None
+            if deadline is not None and time.monotonic() >= deadline:
+                return None
+
+    def _take(self, size: int, wait: float) -> ChangeBatch | None:
+        store = self._current_store()
+        if store is None:
+            time.sleep(wait)
+            return None
+        generation = self._generation
+        taken = store.get(size, wait)
+        changes = [change for batch in taken.batches for change in batch.changes]
+        if changes:
+            self._taken = taken.sequence
+            return ChangeBatch(changes, lambda: self._ack(store, generation, taken))
+        if taken.batches and self._taken <= self._acknowledged:
+            self._ack(store, generation, taken)  # a position without changes, behind what is acknowledged
+        elif store.starved:
+            self._warn_of_full_store()
+        return None
+
+    def _warn_of_full_store(self) -> None:
+        now = time.monotonic()
+        if now - self._warned_at > _WARN_S:
+            self._warned_at = now
+            log.warning(
+                "batches that are not acknowledged fill the event store (max.queue.size.in.bytes): no more changes "
+                "come until ack() is called on them"
+            )
+
+    def _current_store(self) -> EventStore | None:
+        """The event store of the current run; a new one if the connector has started again."""
+        assert self._task is not None
+        components = self._task.current.components
+        store = None if components is None else components.store
+        if store is not self._store and store is not None:
+            with self._lock:
+                self._store = store
+                self._acknowledged = self._taken = INIT_SEQUENCE
+                self._generation += 1
+        return self._store
+
+    def _ack(self, store: EventStore, generation: int, taken: Taken) -> bool:
+        task = self._task
+        with self._lock:
+            if task is None or store is not self._store or generation != self._generation:
+                return False
+            components = task.current.components
+            if components is None or components.store is not store:
+                return False
+            if taken.sequence > self._acknowledged:
+                components.offsets.save(taken.batches[-1].offset)
+                store.ack(taken.sequence)
+                self._acknowledged = taken.sequence
+            return True
+
+    def ack(self, batch: ChangeBatch) -> bool:
+        """Store the position behind a batch; see :meth:`ChangeBatch.ack`."""
+        return batch.ack()
+
+    def rollback(self) -> int:
+        """Let all changes that are not acknowledged come again, from the next ``get`` on.
+
+        Returns:
+            How many row events they come from.
+        """
+        with self._lock:
+            self._generation += 1
+            self._taken = self._acknowledged
+            return 0 if self._store is None else self._store.rollback()
+
+    def __iter__(self) -> Iterator[ChangeBatch]:
+        while True:
+            batch = self.get()
+            if batch is None:
+                return
+            yield batch
+
+    async def __aiter__(self) -> AsyncIterator[ChangeBatch]:
+        while True:
+            batch = await asyncio.to_thread(self.get, timeout=_TICK_S)
+            if batch is not None:
+                yield batch
+            elif self.ended:
+                await asyncio.to_thread(self.get, timeout=0)  # raises what has ended it
+                return
+
+    # --- handing over -----------------------------------------------------------------------------------------------
+
+    def run(self, target: "Callable[[ChangeBatch], Any] | RecordSink") -> None:
+        """Start, hand everything to a function or a sink until the connector ends, and close.
+
+        Args:
+            target: a function, which is called with each batch of changes; a batch is acknowledged when it returns.
+                Or a sink, which gets Debezium's records.
+
+        Raises:
+            ConnectorError: the connector or the sink has failed.
+            Exception: whatever the function raises; its batch is not acknowledged.
+        """
+        if isinstance(target, RecordSink):
+            self._start(ConnectorTask(self.config, sink=target))
+            assert self._task is not None
+            try:
+                self._task.wait()
+            finally:
+                self.close()
+                target.close()
+            if self._task.failure is not None:
+                raise self._task.failure
+            return
+        with self:
+            for batch in self:
+                target(batch)
+                batch.ack()
+
+
+def capture(path: str | os.PathLike[str], handler: Callable[[Change], Any], **more: str | int) -> None:
+    """Call a function with every change of a configured connector, until the process ends.
+
+    Args:
+        path: the configuration file.
+        handler: is called with each change; a batch is acknowledged when all its changes are handled.
+        more: properties by keyword, over those of the file.
+    """
+    Engine.from_config(path, **more).run(lambda batch: [handler(change) for change in batch])

@@ -1,0 +1,268 @@
+"""The engine in a program: snapshot, changes, acknowledgement, restarts, sinks; against real servers, without Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import logging
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from connector_properties import connector_properties
+
+import rowtide
+from rowtide.connector.records.change import JsonText
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, MariaDB, MySQL
+
+pytestmark = pytest.mark.servers
+
+SOON = 60.0
+Properties = Callable[..., dict[str, str]]
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def database(request: pytest.FixtureRequest) -> Any:
+    """A new database, of MySQL and of MariaDB."""
+    server: MySQL | MariaDB = request.getfixturevalue(request.param)
+    with server.database() as found:
+        yield found
+
+
+@pytest.fixture
+def properties(tmp_path: Path) -> Properties:
+    """Properties of an engine for a database, with positions and history in files."""
+
+    def make(database: Database, **more: str) -> dict[str, str]:
+        history = {"schema.history.internal.file.filename": str(tmp_path / "history.jsonl")}
+        made = connector_properties("e", database.server, database.name, history)
+        made |= {"offset.storage.file.filename": str(tmp_path / "offsets.dat")}
+        return made | {name.replace("_", "."): text for name, text in more.items()}
+
+    return make
+
+
+def take(engine: rowtide.Engine, count: int, *, ack: bool = True) -> list[rowtide.Change]:
+    """So many changes."""
+    found: list[rowtide.Change] = []
+    while len(found) < count:
+        batch = engine.get(count - len(found), timeout=SOON)
+        assert batch is not None, found
+        found += batch
+        if ack:
+            assert batch.ack()
+    assert len(found) == count
+    return found
+
+
+def rows(changes: Sequence[rowtide.Change]) -> list[tuple[str, dict[str, Any] | None, dict[str, Any] | None]]:
+    return [
+        (change.op, change.before and dict(change.before), change.after and dict(change.after)) for change in changes
+    ]
+
+
+def test_snapshot_and_changes_come_as_python_values(database: Database, properties: Properties) -> None:
+    database.execute(
+        "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, price DECIMAL(9,2), made DATETIME(3), seen TIMESTAMP(6) NULL,"
+        " day DATE, clock TIME(2), label ENUM('a','b'), doc JSON, data VARBINARY(9), flag BIT(1), ratio FLOAT,"
+        " name VARCHAR(20) CHARACTER SET utf8mb4)",
+        "INSERT INTO t VALUES (1, 1.50, '2024-02-29 12:00:00.125', '2024-01-01 00:00:00.000001', '2024-02-29',"
+        " '-101:02:03.25', 'b', '{\"a\": [1, 2.5]}', 0x00ff, 1, 1.1, 'Zoë')",
+    )
+    with rowtide.Engine(properties(database)) as engine:
+        (read,) = take(engine, 1)
+        database.execute("UPDATE t SET price = -0.01, label = NULL WHERE id = 1", "DELETE FROM t")
+        updated, deleted = take(engine, 2)
+    row = {
+        "id": 1,
+        "price": Decimal("1.50"),
+        "made": dt.datetime(2024, 2, 29, 12, 0, 0, 125000),  # noqa: DTZ001 - as DATETIME is
+        "seen": read.after and read.after["seen"],
+        "day": dt.date(2024, 2, 29),
+        "clock": -dt.timedelta(hours=101, minutes=2, seconds=3.25),
+        "label": "b",
+        "doc": {"a": [1, 2.5]} if database.server.name == "mysql" else '{"a": [1, 2.5]}',
+        "data": b"\x00\xff",
+        "flag": True,
+        "ratio": 1.1,
+        "name": "Zoë",
+    }
+    assert isinstance(row["seen"], dt.datetime)
+    assert row["seen"].utcoffset() == dt.timedelta(0)
+    assert row["seen"].microsecond == 1
+    changed = row | {"price": Decimal("-0.01"), "label": None}
+    assert rows([read, updated, deleted]) == [("r", None, row), ("u", row, changed), ("d", changed, None)]
+    assert read.snapshot
+    assert not updated.snapshot
+    assert (read.database, read.table, read.key) == (database.name, "t", {"id": 1})
+    if database.server.name == "mysql":
+        assert read.after is not None
+        assert json.loads(read.after.json_text("doc") or "") == {"a": [1, 2.5]}
+    assert [column.column_type for column in updated.schema.columns][:2] == ["int unsigned", "decimal(9,2)"] or (
+        database.server.name == "mariadb"
+    )
+    for change in (read, updated, deleted):
+        envelope = json.loads(change.to_debezium())["payload"]
+        assert (envelope["op"], envelope["source"]["table"]) == (change.op, "t")
+        assert json.loads(change.debezium_key() or "")["payload"] == {"id": 1}
+    assert repr(deleted).startswith(f"<Change d {database.name}.t before={{'id': 1, ")
+
+
+def test_what_is_not_acknowledged_comes_again(database: Database, properties: Properties) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (0)")
+    given = properties(database)
+    with rowtide.Engine(given) as engine:
+        take(engine, 1)
+        database.execute(*(f"INSERT INTO t VALUES ({number})" for number in range(1, 6)))
+        first = take(engine, 2)
+        rest = take(engine, 3, ack=False)
+        assert engine.rollback() == 3
+        again = take(engine, 3, ack=False)
+        assert rows(again) == rows(rest)
+    with rowtide.Engine(given) as engine:
+        later = take(engine, 3)
+    assert [change.after and change.after["id"] for change in (*first, *later)] == [1, 2, 3, 4, 5]
+    with rowtide.Engine(given) as engine:
+        assert engine.get(timeout=3) is None
+        database.execute("INSERT INTO t VALUES (6)")
+        assert rows(take(engine, 1)) == [("c", None, {"id": 6})]
+
+
+def test_a_batch_that_was_rolled_back_cannot_be_acknowledged(mysql_db: Database, properties: Properties) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    with rowtide.Engine(properties(mysql_db)) as engine:
+        batch = engine.get(timeout=SOON)
+        assert batch is not None
+        engine.rollback()
+        assert not batch.ack()
+        again = engine.get(timeout=SOON)
+        assert again is not None
+        assert rows(again) == rows(batch)
+        assert again.ack()
+        assert again.ack(), "a second time changes nothing"
+
+
+def test_a_cut_connection_loses_nothing(mysql_db: Database, properties: Properties) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (0)")
+    with rowtide.Engine(properties(mysql_db)) as engine:
+        take(engine, 1)
+        for number in range(1, 4):
+            mysql_db.execute(f"INSERT INTO t VALUES ({number})")
+            assert rows(take(engine, 1)) == [("c", None, {"id": number})]
+            for row in mysql_db.query("SHOW PROCESSLIST"):
+                if str(row[4]).startswith("Binlog Dump"):
+                    mysql_db.execute(f"KILL {row[0]}")
+
+
+def test_a_failure_is_raised_behind_the_changes_before_it(mysql_db: Database, properties: Properties) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, b INT)", "INSERT INTO t VALUES (0, 0)")
+    with rowtide.Engine(properties(mysql_db)) as engine:
+        take(engine, 1)
+        mysql_db.execute(
+            "INSERT INTO t VALUES (1, 1)", "SET SESSION binlog_row_image = MINIMAL", "UPDATE t SET b = 2 WHERE id = 1"
+        )
+        assert rows(take(engine, 1)) == [("c", None, {"id": 1, "b": 1})]
+        with pytest.raises(rowtide.ConnectorError, match="binlog_row_image=MINIMAL"):
+            engine.get(timeout=SOON)
+        assert engine.state == "FAILED"
+
+
+def test_initial_only_ends_the_iteration(database: Database, properties: Properties) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)")
+    found = []
+    with rowtide.Engine(properties(database, snapshot_mode="initial_only")) as engine:
+        for batch in engine:
+            found += [change.after and change.after["id"] for change in batch]
+            batch.ack()
+    assert found == [1, 2, 3]
+    assert engine.state == "STOPPED"
+
+
+def test_async_iteration(mysql_db: Database, properties: Properties) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)")
+
+    async def run() -> list[int]:
+        found = []
+        async with rowtide.Engine(properties(mysql_db), snapshot_mode="initial_only") as engine:
+            async for batch in engine:
+                found += [change.after["id"] for change in batch if change.after]
+                batch.ack()
+        return found
+
+    assert asyncio.run(run()) == [1, 2, 3]
+
+
+def test_a_full_store_without_acknowledgement_is_reported(
+    mysql_db: Database, properties: Properties, caplog: pytest.LogCaptureFixture
+) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, x LONGTEXT)", "INSERT INTO t VALUES (0, '')")
+    with rowtide.Engine(properties(mysql_db), max_queue_size_in_bytes=200_000, max_queue_size=3000) as engine:
+        take(engine, 1)
+        mysql_db.execute(*(f"INSERT INTO t VALUES ({number}, REPEAT('x', 90000))" for number in range(1, 6)))
+        found = []
+        with caplog.at_level(logging.WARNING):
+            while not any("not acknowledged" in message for message in caplog.messages):
+                batch = engine.get(timeout=1)
+                found += [batch] if batch else []
+        assert 0 < len(found) < 5
+        found[-1].ack()
+        take(engine, 5 - sum(map(len, found)))
+
+
+def test_a_function_is_called_with_every_batch(mysql_db: Database, properties: Properties) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    found: list[rowtide.Change] = []
+    rowtide.Engine(properties(mysql_db), snapshot_mode="initial_only").run(found.extend)
+    assert rows(found) == [("r", None, {"id": 1}), ("r", None, {"id": 2})]
+
+
+def test_a_sink_of_ones_own_gets_debeziums_records(mysql_db: Database, properties: Properties) -> None:
+    class Sink:
+        def __init__(self) -> None:
+            self.records: list[rowtide.Record] = []
+            self.calls: list[str] = []
+
+        def write(self, records: Sequence[rowtide.Record]) -> None:
+            self.records += records
+
+        def flush(self) -> None:
+            self.calls.append("flush")
+
+        def close(self) -> None:
+            self.calls.append("close")
+
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    sink = Sink()
+    given = properties(mysql_db, snapshot_mode="initial_only", include_schema_changes="false")
+    rowtide.Engine(given).run(sink)
+    assert [json.loads(record.key or b"")["payload"]["id"] for record in sink.records] == [1, 2]
+    assert sink.calls[-1] == "close"
+    assert "flush" in sink.calls
+    engine = rowtide.Engine(given)
+    engine.run(sink)
+    assert len(sink.records) == 2, "the position was stored"
+
+
+def test_structures_change_within_a_batch(database: Database, properties: Properties) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with rowtide.Engine(properties(database)) as engine:
+        take(engine, 1)
+        database.execute(
+            "INSERT INTO t VALUES (2)",
+            "ALTER TABLE t ADD doc JSON, ADD x DECIMAL(60,5)",
+            "INSERT INTO t VALUES (3, '[1]', 1.5)",
+        )
+        second, third = take(engine, 2)
+    batch = rowtide.ChangeBatch([second, third], lambda: True)
+    first, last = batch.to_arrow()[f"{database.name}.t"]
+    assert first.num_rows == last.num_rows == 1
+    assert last.to_pylist()[0] | {"__ts": None, "__file": None, "__pos": None} == {
+        "__op": "c", "__ts": None, "__file": None, "__pos": None, "__row": 0, "__unavailable": None,
+        "id": 3, "doc": "[1]", "x": Decimal("1.50000"),
+    }  # fmt: skip
+    assert isinstance(third.image and third.image[1], JsonText) == (database.server.name == "mysql")
