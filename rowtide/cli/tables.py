@@ -77,7 +77,13 @@ _NAMES = ("bootstrap.servers", "topic.prefix")
     metavar="COORDINATES",
     help="Maven coordinates of the Kafka and Delta jars, instead of the default ones.",
 )
-@click.option("--jars", metavar="PATHS", help="Kafka and Delta jars, separated by commas; nothing is downloaded then.")
+@click.option(
+    "--jars",
+    metavar="PATHS",
+    envvar="ROWTIDE_SPARK_JARS",
+    show_envvar=True,
+    help="Kafka and Delta jars, separated by commas; nothing is downloaded then.",
+)
 @click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A Spark property. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each table instead of a report.")
 def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:

@@ -1,5 +1,6 @@
 """``rowtide tables`` before Spark starts: its help, and mistakes in its options."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,17 @@ def test_a_reference_that_cannot_be_resolved_is_an_error_with_the_way_out(tmp_pa
         run_settings(options(file))
     properties, _ = run_settings(options(file, kafka_properties=("sasl.jaas.config=x",)))
     assert properties["sasl.jaas.config"] == "x"
+
+
+def test_jars_come_from_the_environment() -> None:
+    code = (
+        "import sys, rowtide.spark_consumers.jvm.session as session, rowtide.cli.tables as cli\n"
+        "session.build_session = lambda **settings: sys.exit(settings['jars'])\n"
+        "cli.tables(['--output', '/nowhere', '--topic-prefix', 'p', '--bootstrap-servers', 'h:1'])"
+    )
+    environment = {**os.environ, "ROWTIDE_SPARK_JARS": "/opt/*.jar"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert done.stderr == "/opt/*.jar\n"
 
 
 def test_ctrl_c_ends_it_at_once() -> None:

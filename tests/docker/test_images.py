@@ -12,10 +12,11 @@ import pytest
 import yaml
 from source_tree import PARTS, ROOT
 
+from rowtide.cli.tables import tables as cli_tables
 from rowtide.connector.config import load
 
 DOCKER = ROOT / "docker"
-PINNED = re.compile(r"[a-z0-9./-]+:[a-z-]*\d+\.\d+\.\d+[a-z0-9.-]*")
+PINNED = re.compile(r"[a-z0-9./-]+:[a-z-]*\d+\.\d+\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?")
 """An image with a tag of three numbers, which does not move to another version."""
 INSTRUCTIONS = {
     *("ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN", "SHELL"),
@@ -102,9 +103,34 @@ def test_the_copied_files_exist_and_are_not_ignored() -> None:
     ignored = (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
     admitted = {line[1:] for line in ignored if line.startswith("!")}
     assert "*" in ignored
-    copied = {word for name, words in dockerfile() if name == "COPY" for word in words.split()[:-1]}
-    assert {*PARTS, "rowtide", "pyproject.toml", "README.md", "LICENSE"} == copied == admitted
+    copied = {
+        word
+        for name, words in dockerfile()
+        if name == "COPY" and not words.startswith("--from=")
+        for word in words.split()[:-1]
+    }
+    assert {*PARTS, "rowtide", "pyproject.toml", "README.md", "LICENSE"} <= copied
+    assert {word for word in copied if not word.startswith("docker/requirements/")} == admitted
     assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
+def test_every_download_is_checked() -> None:
+    commands = [part.strip() for name, line in dockerfile() if name == "RUN" for part in line.split("&&")]
+    pip = [command for command in commands if "pip install" in command or "pip wheel" in command]
+    assert len(pip) == 6
+    for command in pip:
+        local = "--no-index" in command or command.endswith(" .")
+        assert ("--no-deps" if local else "--require-hashes") in command
+        assert "pip install" in command or "--no-build-isolation" in command, "or setuptools is downloaded unchecked"
+    assert any(command.startswith("sha256sum --check --strict /stack/spark-jars.sha256") for command in commands)
+
+
+def test_the_spark_image_has_its_jars() -> None:
+    (copied,) = (words.split() for name, words in stages()["spark"] if name == "COPY" and "--from" in words)
+    assert copied == ["--from=spark-jars", "/jars", "/opt/rowtide/jars"]
+    assert last("spark", "ENV") == "ROWTIDE_SPARK_JARS=/opt/rowtide/jars/*.jar"
+    (tables,) = (parameter for parameter in cli_tables.params if parameter.name == "jars")
+    assert tables.envvar == "ROWTIDE_SPARK_JARS"
 
 
 def test_packages_lists_are_not_kept_in_the_image() -> None:
@@ -171,7 +197,7 @@ def test_rowtide_accepts_the_configuration_of_the_compose_file() -> None:
     assert configuration.kafka.bootstrap_servers in services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
 
 
-@pytest.mark.parametrize("name", ["docker/demo", "docker/setup", "docker/stack", ".ci/run"])
+@pytest.mark.parametrize("name", ["docker/demo", "docker/lock", "docker/setup", "docker/stack", ".ci/run"])
 def test_scripts_can_be_run_and_stop_at_the_first_error(name: str) -> None:
     path: Path = ROOT / name
     assert path.stat().st_mode & stat.S_IXUSR
