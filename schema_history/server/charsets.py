@@ -276,4 +276,11 @@ def representable(text: str, charset: str) -> str:
     if charset in ("utf8mb3", "ucs2"):
         return "".join(c if ord(c) < 0x10000 else "?" for c in text)
     name = codec(charset)
-    return text.encode(name, "replace").decode(name, "replace")
+    kept = _LATIN1_CONTROLS if charset == "latin1" else frozenset()
+    if kept.isdisjoint(text):
+        return text.encode(name, "replace").decode(name, "replace")
+    return "".join(c if c in kept else c.encode(name, "replace").decode(name, "replace") for c in text)
+
+
+_LATIN1_CONTROLS: frozenset[str] = frozenset("\x81\x8d\x8f\x90\x9d")
+"""What MySQL's latin1 has where Windows-1252 has nothing."""

@@ -1,5 +1,6 @@
 """CONVERT TO CHARACTER SET: what it makes of a column."""
 
+import re
 from dataclasses import replace
 
 from rowtide.schema_history.ddl.statements import DataType
@@ -15,6 +16,7 @@ from rowtide.schema_history.structure.types import (
     blob_for,
     column_type,
     labels_in,
+    shown_bytes,
 )
 
 _VARCHAR_BYTES = 65535
@@ -22,15 +24,85 @@ _SHORT = 26
 """At most so many characters have dates, times and numbers without a length: a DATETIME(6)."""
 
 
-def _reread(label: str, old: str, new: str, mariadb: bool) -> str:
-    """Labels of a column that is there are not converted: their bytes are read in the new character set."""
+_ASCII = rb"[\x00-\x7f]"
+_CHARACTERS = {
+    "sjis": rb"[\xa1-\xdf]|[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
+    "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
+    "gbk": rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
+    "gb2312": rb"[\xa1-\xf7][\xa1-\xfe]",
+    "gb18030": rb"[\x81-\xfe][\x30-\x39][\x81-\xfe][\x30-\x39]|[\x81-\xfe][^\x30-\x39]",
+    "euckr": rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]",
+    "ujis": rb"[\xa1-\xfe]{2}|\x8e[\xa1-\xdf]|\x8f[\xa1-\xfe]{2}",
+    "utf8mb3": rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xef][\x80-\xbf]{2}",
+    "utf8mb4": (
+        rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xef][\x80-\xbf]{2}"
+        rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
+    ),
+}
+"""What the servers take for one character beyond ASCII, by character set; each byte of other sets is one."""
+_CHARACTERS |= {"cp932": _CHARACTERS["sjis"], "eucjpms": _CHARACTERS["ujis"]}
+_ANY_PAIR = ("gbk", "big5", "euckr", "gb2312")
+"""In these sets MySQL takes any two bytes beyond ASCII for a character."""
+_CUT_SHORT = {
+    "ujis": rb"[\xa1-\xfe\x8e]|\x8f.?",
+    "gb18030": rb"[\x81-\xfe]",
+    "utf8mb4": rb"[\xc2-\xdf]|[\xe0-\xef].?|[\xf0-\xff].{0,2}",
+}
+"""The beginning of a character at the end of the text, as MySQL sees it; other sets: a byte beyond ASCII."""
+_CUT_SHORT["eucjpms"] = _CUT_SHORT["ujis"]
+
+
+def _reinterpreted(label: str, old: str, new: str, mariadb: bool) -> str:
+    """The label of a column that is converted: the servers keep its bytes and read them in the new character set.
+
+    What is not a character becomes ``?``. MySQL stops at a character that is cut short.
+    """
     if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
         return label
     data = label.encode(charsets.codec(old), "surrogateescape")
     if new == "binary":
-        return data.decode("utf8", "replace").replace("\ufffd", "?")
-    text = data.decode(charsets.codec(new), "surrogateescape" if new.startswith("utf8") else "replace")
-    return text.replace("\ufffd", "?" if mariadb else "")
+        return _decoded(data, "utf8mb3", cut=False) if mariadb else shown_bytes(data)
+    if new == "utf8mb3" and not mariadb:
+        return data.decode("utf8", "surrogateescape")
+    if not charsets.is_ascii_based(new):
+        return data.decode(charsets.codec(new), "replace").replace("\ufffd", "?" if mariadb else "")
+    return _decoded(data, new, cut=not mariadb)
+
+
+def _decoded(data: bytes, charset: str, *, cut: bool) -> str:
+    """Decode as a server does: in MariaDB each byte that is invalid counts alone, MySQL can ``cut`` the text."""
+    pattern = _CHARACTERS.get(charset)
+    if pattern is None:
+        return "".join(_character(data[at : at + 1], charset) for at in range(len(data)))
+    if cut and charset in _ANY_PAIR:
+        pattern = rb"[\x80-\xff]."
+    character = re.compile(_ASCII + b"|" + pattern, re.DOTALL)
+    cut_short = re.compile(_CUT_SHORT.get(charset, rb"[\x80-\xff]"), re.DOTALL)
+    text, at = [], 0
+    while at < len(data):
+        match = character.match(data, at)
+        if match is None and cut and cut_short.fullmatch(data, at):
+            break
+        text.append("?" if match is None else _character(match[0], charset))
+        at = at + 1 if match is None else match.end()
+    return "".join(text)
+
+
+def _character(data: bytes, charset: str) -> str:
+    try:
+        return data.decode(charsets.codec(charset))
+    except UnicodeDecodeError:
+        # MySQL's latin1 is Windows-1252 with control characters where that has none.
+        return data.decode("latin-1") if charset == "latin1" else "?"
+
+
+def _default_among(labels: tuple[str, ...], column: Column) -> str | None:
+    """The default of an ENUM or SET whose labels have changed: the servers keep its number."""
+    if column.default_kind is not DefaultKind.LITERAL or column.default is None:
+        return column.default
+    changed = dict(zip(column.labels, labels, strict=True))
+    chosen = [column.default] if column.data_type == "enum" else column.default.split(",")
+    return ",".join(changed.get(label, label) for label in chosen)
 
 
 def redefined_text(column: Column, length: int | None, old: Column | None, ctx: Context) -> Column:
@@ -66,7 +138,7 @@ def _characters(column: Column) -> int:
     return column.length or _SHORT
 
 
-def converted(column: Column, charset: str, collation: str, ctx: Context, written: DataType | None = None) -> Column:
+def converted(column: Column, charset: str, collation: str, ctx: Context, declared: DataType | None = None) -> Column:
     """A column after CONVERT TO CHARACTER SET; longer characters can make a type larger.
 
     Args:
@@ -74,17 +146,19 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, writte
         charset: what it is converted to.
         collation: the same.
         ctx: the statement's context.
-        written: the type if the same statement defines the column: then a TEXT need not hold what was there, and labels
-            are converted.
+        declared: the type, if the same statement defines the column: then its labels are converted, and a TEXT need not
+            hold the former values.
     """
     if column.data_type not in CHARACTER_TYPES or column.charset in (None, "binary"):
         return column
     assert column.charset is not None
     name = column.data_type
     new = replace(column, charset=charset, collation=collation)
-    if name in ("enum", "set"):
-        labels = tuple(_reread(label, column.charset, charset, ctx.mariadb) for label in column.labels)
-        new = replace(new, labels=labels_in(charset, written, ctx) if written is not None else labels)
+    if name in ("enum", "set") and declared is not None:
+        new = replace(new, labels=labels_in(charset, declared, ctx))
+    elif name in ("enum", "set"):
+        labels = tuple(_reinterpreted(label, column.charset, charset, ctx.mariadb) for label in column.labels)
+        new = replace(new, labels=labels, default=_default_among(labels, column))
     if charset == "binary" and name not in ("enum", "set"):
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
         new = replace(new, data_type=binary, charset=None, collation=None)
@@ -93,14 +167,14 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, writte
             data = column.default.encode("utf8" if shown else charsets.codec(column.charset), "surrogateescape")
             width = column.length or 0 if binary == "binary" else 0
             new = replace(new, default=data.ljust(width, b"\0").decode("latin-1"))
-    elif name in TEXTS and charset != column.charset and written is None:
+    elif name in TEXTS and charset != column.charset and declared is None:
         size = blob_capacity(name) // charsets.max_bytes(column.charset) * charsets.max_bytes(charset)
         larger = blob_for(size, TEXTS)
         if TEXTS.index(larger) > TEXTS.index(name):
             new = replace(new, data_type=larger)
     elif name == "varchar" and (column.length or 0) * charsets.max_bytes(charset) > _VARCHAR_BYTES:
         size = (column.length or 0) * charsets.max_bytes(charset)
-        if not ctx.mariadb and written is None and charsets.max_bytes(column.charset) > 1:
+        if not ctx.mariadb and declared is None and charsets.max_bytes(column.charset) > 1:
             size = column.length or 0  # MySQL counts characters if they had more than one byte before
         new = replace(new, data_type=blob_for(max(size, _VARCHAR_BYTES), TEXTS), length=None)
     return replace(new, column_type=column_type(new, ctx.server))
