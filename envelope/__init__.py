@@ -1,1 +1,7 @@
-"""Records as Debezium writes them: Connect schemas, row values, keys and envelopes."""
+"""Debezium's records: Connect schemas, keys, row values and envelopes, and their JSON.
+
+    table ─► types (a column's schema and values)     transforms (single message transforms)
+      └────► schema ─► json (text as JsonConverter writes it)
+
+This package does no input or output.
+"""

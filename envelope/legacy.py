@@ -1,8 +1,8 @@
-"""The envelope of Debezium's first releases (``source.struct.version=v1``), for consumers of that age.
+"""The envelope of Debezium's first releases (``source.struct.version=v1``).
 
-The value has version 1 and the fields ``op``, ``before``, ``after``, ``source`` and ``ts_ms``; ``source`` says less,
-gives the time in seconds, and has a true or no ``snapshot``. It is made of today's envelope, as a transform before all
-others.
+The value has version 1 and the fields ``op``, ``before``, ``after``, ``source`` and ``ts_ms``. ``source`` has fewer
+fields, the time in seconds, and ``snapshot`` is true or null. A transform before all others converts the current
+envelope.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, field
 
 
 def source_schema(name: str) -> Schema:
-    """The schema of the old ``source``; it had no version."""
+    """Return the schema of the old ``source``, which has no version."""
     return struct(
         name,
         {
@@ -40,13 +40,13 @@ def source_schema(name: str) -> Schema:
 
 
 class LegacyEnvelope:
-    """Gives change events, and the ``source`` of schema changes, their old form; other records stay as they are."""
+    """Converts change events, and the ``source`` of schema changes, to the old format. Other records stay the same."""
 
     def __init__(self) -> None:
         self._schemas: SchemaCache[Schema] = SchemaCache()
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """The record in its old form."""
+        """Return the record in the old format."""
         schema, value = record.value_schema, record.value
         if schema is None or value is None or schema.field("source") is None:
             return record

@@ -1,7 +1,6 @@
-"""Kafka Connect schemas, and the JSON that ``JsonConverter`` writes for them.
+"""Kafka Connect schemas.
 
-A schema is a value: equal schemas compare equal and can be shared between tables. Values that belong to a schema are
-plain Python ones:
+Schemas are immutable, compare by value and can be shared between tables. The values of a schema are Python values:
 
 ====================  ==========================================================================
 schema type           Python value
@@ -10,13 +9,13 @@ int8 ... int64        ``int``
 float, double         ``float``
 boolean               ``bool``
 string                ``str``
-bytes                 ``bytes``; of ``org.apache.kafka.connect.data.Decimal`` the unscaled ``int``
+bytes                 ``bytes``; the unscaled ``int`` for ``org.apache.kafka.connect.data.Decimal``
 array                 ``list``
 map                   ``dict``
-struct                ``dict`` from field name to value, in the order of the fields
+struct                ``dict`` of values by field name, in the order of the fields
 ====================  ==========================================================================
 
-``None`` is the null of every optional schema.
+``None`` is null, for every optional schema.
 """
 
 from collections.abc import Mapping
@@ -43,9 +42,9 @@ class Schema:
         optional: whether null is allowed.
         name: semantic type, such as ``io.debezium.time.Date``.
         version: version of the semantic type.
-        parameters: of the semantic type, in the order in which they are written.
+        parameters: of the semantic type, in the order of the JSON.
         default: value for a missing or null field; ``None`` for no default.
-        doc: description, a column's comment.
+        doc: description; the comment of a column.
         fields: of a struct.
         items: element schema of an array, value schema of a map.
         keys: key schema of a map.
@@ -63,23 +62,23 @@ class Schema:
     keys: "Schema | None" = None
 
     def with_optional(self, optional: bool) -> "Schema":
-        """The same schema, optional or not."""
+        """Return the same schema, optional or required."""
         return replace(self, optional=optional)
 
     def field(self, name: str) -> "Field | None":
-        """The field of that name, or ``None``."""
+        """Return the field of that name, ``None`` if there is none."""
         return next((field for field in self.fields if field.name == name), None)
 
     @property
     def is_decimal(self) -> bool:
-        """Whether values are unscaled numbers of Connect's ``Decimal``."""
+        """Whether this is Connect's ``Decimal``, whose values are unscaled integers."""
         return self.name == DECIMAL and self.type == "bytes"
 
 
 def struct(
     name: str | None, fields: Mapping[str, Schema], *, version: int | None = None, optional: bool = False
 ) -> Schema:
-    """A struct schema from its fields in order."""
+    """Return a struct schema with these fields."""
     return Schema(
         "struct",
         optional=optional,

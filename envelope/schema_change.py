@@ -1,4 +1,4 @@
-"""Records of the schema change topic: a statement, and what it made of the tables that it names."""
+"""Records of the schema change topic: a DDL statement and the tables after it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -46,12 +46,12 @@ _CHANGE = struct("io.debezium.connector.schema.Change", {"type": STRING, "id": S
 
 
 def key_schema(connector: str) -> Schema:
-    """The schema of the keys."""
+    """Return the schema of the keys."""
     return struct(f"io.debezium.connector.{connector}.SchemaChangeKey", {"databaseName": STRING}, version=1)
 
 
 def value_schema(connector: str) -> Schema:
-    """The schema of the values."""
+    """Return the schema of the values."""
     return struct(
         f"io.debezium.connector.{connector}.SchemaChangeValue",
         {
@@ -67,12 +67,12 @@ def value_schema(connector: str) -> Schema:
 
 
 def change_value(change: SchemaChange, source: dict[str, Any], ts_ms: int, *, comments: bool) -> dict[str, Any]:
-    """The value of one record.
+    """Return the value of one record.
 
     Args:
-        change: what the statement did.
+        change: a schema change of the statement.
         source: the ``source`` block.
-        ts_ms: when the connector handled it.
+        ts_ms: time of processing.
         comments: ``include.schema.comments``.
     """
     return {
@@ -86,13 +86,13 @@ def change_value(change: SchemaChange, source: dict[str, Any], ts_ms: int, *, co
 
 
 def table_changes(change: SchemaChange, *, comments: bool) -> Sequence[dict[str, Any]]:
-    """The ``tableChanges`` of one change: none for a database, one for a table."""
+    """Return the ``tableChanges`` of a schema change: none for a database, one for a table."""
     if change.table_id is None or change.kind in {ChangeKind.DATABASE, ChangeKind.TRUNCATE}:
         return []
     table = None
     if change.kind is not ChangeKind.DROP:
         if change.table is None:
-            return []  # it is gone again behind the same statement
+            return []  # the same statement drops it again
         table = _table_value(change.table, comments=comments)
     name = f'"{change.table_id.database}"."{change.table_id.table}"'
     return [{"type": change.kind.value, "id": name, "table": table}]

@@ -1,4 +1,4 @@
-"""How values and schemas are formed: the part of the configuration that the envelope needs to know."""
+"""Settings of values, schemas and their JSON: the part of the configuration that the envelope depends on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Stage = Literal["snapshot", "stream"]
 
 @dataclass(frozen=True, slots=True)
 class ValueSettings:
-    """Debezium's properties of values; attribute names are the property names with ``_`` for the points.
+    """Debezium's properties of values. Attributes are named after the properties, with ``_`` instead of dots.
 
     Attributes:
         decimal_handling_mode: ``decimal.handling.mode``.
@@ -26,12 +26,12 @@ class ValueSettings:
         enable_time_adjuster: ``enable.time.adjuster``.
         binary_handling_mode: ``binary.handling.mode``.
         event_converting_failure_handling_mode: ``event.converting.failure.handling.mode``.
-        unavailable_value_placeholder: ``unavailable.value.placeholder``, for columns that a row image left out.
-        adjust_field_name: ``field.name.adjustment.mode``.
-        adjust_schema_name: ``schema.name.adjustment.mode``.
-        include_schema_comments: ``include.schema.comments``: comments become ``doc``.
-        zero_date_handling_mode: ``zero.date.handling.mode``, rowtide's own.
-        minimal_row_images: ``binlog.row.image.minimal.allowed``, rowtide's own.
+        unavailable_value_placeholder: ``unavailable.value.placeholder``, for columns that a row image omits.
+        adjust_field_name: function of ``field.name.adjustment.mode``.
+        adjust_schema_name: function of ``schema.name.adjustment.mode``.
+        include_schema_comments: ``include.schema.comments``: write comments as ``doc``.
+        zero_date_handling_mode: ``zero.date.handling.mode``, a property of rowtide.
+        minimal_row_images: ``binlog.row.image.minimal.allowed``, a property of rowtide.
         connector: ``mysql`` or ``mariadb``, part of schema names.
     """
 
@@ -52,11 +52,11 @@ class ValueSettings:
 
 @dataclass(frozen=True, slots=True)
 class JsonSettings:
-    """Kafka Connect's ``JsonConverter`` for keys or for values.
+    """Settings of Kafka Connect's ``JsonConverter`` for keys or for values.
 
     Attributes:
         schemas_enable: write ``{"schema":…,"payload":…}`` instead of the payload alone.
-        json_format: how values are written.
+        json_format: the settings that affect values.
     """
 
     schemas_enable: bool = True

@@ -1,4 +1,4 @@
-"""The ``source`` block: where a record comes from, and its schema (Debezium's ``Source``, version 1)."""
+"""The ``source`` block of a record and its schema (Debezium's ``Source``, version 1)."""
 
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ Snapshot = Literal[
 ]
 
 VERSIONS = {"mysql": "3.6.1.Final", "mariadb": "3.5.0.Final"}
-"""The Debezium version whose records these are, by connector; consumers look at it to know the form."""
+"""The Debezium version in ``source``, by connector. Consumers derive the format of the record from it."""
 
 SNAPSHOT_SCHEMA = Schema(
     "string",
@@ -23,7 +23,7 @@ SNAPSHOT_SCHEMA = Schema(
 
 
 def source_schema(connector: str) -> Schema:
-    """The schema of ``source`` of the ``mysql`` or ``mariadb`` connector."""
+    """Return the schema of ``source`` for the ``mysql`` or ``mariadb`` connector."""
     return struct(
         f"io.debezium.connector.{connector}.Source",
         {
@@ -50,17 +50,17 @@ def source_schema(connector: str) -> Schema:
 
 
 def optional_text(value: str | None) -> str:
-    """JSON of an optional string."""
+    """Return the JSON of an optional string."""
     return "null" if value is None else string_text(value)
 
 
 def stream_snapshot_marker(json_format: JsonFormat) -> Snapshot | None:
-    """``snapshot`` of a record of the stream: Debezium leaves it out, and a converter may write its default for it."""
+    """Return ``snapshot`` of a streamed record: null, for which a converter may write the default."""
     return "false" if json_format.replace_null_with_default else None
 
 
 class SourceTemplate:
-    """The parts of ``source`` that stay the same for a table, ready to be joined with those of an event."""
+    """The JSON of ``source`` for one table, with the parts that are constant prepared."""
 
     __slots__ = ("_before_time", "_between", "_table")
 
@@ -82,13 +82,13 @@ class SourceTemplate:
         pos: int,
         nanos: int = 0,
     ) -> str:
-        """Everything up to the row number.
+        """Return the text before the row number.
 
         Args:
             micros: time of the change, in µs since the epoch.
-            snapshot: which part of a snapshot the record is, or `stream_snapshot_marker`.
-            server_id: of the server that made the change, 0 in a snapshot.
-            gtid: of the transaction.
+            snapshot: the snapshot marker of the record, or `stream_snapshot_marker`.
+            server_id: id of the server that made the change, 0 in a snapshot.
+            gtid: GTID of the transaction.
             file: binlog file of the event.
             pos: position of the event.
             nanos: nanoseconds to add to ``micros``.
@@ -101,7 +101,7 @@ class SourceTemplate:
 
     @staticmethod
     def suffix(thread: int | None, query: str | None) -> str:
-        """Everything behind the row number."""
+        """Return the text after the row number."""
         return f',"thread":{"null" if thread is None else thread},"query":{optional_text(query)}}}'
 
 
@@ -121,7 +121,7 @@ def source_value(
     thread: int | None,
     query: str | None,
 ) -> dict[str, Any]:
-    """``source`` as a Connect value, for records that are looked into."""
+    """Return ``source`` as a Connect value."""
     return {
         "version": VERSIONS[connector],
         "connector": connector,

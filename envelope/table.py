@@ -1,7 +1,6 @@
-"""The schemas of a table's records, and what each column gives to them.
+"""The Connect schemas of a table's records: key, row and envelope, and the field of each column.
 
-Everything that stays the same while a table keeps its structure is derived here, once: key, row and envelope schemas,
-their JSON, and for each column its field, the form of its values and what stands there for null.
+They are derived once for each structure of a table.
 """
 
 from collections.abc import Callable
@@ -34,15 +33,15 @@ TRANSACTION_BLOCK = struct(
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
-    """All settings that shape records.
+    """The settings that determine the schemas and values of records.
 
     Attributes:
-        values: how values are formed.
-        columns: which columns are published.
-        keys: which columns make the key instead of the primary key.
-        column_rules: masking, hashing, truncating.
+        values: settings of values.
+        columns: the captured columns.
+        keys: the key columns of tables that do not use their primary key (``message.key.columns``).
+        column_rules: masking, hashing and truncating.
         propagate_columns: columns whose source type is written as schema parameters.
-        propagate_types: the same by type.
+        propagate_types: types of columns whose source type is written as schema parameters.
     """
 
     values: ValueSettings = field(default_factory=ValueSettings)
@@ -55,18 +54,18 @@ class RecordRules:
 
 @dataclass(frozen=True, slots=True)
 class RecordColumn:
-    """What a column gives to the records.
+    """A column in the records.
 
     Attributes:
-        index: its place in the row images, from 0.
+        index: index of the column in row images, from 0.
         column: the column.
-        field: the field's name.
-        type: the form of its values.
-        schema: its full schema: optional or not, with default and documentation.
-        key_schema: the same as a field of the key, where masking and propagated types do not show.
-        null: the Connect value that stands for null, or for a value that has no form.
-        in_value: false if only the key has it.
-        mapper: masking, hashing or truncating of Connect values, null included; ``None`` for none.
+        field: name of the field.
+        type: the type of its values.
+        schema: its full schema, with optionality, default and documentation.
+        key_schema: its schema in the key, without masking and propagated types.
+        null: the Connect value written for null, and for a value that cannot be represented.
+        in_value: whether the row has the field; if not, only the key has it.
+        mapper: masks, hashes or truncates a Connect value, which may be ``None``; ``None`` to keep values.
     """
 
     index: int
@@ -80,27 +79,27 @@ class RecordColumn:
     mapper: Callable[[Any], Any] | None
 
     def null_text(self, json_format: JsonFormat) -> str:
-        """JSON of what stands for null."""
+        """Return the JSON that is written for null."""
         return self.text(self.null, json_format)
 
     def text(self, value: Any, json_format: JsonFormat) -> str:
-        """JSON of a Connect value of this column, null included."""
+        """Return the JSON of a Connect value of this column, which may be ``None``."""
         return value_text(self.schema.with_optional(True), value, json_format)
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The form of a table's records.
+    """The Connect schemas of a table's records.
 
     Attributes:
-        table: the structure that it was derived from.
+        table: the structure of the table.
         topic: name of the topic.
-        key: schema of the key, ``None`` without one.
+        key: schema of the key, ``None`` without a key.
         row: schema of ``before`` and ``after``.
         envelope: schema of the value.
-        columns: the columns that are published, in their order.
-        key_columns: indexes of the key's columns in the row images, in the key's order.
-        augment: a field of the key behind its columns that is the same for all rows of the table.
+        columns: the columns in records, in their order.
+        key_columns: indexes of the key's columns in row images, in the order of the key.
+        augment: a constant field that follows the columns in the key.
     """
 
     table: Table
@@ -114,7 +113,7 @@ class TableSchema:
 
     @property
     def key_constants(self) -> list[tuple[str, str]]:
-        """Fields of the key that are no columns, with their JSON."""
+        """The fields of the key that are not columns, with their JSON."""
         return [] if self.augment is None else [(self.augment.field, string_text(self.augment.value))]
 
 
@@ -126,15 +125,15 @@ def build_table_schema(
     unknown: Callable[[Table, Column], None],
     augment: KeyAugment | None = None,
 ) -> TableSchema:
-    """Derive the form of a table's records.
+    """Derive the Connect schemas of a table's records.
 
     Args:
-        table: its structure.
-        topic: its topic, which also names its schemas.
+        table: the structure of the table.
+        topic: its topic, whose name is part of the schemas' names.
         rules: the settings.
         stage: snapshot or stream.
-        unknown: told of each column whose type has no form and is left out.
-        augment: what the topic naming strategy adds to keys; a table without a key gets one of it alone.
+        unknown: called for each column that is left out because its type is unknown.
+        augment: the field that the topic naming strategy adds to keys; a table without a key has this field only.
     """
     key_names = _key_names(table, rules)
     columns = tuple(
@@ -170,7 +169,7 @@ def build_table_schema(
 
 
 def envelope_schema(name: str, row: Schema, connector: str) -> Schema:
-    """The schema of a record's value, version 2."""
+    """Return the schema of a record's value, version 2."""
     return struct(
         name,
         {
@@ -210,24 +209,24 @@ def _record_column(
     if form is None or form_type is None:
         unknown(table, column)
         return None
-    # Debezium trims the fraction of a snapshot's TIMESTAMP values, not that of their default.
+    # Debezium trims the fraction of TIMESTAMP values in a snapshot, but not that of their default.
     key_schema = _column_schema(form, form_type, column_type(form, rules.values, "stream") or form_type, rules)
-    change, parameters = _change(table, form, rules)
+    mapper, parameters = _mapper(table, form, rules)
     if rules.values.minimal_row_images and column.name not in key_names:
-        key_schema = replace(key_schema, optional=True, default=None)  # null stands for what no image of a row has
+        key_schema = replace(key_schema, optional=True, default=None)  # null if the row image omits the column
     schema = replace(key_schema, parameters=key_schema.parameters + parameters)
     null = None
     if not schema.optional:
         null = schema.default if schema.default is not None else form_type.epoch
     field_name = rules.values.adjust_field_name(column.name)
-    return RecordColumn(index, column, field_name, form_type, schema, key_schema, null, in_value, change)
+    return RecordColumn(index, column, field_name, form_type, schema, key_schema, null, in_value, mapper)
 
 
 def _column_schema(form: DebeziumColumn, form_type: ColumnType, default_type: ColumnType, rules: RecordRules) -> Schema:
     schema = form_type.schema
     doc = form.comment if rules.values.include_schema_comments and form.comment is not None else schema.doc
     if rules.values.zero_date_handling_mode == "null" and form_type.kind in ZERO_DATE_KINDS:
-        # Without a default: Kafka Connect's converters would write and read it for null.
+        # Kafka Connect's converters would replace null by a default.
         return replace(schema, optional=True, doc=doc)
     return replace(
         schema,
@@ -237,22 +236,22 @@ def _column_schema(form: DebeziumColumn, form_type: ColumnType, default_type: Co
     )
 
 
-def _change(table: Table, form: DebeziumColumn, rules: RecordRules) -> tuple[Callable[[Any], Any] | None, _Parameters]:
-    """What masking, hashing and truncating make of a column's values, and the parameters of its schema.
+def _mapper(table: Table, form: DebeziumColumn, rules: RecordRules) -> tuple[Callable[[Any], Any] | None, _Parameters]:
+    """Return the mapper of a column's values and the parameters of its schema.
 
-    Debezium lets the first rule that names a column mark it: truncating, masking, propagation of the source type,
-    hashing. It then leaves a column open that is to be hashed and whose type is propagated; here it is hashed.
+    In Debezium only the first rule for a column takes effect, in the order truncating, masking, propagation of the
+    source type, hashing. It therefore does not hash a column whose source type is propagated; rowtide does.
     """
     rule = rules.column_rules.rule_for(table.id.database, table.id.table, form.name)
     source = _source_parameters(table, form, rules)
     if rule is None:
         return None, source
-    changed = column_mapper(rule, form)
-    return changed.convert, source if source and isinstance(rule, Hash) else changed.parameters
+    mapper = column_mapper(rule, form)
+    return mapper.convert, source if source and isinstance(rule, Hash) else mapper.parameters
 
 
 def _source_parameters(table: Table, form: DebeziumColumn, rules: RecordRules) -> _Parameters:
-    """``column.propagate.source.type`` and ``datatype.propagate.source.type``."""
+    """Return the parameters of ``column.propagate.source.type`` and ``datatype.propagate.source.type``."""
     database, name = table.id.database, table.id.table
     chosen = rules.propagate_columns.selects(database, name, form.name) or rules.propagate_types.selects(
         database, name, form.type_name

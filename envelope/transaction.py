@@ -1,4 +1,4 @@
-"""Transaction metadata (``provide.transaction.metadata``): BEGIN and END records, the ``transaction`` block of rows."""
+"""Transaction metadata (``provide.transaction.metadata``): BEGIN and END records, and the block in row records."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,12 +22,12 @@ VALUE_SCHEMA = struct(
 
 
 def begin_value(transaction_id: str, ts_ms: int) -> dict[str, Any]:
-    """The value of a BEGIN record; ``ts_ms`` is the source's clock."""
+    """Return the value of a BEGIN record; ``ts_ms`` is the time of the server."""
     return {"status": "BEGIN", "id": transaction_id, "event_count": None, "data_collections": None, "ts_ms": ts_ms}
 
 
 def end_value(transaction_id: str, counts: Mapping[str, int], ts_ms: int) -> dict[str, Any]:
-    """The value of an END record: how many events each table had (``db.table``)."""
+    """Return the value of an END record; ``counts`` has the number of events of each table (``db.table``)."""
     return {
         "status": "END",
         "id": transaction_id,
@@ -38,7 +38,7 @@ def end_value(transaction_id: str, counts: Mapping[str, int], ts_ms: int) -> dic
 
 
 def block_text(transaction_id: str, total_order: int, collection_order: int) -> str:
-    """The ``transaction`` field of a row's record, as JSON."""
+    """Return the ``transaction`` field of a row record as JSON."""
     return (
         f'"transaction":{{"id":{string_text(transaction_id)},"total_order":{total_order},'
         f'"data_collection_order":{collection_order}}}'

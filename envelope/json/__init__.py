@@ -1,1 +1,1 @@
-"""JSON exactly as Kafka Connect and Jackson write it, Java's numbers and headers included, and the way back."""
+"""JSON exactly as Kafka Connect and Jackson write it, a parser for it, Java's numbers, and header values."""

@@ -1,7 +1,7 @@
-"""Record headers as Kafka Connect's ``SimpleHeaderConverter`` writes them: text that looks like JSON but is not quite.
+"""Record headers as Kafka Connect's ``SimpleHeaderConverter`` writes them: similar to JSON.
 
-Strings on their own are bare; inside a struct, array or map only quotes and back-slashes are escaped. Connect's own
-dates and times are bare ISO 8601 everywhere. Source: ``org.apache.kafka.connect.data.Values``, Connect 4.3.
+A string has no quotes unless it is in a struct, array or map, where only quotes and backslashes are escaped. Connect's
+dates and times are ISO 8601 without quotes. Source: ``org.apache.kafka.connect.data.Values``, Connect 4.3.
 """
 
 from binascii import b2a_base64
@@ -19,10 +19,7 @@ _CONNECT_TIMES = ("org.apache.kafka.connect.data.Time", "org.apache.kafka.connec
 
 
 def header_text(schema: Schema, value: Any) -> str | None:
-    """The value of a header, or ``None`` for a null header.
-
-    Java writes a lone surrogate as a question mark when it encodes the text; so does this.
-    """
+    """Return the text of a header, ``None`` for a null header. As in Java, lone surrogates become question marks."""
     if value is None:
         return None
     text = _text(schema, value, embedded=False)
@@ -79,7 +76,7 @@ def _integer_text(schema: Schema, value: int) -> str:
         value *= _DAY
     elif schema.name not in _CONNECT_TIMES:
         return str(value)
-    # Connect knows only a java.util.Date here and guesses from its size, so that 1970-01-01 becomes a time of day.
+    # Connect formats a java.util.Date by its size, so that 1970-01-01 becomes a time of day.
     moment = _EPOCH + timedelta(milliseconds=value)
     time = f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
     if value < _DAY:

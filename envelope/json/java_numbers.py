@@ -1,11 +1,10 @@
 """Numbers as Java 17 prints them: the text of ``double``, ``float`` and ``BigDecimal`` values.
 
-``Double.toString`` of Java before 19 does not always give the shortest digits: it looks for the first digits that lie
-strictly within half a unit in the last place, treats both sides of a power of two alike, keeps two digits whenever it
-writes an exponent, and rounds integers of more than 53 bits by a table (JDK-4511638: 2e23 becomes
-``1.9999999999999998E23``). The functions here give the same text. Where it can be shown that Java's digits are the
-shortest ones, ``repr`` finds them; everywhere else ``_digits`` repeats Java's search, its overflows of 32 and 64 bits
-included.
+Before Java 19, ``Double.toString`` does not always return the shortest digits. It searches for the first digits
+strictly within half a unit in the last place, treats both sides of a power of two alike, writes at least two digits
+before an exponent, and rounds integers of more than 53 bits by a table (JDK-4511638: 2e23 becomes
+``1.9999999999999998E23``). The functions here return the same text: ``repr`` where Java's digits are provably the
+shortest ones, else the result of Java's algorithm in ``_digits``, including its overflows of 32 and 64 bits.
 """
 
 from math import floor, frexp, isfinite, isnan, ldexp
@@ -15,14 +14,14 @@ _DOUBLE_BITS, _FLOAT_BITS = 53, 24
 _FLOAT32 = Struct("<f")
 _MAX_SMALL_EXPONENT = 62
 _FLOAT_PATTERNS = ("%.6g", "%.7g", "%.8g", "%.9g")
-# How many bits 5**n takes, as Java estimates it.
+# The number of bits of 5**n, as estimated by Java.
 _BITS_OF_5_POWERS = (
     0, 3, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28, 31, 33, 35, 38, 40, 42, 45, 47, 49, 52, 54, 56, 59, 61,
 )  # fmt: skip
 
 
 def double_text(x: float) -> str:
-    """A ``double`` as Jackson writes it in JSON: ``Double.toString``, or a quoted ``"NaN"`` or ``"Infinity"``."""
+    """Return a ``double`` as Jackson writes it: ``Double.toString``, or a quoted ``"NaN"`` or ``"Infinity"``."""
     if 1e-3 <= x < 1e7 or -1e7 < x <= -1e-3:
         # No decimal of 17 digits or fewer lies exactly between two doubles here, powers of two are exact in fewer
         # digits, and Java's 64-bit arithmetic does not overflow: the shortest digits are Java's.
@@ -36,10 +35,10 @@ def double_text(x: float) -> str:
 
 
 def float_text(x: float) -> str:
-    """A ``float`` as Jackson writes it in JSON: ``Float.toString``, or a quoted ``"NaN"`` or ``"Infinity"``.
+    """Return a ``float`` as Jackson writes it: ``Float.toString``, or a quoted ``"NaN"`` or ``"Infinity"``.
 
     Args:
-        x: a value that a 32-bit float holds exactly.
+        x: a value that a 32-bit float represents exactly.
     """
     if 1e-3 <= x < 1e6 or -1e6 < x <= -1e-3:
         # No decimal of 9 digits or fewer lies exactly between two floats here: the first length whose nearest decimal
@@ -55,7 +54,7 @@ def float_text(x: float) -> str:
 
 
 def to_float32(x: float) -> float:
-    """The 32-bit float nearest to a number, as Java's ``(float)`` casts it; beyond its range an infinity."""
+    """Return the nearest 32-bit float, infinity outside its range, as Java's ``(float)`` cast does."""
     try:
         rounded: float = _FLOAT32.unpack(_FLOAT32.pack(x))[0]
     except OverflowError:
@@ -64,9 +63,9 @@ def to_float32(x: float) -> float:
 
 
 def decimal_number_text(unscaled: int, scale: int) -> str:
-    """``BigDecimal.toString``: an exponent when the scale is negative or the number below 1e-6.
+    """Return ``BigDecimal.toString``: with an exponent if the scale is negative or the number below 1e-6.
 
-    This is how Jackson writes a decimal when ``decimal.format`` is ``NUMERIC``.
+    Jackson writes a decimal like this if ``decimal.format`` is ``NUMERIC``.
     """
     digits = str(abs(unscaled))
     sign = "-" if unscaled < 0 else ""
@@ -80,7 +79,7 @@ def decimal_number_text(unscaled: int, scale: int) -> str:
 
 
 def decimal_text(unscaled: int, scale: int) -> str:
-    """``BigDecimal.toPlainString``: all digits, without an exponent."""
+    """Return ``BigDecimal.toPlainString``: all digits, without an exponent."""
     if scale <= 0:
         return str(unscaled) + ("0" * -scale if unscaled else "")
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
@@ -88,7 +87,7 @@ def decimal_text(unscaled: int, scale: int) -> str:
 
 
 def _with_exponent(x: float) -> str:
-    """The shortest digits in Java's form with an exponent."""
+    """Return the shortest digits in Java's notation with an exponent."""
     mantissa, _, exponent = repr(x).partition("e")
     sign, mantissa = ("-", mantissa[1:]) if mantissa[0] == "-" else ("", mantissa)
     whole, _, fraction = mantissa.partition(".")
@@ -103,12 +102,12 @@ def _with_exponent(x: float) -> str:
 
 
 def _exact_text(x: float, precision: int, lowest: int) -> str:
-    """Java's text of any number, by Java's own search for digits.
+    """Return Java's text of a number, with the digits of Java's algorithm.
 
     Args:
         x: the number, not zero.
         precision: bits of a normal number, 53 or 24.
-        lowest: power of two of the smallest number.
+        lowest: exponent of the smallest number, as a power of two.
     """
     if not isfinite(x):
         return '"NaN"' if isnan(x) else '"Infinity"' if x > 0 else '"-Infinity"'
@@ -124,25 +123,25 @@ def _exact_text(x: float, precision: int, lowest: int) -> str:
 
 
 def _digits(fraction: int, exponent: int, precision: int) -> tuple[str, int]:
-    """Java's digits of ``1.fraction * 2**exponent``, and where the decimal point stands among them.
+    """Return Java's digits of ``1.fraction * 2**exponent`` and the position of the decimal point in them.
 
     Args:
         fraction: significant bits as an odd number.
-        exponent: power of two of the first bit.
-        precision: significant bits that the type has for numbers of this size.
+        exponent: exponent of the first bit, as a power of two.
+        precision: significant bits of the type for numbers of this size.
     """
     bits = fraction.bit_length()
-    tiny = max(0, bits - exponent - 1)  # bits behind the binary point
+    tiny = max(0, bits - exponent - 1)  # bits after the binary point
     if tiny == 0 and exponent <= _MAX_SMALL_EXPONENT:
         return _integer_digits(fraction << (exponent - bits + 1), exponent - precision - 1)
     power = _estimate(fraction, bits, exponent)
-    # value = b / s * 10**power; m is half a unit in the last place, scaled as b. Each is a power of 2 and a power of 5.
+    # value = b / s * 10**power; m is half a unit in the last place, scaled like b. Each is 2**i * 5**j.
     b5, s5 = max(0, -power), max(0, power)
     b2, s2, m2 = b5 + tiny + exponent - bits + 1, s5 + tiny, b5 + tiny + exponent - precision
     common = min(b2, s2)
     b2, s2, m2 = b2 - common, s2 - common, m2 - common
     if bits == 1:
-        m2 -= 1  # the number below a power of two is nearer; Java narrows both sides
+        m2 -= 1  # the gap below a power of two is smaller; Java narrows both sides
     if m2 < 0:
         b2, s2, m2 = b2 - m2, s2 - m2, 0
     width = _word(bits + b2 + _bits_of_5_power(b5), s2 + 1 + _bits_of_5_power(s5 + 1))
@@ -150,14 +149,14 @@ def _digits(fraction: int, exponent: int, precision: int) -> tuple[str, int]:
 
 
 def _search(b: int, s: int, m: int, power: int, width: int) -> tuple[str, int]:
-    """Digits of ``b / s`` until the rest or its complement is smaller than ``m``, then rounded.
+    """Return digits of ``b / s`` until the rest or its complement is smaller than ``m``, then rounded.
 
     Args:
         b: dividend.
         s: divisor.
-        m: when to stop, on the scale of ``b``.
-        power: of ten, of the first digit.
-        width: bits of the words that Java calculates with, 0 for big integers.
+        m: the tolerance, on the scale of ``b``.
+        power: exponent of the first digit, as a power of ten.
+        width: bits of the integers that Java calculates with, 0 for big integers.
     """
     tens = s * 10
     digits: list[int] = []
@@ -168,7 +167,7 @@ def _search(b: int, s: int, m: int, power: int, width: int) -> tuple[str, int]:
         b, m = rest * 10, _wrapped(m * 10, width)
         if m > 0 or first:
             low = b < m
-            # Java includes the boundary above only when it calculates with big integers.
+            # Java includes the upper boundary only when it calculates with big integers.
             high = _wrapped(b + m, width) > tens if width else b + m >= tens
         else:
             low = high = True
@@ -177,7 +176,7 @@ def _search(b: int, s: int, m: int, power: int, width: int) -> tuple[str, int]:
         else:
             power -= 1  # the estimate was one too high
         if first and (power < -3 or power >= 8):
-            low = high = False  # a number with an exponent has a digit behind its point
+            low = high = False  # a number with an exponent has a digit after its point
         first = False
     # A tie goes to the even digit.
     up = high and (not low or 2 * b > tens or (2 * b == tens and digits[-1] % 2 == 1))
@@ -185,25 +184,25 @@ def _search(b: int, s: int, m: int, power: int, width: int) -> tuple[str, int]:
 
 
 def _rounded(digits: list[int], point: int, *, up: bool) -> tuple[str, int]:
-    """The digits as text, one added to the last if ``up``."""
+    """Return the digits as text, incremented by one in the last place if ``up``."""
     if up:
-        place = len(digits) - 1
-        while digits[place] == 9 and place > 0:
-            digits[place] = 0
-            place -= 1
-        if digits[place] == 9:
-            digits[place], point = 1, point + 1
+        index = len(digits) - 1
+        while digits[index] == 9 and index > 0:
+            digits[index] = 0
+            index -= 1
+        if digits[index] == 9:
+            digits[index], point = 1, point + 1
         else:
-            digits[place] += 1
+            digits[index] += 1
     return "".join(map(str, digits)), point
 
 
 def _integer_digits(value: int, surplus: int) -> tuple[str, int]:
-    """Digits of an integer without its last zeros.
+    """Return the digits of an integer without trailing zeros, and the position of the decimal point.
 
     Args:
         value: the integer, positive.
-        surplus: of this many bits Java holds that they carry no information; it rounds as many digits away.
+        surplus: the number of low bits without information; Java rounds away as many digits.
     """
     dropped = len(str(1 << surplus)) - 1 if surplus > 1 else 0
     unit: int = 10**dropped
@@ -215,7 +214,7 @@ def _integer_digits(value: int, surplus: int) -> tuple[str, int]:
 
 
 def _estimate(fraction: int, bits: int, exponent: int) -> int:
-    """Java's estimate of the power of ten: right, or one too high."""
+    """Return Java's estimate of the power of ten, which is exact or one too high."""
     mantissa = fraction / (1 << (bits - 1))
     return floor((mantissa - 1.5) * 0.289529654 + 0.176091259 + exponent * 0.301029995663981)
 
@@ -225,12 +224,12 @@ def _bits_of_5_power(n: int) -> int:
 
 
 def _word(*bits: int) -> int:
-    """The word that Java takes for numbers of so many bits: 32, 64 or 0 for big integers."""
+    """Return the bits of the integers that Java uses for numbers of so many bits: 32, 64, or 0 for big integers."""
     return 32 if max(bits) < 32 else 64 if max(bits) < 64 else 0
 
 
 def _wrapped(value: int, width: int) -> int:
-    """A number as a signed word of that many bits has it after an overflow."""
+    """Return a number wrapped to a signed integer of that many bits."""
     if not width:
         return value
     half = 1 << (width - 1)

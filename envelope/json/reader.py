@@ -1,4 +1,4 @@
-"""The way back: Connect schemas and values from the JSON that ``JsonConverter`` writes."""
+"""A parser of Connect schemas and values from the JSON that ``JsonConverter`` writes."""
 
 import json
 from base64 import b64decode
@@ -13,32 +13,32 @@ from rowtide.envelope.schema import Field, Schema
 
 
 class NotConnectJsonError(ValueError):
-    """JSON that is not what ``JsonConverter`` writes, or not for this schema."""
+    """The JSON is not that of ``JsonConverter``, or does not match the schema."""
 
 
 def parse_schema(text: str | bytes) -> Schema:
-    """The schema that a JSON text describes.
+    """Parse the JSON of a schema.
 
     Raises:
-        NotConnectJsonError: the text is no JSON, or not a schema.
+        NotConnectJsonError: the text is not JSON, or not a schema.
     """
     return schema_from_json(_loaded(text))
 
 
 def parse_value(schema: Schema, text: str | bytes) -> Any:
-    """The value of a schema that a JSON text holds.
+    """Parse the JSON of a value.
 
     Raises:
-        NotConnectJsonError: the text is no JSON, or not a value of the schema.
+        NotConnectJsonError: the text is not JSON, or not a value of the schema.
     """
     return value_from_json(schema, _loaded(text))
 
 
 def parse_enveloped(text: str | bytes) -> tuple[Schema | None, Any]:
-    """Schema and value from the form that ``schemas.enable=true`` writes.
+    """Parse the schema and the value of a message with ``schemas.enable=true``.
 
     Raises:
-        NotConnectJsonError: the text is no JSON, or has not exactly the keys ``schema`` and ``payload``.
+        NotConnectJsonError: the text is not JSON, or does not have exactly the keys ``schema`` and ``payload``.
     """
     document = _loaded(text)
     if not isinstance(document, dict) or set(document) != {"schema", "payload"}:
@@ -50,16 +50,16 @@ def parse_enveloped(text: str | bytes) -> tuple[Schema | None, Any]:
 
 
 def schema_from_json(document: Any) -> Schema:
-    """The schema that a parsed JSON document describes.
+    """Return the schema of a parsed JSON document.
 
     Raises:
-        NotConnectJsonError: it is not a schema.
+        NotConnectJsonError: the document is not a schema.
     """
     if not isinstance(document, dict) or not isinstance(document.get("type"), str):
         raise NotConnectJsonError('a schema must be an object with a "type"')
     kind = document["type"]
     if kind not in _READERS:
-        raise NotConnectJsonError(f"unknown schema type {kind!r}; known are {', '.join(_READERS)}")
+        raise NotConnectJsonError(f"unknown schema type {kind!r}; the types are {', '.join(_READERS)}")
     try:
         schema = Schema(
             kind,
@@ -84,9 +84,9 @@ _ITEMS = {"array": "items", "map": "values"}
 
 
 def value_from_json(schema: Schema, document: Any) -> Any:
-    """The value of a schema in a parsed JSON document; numbers may be ``float`` or ``Decimal``.
+    """Return the value in a parsed JSON document; numbers may be ``float`` or ``Decimal``.
 
-    Null stays null, also where the schema has a default: whoever wrote the document has replaced what was to be.
+    Null stays null, even if the schema has a default: the writer decides whether to replace it.
 
     Raises:
         NotConnectJsonError: the document is not a value of the schema.
@@ -106,12 +106,12 @@ def _struct(schema: Schema, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _array(schema: Schema, document: list[Any]) -> list[Any]:
-    items = _part(schema.items)
+    items = _required(schema.items)
     return [value_from_json(items, item) for item in document]
 
 
 def _map(schema: Schema, document: Any) -> dict[Any, Any]:
-    keys, items = _part(schema.keys), _part(schema.items)
+    keys, items = _required(schema.keys), _required(schema.items)
     pairs = document.items() if isinstance(document, dict) else document
     return {value_from_json(keys, key): value_from_json(items, item) for key, item in pairs}
 
@@ -123,7 +123,7 @@ def _bytes(schema: Schema, document: Any) -> Any:
         return int.from_bytes(b64decode(document, validate=True), "big", signed=True)
     unscaled = _EXACT.scaleb(Decimal(document), decimal_scale(schema))
     if unscaled != int(unscaled):
-        raise NotConnectJsonError(f"{document} has more than {decimal_scale(schema)} digits behind the point")
+        raise NotConnectJsonError(f"{document} has more than {decimal_scale(schema)} fractional digits")
     return int(unscaled)
 
 
@@ -132,14 +132,14 @@ _EXACT = Context(prec=1000)  # no column has more than 65 digits
 
 def _integer(_schema: Schema, document: Any) -> int:
     if type(document) is not int:
-        raise NotConnectJsonError(f"{document!r} is no integer")
+        raise NotConnectJsonError(f"{document!r} is not an integer")
     return document
 
 
 def _checked(kind: type) -> Callable[[Schema, Any], Any]:
     def read(_schema: Schema, document: Any) -> Any:
         if not isinstance(document, kind):
-            raise NotConnectJsonError(f"{document!r} is no {kind.__name__}")
+            raise NotConnectJsonError(f"{document!r} is not a {kind.__name__}")
         return document
 
     return read
@@ -161,7 +161,7 @@ _READERS: dict[str, Callable[[Schema, Any], Any]] = {
 }
 
 
-def _part(schema: Schema | None) -> Schema:
+def _required(schema: Schema | None) -> Schema:
     if schema is None:
         raise NotConnectJsonError("a schema of an array or map has no element schema")
     return schema
@@ -171,4 +171,4 @@ def _loaded(text: str | bytes) -> Any:
     try:
         return json.loads(text, parse_float=Decimal)
     except ValueError as error:
-        raise NotConnectJsonError(f"no JSON: {error}") from error
+        raise NotConnectJsonError(f"not JSON: {error}") from error

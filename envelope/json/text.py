@@ -1,8 +1,8 @@
 """JSON as Kafka Connect's ``JsonConverter`` writes it, byte for byte.
 
-Connect 4.3 writes with Jackson 2.21: no blanks, text outside ASCII unescaped, except that a character above U+FFFF is
-written as two escaped surrogates; control characters with upper-case hexadecimal digits; floating-point numbers as
-Java 17 prints them, not-a-number as text. Keys of a schema come in the order of ``JsonConverter.asJsonSchema``.
+Connect 4.3 uses Jackson 2.21: no whitespace; text outside ASCII unescaped, but a character above U+FFFF as two escaped
+surrogates; control characters with upper-case hexadecimal digits; floating-point numbers as Java 17 prints them, NaN as
+text. The keys of a schema are in the order of ``JsonConverter.asJsonSchema``.
 """
 
 import re
@@ -10,7 +10,7 @@ from binascii import b2a_base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from json.encoder import encode_basestring  # the compiled one where there is one
+from json.encoder import encode_basestring  # compiled where available
 from typing import Any, Literal
 
 from rowtide.envelope.json.java_numbers import decimal_number_text, double_text, float_text
@@ -21,11 +21,11 @@ DecimalFormat = Literal["BASE64", "NUMERIC"]
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """Settings of ``JsonConverter`` that change how a value is written.
+    """Settings of ``JsonConverter`` that affect values.
 
     Attributes:
-        decimal_format: ``decimal.format``: a ``Decimal`` as its bytes or as a number.
-        replace_null_with_default: whether null of a schema with a default is written as the default.
+        decimal_format: ``decimal.format``: base64 or a number.
+        replace_null_with_default: write null as the default of its schema, if there is one.
     """
 
     decimal_format: DecimalFormat = "BASE64"
@@ -36,7 +36,7 @@ DEFAULT_FORMAT = JsonFormat()
 
 
 def string_text(text: str) -> str:
-    """A string as a JSON literal with its quotes, as Jackson writes it.
+    """Return a string as a JSON literal with quotes, as Jackson writes it.
 
     Lone surrogates are escaped, so that the result can always be encoded.
     """
@@ -45,16 +45,13 @@ def string_text(text: str) -> str:
 
 
 def normalize_escapes(json: str) -> str:
-    """JSON as Jackson writes it, from one whose strings are escaped as Python's ``json`` or orjson does it.
-
-    Of JSON that is Jackson's already nothing is changed.
-    """
+    """Change the escapes of Python's ``json`` or orjson to those of Jackson. Jackson's JSON stays the same."""
     if "\\u" in json:
         json = _ESCAPE.sub(_upper, json)
     return json if json.isascii() else _SURROGATES.sub(_escaped, json)
 
 
-# The pattern skips escaped back-slashes, behind which a "u" means nothing.
+# The pattern skips escaped backslashes, which a "u" may follow.
 _ESCAPE = re.compile(r"\\u[0-9a-f]{4}|\\.")
 _SURROGATES = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
@@ -73,26 +70,26 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def base64_text(value: bytes) -> str:
-    """Bytes as a JSON literal: Base64 with padding."""
+    """Return bytes as a JSON literal: Base64 with padding."""
     return f'"{b2a_base64(value, newline=False).decode()}"'
 
 
 def decimal_bytes(unscaled: int) -> bytes:
-    """The unscaled value of a ``Decimal`` as Connect stores it: two's complement, big-endian, as short as can be."""
+    """Return the bytes of an unscaled number: big-endian two's complement of minimal length."""
     magnitude = unscaled if unscaled >= 0 else ~unscaled
     return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def value_text(schema: Schema, value: Any, json_format: JsonFormat = DEFAULT_FORMAT) -> str:
-    """A value as JSON, without its schema.
+    """Return the JSON of a value, without its schema.
 
     Args:
         schema: the value's schema.
-        value: as :mod:`rowtide.envelope.schema` describes it; of a struct, fields that are missing count as null.
-        json_format: the converter's settings.
+        value: a value as in :mod:`rowtide.envelope.schema`; missing fields of a struct are null.
+        json_format: settings of the converter.
 
     Raises:
-        ValueError: the value is null, and the schema neither allows that nor has a default.
+        ValueError: the value is null, but the schema is required and has no default.
     """
     if value is None:
         if schema.default is not None and json_format.replace_null_with_default:
@@ -120,13 +117,13 @@ def _struct_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
 
 
 def _array_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
-    items = _part(schema.items)
+    items = _required(schema.items)
     return "[" + ",".join([value_text(items, item, json_format) for item in value]) + "]"
 
 
 def _map_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
-    """An object if keys are strings, an array of pairs otherwise."""
-    keys, items = _part(schema.keys), _part(schema.items)
+    """Return an object if the keys are strings, else an array of pairs."""
+    keys, items = _required(schema.keys), _required(schema.items)
     if keys.type == "string":
         return (
             "{"
@@ -148,10 +145,10 @@ def _bytes_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
 
 
 def decimal_scale(schema: Schema) -> int:
-    """Digits behind the point of a ``Decimal`` schema.
+    """Return the scale of a ``Decimal`` schema.
 
     Raises:
-        ValueError: the schema does not say.
+        ValueError: the schema has no scale.
     """
     for name, text in schema.parameters:
         if name == "scale":
@@ -179,29 +176,29 @@ _WRITERS: dict[str, Callable[[Schema, Any, JsonFormat], str]] = {
 }
 
 
-def _part(schema: Schema | None) -> Schema:
+def _required(schema: Schema | None) -> Schema:
     if schema is None:
         raise ValueError("a schema of an array or map has no element schema")
     return schema
 
 
 def schema_text(schema: Schema, field_name: str | None = None, json_format: JsonFormat = DEFAULT_FORMAT) -> str:
-    """A schema as JSON, keys in ``JsonConverter``'s order.
+    """Return the JSON of a schema.
 
     Args:
         schema: the schema.
-        field_name: the field that has this schema, written as its last key.
-        json_format: the converter's settings, for the default.
+        field_name: name of the field with this schema, written as the last key.
+        json_format: settings of the converter, for the default.
     """
     keys = [f'"type":"{schema.type}"']
     if schema.type == "struct":
         fields = ",".join(schema_text(field.schema, field.name, json_format) for field in schema.fields)
         keys.append(f'"fields":[{fields}]')
     elif schema.type == "array":
-        keys.append(f'"items":{schema_text(_part(schema.items), json_format=json_format)}')
+        keys.append(f'"items":{schema_text(_required(schema.items), json_format=json_format)}')
     elif schema.type == "map":
-        keys.append(f'"keys":{schema_text(_part(schema.keys), json_format=json_format)}')
-        keys.append(f'"values":{schema_text(_part(schema.items), json_format=json_format)}')
+        keys.append(f'"keys":{schema_text(_required(schema.keys), json_format=json_format)}')
+        keys.append(f'"values":{schema_text(_required(schema.items), json_format=json_format)}')
     keys.append(f'"optional":{"true" if schema.optional else "false"}')
     if schema.name is not None:
         keys.append(f'"name":{string_text(schema.name)}')
@@ -220,6 +217,6 @@ def schema_text(schema: Schema, field_name: str | None = None, json_format: Json
 
 
 def enveloped_text(schema: Schema, value: Any, json_format: JsonFormat = DEFAULT_FORMAT) -> str:
-    """A value together with its schema, as ``schemas.enable=true`` writes it."""
+    """Return a message with schema and payload, as for ``schemas.enable=true``."""
     payload = value_text(schema, value, json_format)
     return f'{{"schema":{schema_text(schema, json_format=json_format)},"payload":{payload}}}'

@@ -1,7 +1,8 @@
 """Single message transforms, configured as in Kafka Connect: ``transforms=unwrap``, ``transforms.unwrap.type=…``.
 
-A transform works on a :class:`ConnectRecord`, a record with its schemas before it becomes bytes, and gives another one
-or none. What Debezium and Kafka Connect do, these do; where theirs stop without need, these go on.
+A transform receives a :class:`ConnectRecord`, a record with its schemas before serialization, and returns another one
+or ``None`` to drop it. The results are those of Debezium and Kafka Connect, but some records on which those fail are
+processed.
 """
 
 from rowtide.envelope.transforms.chain import (

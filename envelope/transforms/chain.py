@@ -1,4 +1,4 @@
-"""Transforms in their order, made from ``transforms=…`` and ``predicates=…``."""
+"""The chain of transforms that ``transforms=…`` and ``predicates=…`` configure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,38 +32,38 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _KAFKA + "MaskField$Key": partial(MaskField.from_options, "key"),
     _KAFKA + "MaskField$Value": partial(MaskField.from_options, "value"),
 }
-"""The transforms that there are, by the class that ``type`` names."""
+"""The transforms, by the class name in ``type``."""
 
 PREDICATES: Mapping[str, Callable[[Options], Predicate]] = {
     _KAFKA + "predicates.RecordIsTombstone": RecordIsTombstone.from_options,
     _KAFKA + "predicates.HasHeaderKey": HasHeaderKey.from_options,
     _KAFKA + "predicates.TopicNameMatches": TopicNameMatches.from_options,
 }
-"""The predicates that there are, by the class that ``type`` names."""
+"""The predicates, by the class name in ``type``."""
 
 
 class PluginOptions(Protocol):
-    """A transform or predicate as it was configured."""
+    """The configuration of a transform or predicate."""
 
     @property
     def name(self) -> str:
-        """The name in the list."""
+        """The name in ``transforms`` or ``predicates``."""
         ...
 
     @property
     def type(self) -> str:
-        """The class."""
+        """The class name."""
         ...
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Its options, by their names behind ``transforms.<name>.``; ``type`` is not among them."""
+        """The options, by their names without ``transforms.<name>.`` and without ``type``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A transform or predicate as properties describe it; see :class:`PluginOptions`."""
+    """The :class:`PluginOptions` of a properties file."""
 
     name: str
     type: str
@@ -72,13 +72,13 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class ConditionalTransform:
-    """A transform with its condition.
+    """A transform with its predicate.
 
     Attributes:
         name: its name in the configuration.
-        transform: what it does.
-        predicate: the records that it is for, ``None`` for all.
-        negate: for the other records instead.
+        transform: the transform.
+        predicate: selects the records to transform; ``None`` for all.
+        negate: transform the records that the predicate does not select.
     """
 
     name: str
@@ -93,15 +93,15 @@ class ConditionalTransform:
 
 @dataclass(frozen=True, slots=True)
 class TransformChain:
-    """Transforms, each working on what the one before it gave. Without any, records stay as they are."""
+    """Transforms that are applied one after the other."""
 
     steps: tuple[ConditionalTransform, ...] = ()
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        """What is left of a record, ``None`` if one of them drops it.
+        """Return the transformed record, ``None`` if a transform drops it.
 
         Raises:
-            TransformError: one of them cannot work on the record.
+            TransformError: a transform cannot process the record.
         """
         result: ConnectRecord | None = record
         for step in self.steps:
@@ -118,19 +118,19 @@ class TransformChain:
 
 
 def transform_chain(transforms: Sequence[PluginOptions], predicates: Sequence[PluginOptions] = ()) -> TransformChain:
-    """Make the transforms.
+    """Build the transforms.
 
     Args:
-        transforms: in their order.
-        predicates: those that ``transforms.<name>.predicate`` may name.
+        transforms: their configurations in order.
+        predicates: the configurations of the predicates that ``transforms.<name>.predicate`` refers to.
 
     Raises:
-        TransformConfigurationError: unknown classes, options or predicates, or values that are wrong: all of them.
+        TransformConfigurationError: classes, options or predicates are unknown, or values are invalid; it lists all.
     """
     problems: list[Problem] = []
     known: dict[str, Predicate | None] = {}
     for plugin in predicates:
-        known[plugin.name] = _made(PREDICATES, plugin, Options(f"predicates.{plugin.name}.", plugin.options), problems)
+        known[plugin.name] = _build(PREDICATES, plugin, Options(f"predicates.{plugin.name}.", plugin.options), problems)
     steps = []
     for plugin in transforms:
         options = Options(f"transforms.{plugin.name}.", plugin.options)
@@ -140,7 +140,7 @@ def transform_chain(transforms: Sequence[PluginOptions], predicates: Sequence[Pl
             options.problem(
                 "predicate", f"there is no predicate {predicate_name!r}" + suggestion(predicate_name, known)
             )
-        transform = _made(TRANSFORMS, plugin, options, problems)
+        transform = _build(TRANSFORMS, plugin, options, problems)
         if transform is not None:
             steps.append(ConditionalTransform(plugin.name, transform, known.get(predicate_name or ""), negate))
     if problems:
@@ -149,10 +149,10 @@ def transform_chain(transforms: Sequence[PluginOptions], predicates: Sequence[Pl
 
 
 def chain_from_properties(properties: Mapping[str, str]) -> TransformChain:
-    """The transforms that a connector's properties name; other properties are ignored.
+    """Build the transforms of a connector's properties; other properties are ignored.
 
     Raises:
-        TransformConfigurationError: as for :func:`transform_chain`.
+        TransformConfigurationError: see :func:`transform_chain`.
     """
     return transform_chain(_plugins(properties, "transforms"), _plugins(properties, "predicates"))
 
@@ -160,24 +160,26 @@ def chain_from_properties(properties: Mapping[str, str]) -> TransformChain:
 T = TypeVar("T")
 
 
-def _made(
+def _build(
     classes: Mapping[str, Callable[[Options], T]], plugin: PluginOptions, options: Options, problems: list[Problem]
 ) -> T | None:
-    """The plugin, with all that is wrong with it added to ``problems``."""
+    """Build a plugin, and add its problems to ``problems``."""
     make = classes.get(plugin.type) or _by_simple_name(classes, plugin.type)
     if make is None:
-        what = "is required" if not plugin.type else f"rowtide has no {plugin.type}" + suggestion(plugin.type, classes)
-        options.problem("type", what)
+        message = (
+            "is required" if not plugin.type else f"rowtide has no {plugin.type}" + suggestion(plugin.type, classes)
+        )
+        options.problem("type", message)
         problems.extend(options.problems)
         return None
-    made = make(options)
+    plugin_object = make(options)
     problems.extend(options.problems)
     problems.extend(options.unknown())
-    return made
+    return plugin_object
 
 
 def _by_simple_name(classes: Mapping[str, Callable[[Options], T]], name: str) -> Callable[[Options], T] | None:
-    """A class by its name without the package, which Kafka Connect accepts too."""
+    """Find a class by its name without the package, which Kafka Connect accepts too."""
     return next((make for full, make in classes.items() if full.rpartition(".")[2] == name), None)
 
 

@@ -1,4 +1,4 @@
-"""``io.debezium.transforms.ExtractNewRecordState``: the row instead of the envelope."""
+"""``io.debezium.transforms.ExtractNewRecordState``: replaces the envelope by the row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,11 +30,11 @@ _STRUCTS = ("before", "after", "source", "transaction")
 
 @dataclass(frozen=True, slots=True)
 class FieldReference:
-    """A field of the envelope that is added to the row or to the headers.
+    """A field of the envelope to add to the row or to the headers.
 
     Attributes:
-        struct: the struct that has it, ``None`` for the envelope itself.
-        field: its name there.
+        struct: the struct that contains it, ``None`` for the envelope itself.
+        field: its name in the struct.
         name: its name in the row or the headers.
     """
 
@@ -44,28 +44,30 @@ class FieldReference:
 
     @classmethod
     def parse(cls, text: str, prefix: str) -> "FieldReference":
-        """Read ``field``, ``struct.field`` or either with ``:name``.
+        """Parse ``field`` or ``struct.field``, optionally followed by ``:name``.
 
         Raises:
-            ValueError: the text has another form.
+            ValueError: the text has another format.
         """
         path, colon, name = text.partition(":")
         parts = path.split(".")
         if not all(parts) or len(parts) > 2 or ":" in name or (colon and not name):
-            raise ValueError(f"{text!r} is not of the form field, struct.field or struct.field:name")
+            raise ValueError(f"{text!r} must be field, struct.field or struct.field:name")
         if len(parts) == 2:
             struct, field = parts
             if struct not in _STRUCTS:
-                raise ValueError(f"{text!r}: change events have no struct {struct!r}, but {', '.join(_STRUCTS)}")
+                raise ValueError(
+                    f"{text!r}: change events have no struct {struct!r}; their structs are {', '.join(_STRUCTS)}"
+                )
             return cls(struct, field, prefix + (name or f"{struct}_{field}"))
         field = path
         owner = "transaction" if field in _TRANSACTION else None if field in _ENVELOPE else "source"
         return cls(owner, field, prefix + (name or field))
 
     def resolved(self, envelope: Schema) -> "ResolvedField | None":
-        """The field in an envelope's schema, ``None`` if it is not there.
+        """Find the field in an envelope's schema, ``None`` if it does not exist.
 
-        What another transform put into the envelope itself is found too.
+        A field that is missing in its struct is also looked up in the envelope, where another transform may add it.
         """
         owner = envelope if self.struct is None else field_of(envelope, self.struct).schema
         inside = owner.field(self.field)
@@ -78,14 +80,14 @@ class FieldReference:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedField:
-    """A field of the envelope that is there.
+    """A field that exists in the envelope's schema.
 
     Attributes:
-        name: its new name.
+        name: its name in the row or the headers.
         schema: its schema, optional and without a default.
-        struct: the struct that should have it, ``None`` for the envelope.
-        field: its name there.
-        inside: whether it is there; else the envelope has it.
+        struct: the struct that the reference names, ``None`` for the envelope.
+        field: its name in the struct.
+        inside: whether it is in the struct; else it is in the envelope.
     """
 
     name: str
@@ -95,7 +97,7 @@ class ResolvedField:
     inside: bool
 
     def value(self, change: Mapping[str, Any]) -> Any:
-        """The field's value as it stands there, null if its struct is, as the transaction in a snapshot."""
+        """Return the field's value, ``None`` if its struct is null, such as ``transaction`` in a snapshot."""
         if self.struct is None:
             return change.get(self.field)
         owner = change.get(self.struct)
@@ -105,8 +107,8 @@ class ResolvedField:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is the same for all records of an envelope schema."""
+class _EnvelopeLayout:
+    """The parts of an envelope schema that the transform uses."""
 
     before: Schema
     after: Schema
@@ -115,21 +117,21 @@ class _Plan:
     rows: SchemaCache[Schema] = attribute(default_factory=SchemaCache)
 
     def with_added(self, row: Schema) -> Schema:
-        """A row's schema with the fields that are added."""
+        """Return a row's schema with the added fields."""
         return with_fields(row, row.fields + tuple(Field(one.name, one.schema) for one in self.fields))
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractNewRecordState:
-    """Replaces a change event by the row after the change.
+    """Replaces a change event by its row.
 
     Attributes:
         mode: ``delete.tombstone.handling.mode``.
         add_fields, add_headers: fields of the envelope to keep.
-        route_by_field: the row's field that holds the new topic.
-        replace_null_with_default: whether ``rewrite`` writes defaults for nulls.
-        drop_header: name of the header that lists fields to leave out.
-        drop_from_key: whether they are left out of the key too.
+        route_by_field: field of the row that contains the new topic.
+        replace_null_with_default: whether ``rewrite`` replaces nulls by defaults.
+        drop_header: name of the header that lists the fields to drop.
+        drop_from_key: whether they are dropped from the key too.
         drop_optional_only: whether required fields are kept.
     """
 
@@ -141,17 +143,17 @@ class ExtractNewRecordState:
     drop_header: str | None
     drop_from_key: bool
     drop_optional_only: bool
-    _plans: SchemaCache[_Plan] = attribute(default_factory=SchemaCache, repr=False, compare=False)
-    _marks: tuple[InsertField, InsertField] = attribute(init=False, repr=False, compare=False)
+    _layouts: SchemaCache[_EnvelopeLayout] = attribute(default_factory=SchemaCache, repr=False, compare=False)
+    _deleted_inserters: tuple[InsertField, InsertField] = attribute(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Prepare the field ``__deleted``."""
-        marks = tuple(_mark(deleted, self.replace_null_with_default) for deleted in ("false", "true"))
-        object.__setattr__(self, "_marks", marks)
+        """Prepare the transforms that insert ``__deleted``."""
+        inserters = tuple(_deleted_inserter(deleted, self.replace_null_with_default) for deleted in ("false", "true"))
+        object.__setattr__(self, "_deleted_inserters", inserters)
 
     @classmethod
     def from_options(cls, options: Options) -> "ExtractNewRecordState":
-        """All options that Debezium has."""
+        """Read the options of Debezium."""
         return cls(
             options.choice("delete.tombstone.handling.mode", _MODES, "tombstone"),
             _references(options, "add.fields"),
@@ -164,7 +166,7 @@ class ExtractNewRecordState:
         )
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        """The record with its row, ``None`` if its kind is to be dropped."""
+        """Return the record with its row, ``None`` to drop it."""
         if record.value is None:
             if self.mode != "rewrite-with-tombstone":
                 return None
@@ -173,44 +175,48 @@ class ExtractNewRecordState:
         if not record.is_envelope:
             return record
         envelope, change = require_struct(record.value_schema, record.value)
-        plan = self._plans.get(self._plan, envelope)
-        if plan.headers:
-            record = record.with_headers(tuple(Header(one.name, one.schema, one.value(change)) for one in plan.headers))
+        layout = self._layouts.get(self._layout, envelope)
+        if layout.headers:
+            record = record.with_headers(
+                tuple(Header(one.name, one.schema, one.value(change)) for one in layout.headers)
+            )
         if change.get("after") is not None:
-            return self._changed(record, plan, change)
+            return self._changed(record, layout, change)
         if change.get("before") is not None:
-            return self._deleted(record, plan, change)
+            return self._deleted(record, layout, change)
         return None  # truncate
 
-    def _plan(self, envelope: Schema) -> _Plan:
-        return _Plan(
+    def _layout(self, envelope: Schema) -> _EnvelopeLayout:
+        return _EnvelopeLayout(
             field_of(envelope, "before").schema,
             field_of(envelope, "after").schema,
             tuple(found for one in self.add_fields if (found := one.resolved(envelope)) is not None),
             tuple(found for one in self.add_headers if (found := one.resolved(envelope)) is not None),
         )
 
-    def _deleted(self, record: ConnectRecord, plan: _Plan, change: Mapping[str, Any]) -> ConnectRecord | None:
+    def _deleted(
+        self, record: ConnectRecord, layout: _EnvelopeLayout, change: Mapping[str, Any]
+    ) -> ConnectRecord | None:
         if self.mode == "drop":
             return None
         if self.mode in _REWRITES:
-            result = self._marks[1].apply(record.with_content("value", plan.before, change["before"]))
+            result = self._deleted_inserters[1].apply(record.with_content("value", layout.before, change["before"]))
         elif self.mode == "tombstone":
-            # Only the value is null: a consumer that needs the schema, such as a JDBC sink, still has it.
-            result = record.with_content("value", plan.after, None)
+            # The schema stays, for consumers that need it, such as a JDBC sink.
+            result = record.with_content("value", layout.after, None)
         else:
             result = record.with_content("value", None, None)
-        result = self._routed(result, plan.before, change["before"])
+        result = self._routed(result, layout.before, change["before"])
         result = self._without_dropped(result)
-        return result if result.value is None else self._with_added(result, plan, change)
+        return result if result.value is None else self._with_added(result, layout, change)
 
-    def _changed(self, record: ConnectRecord, plan: _Plan, change: Mapping[str, Any]) -> ConnectRecord:
-        result = record.with_content("value", plan.after, change["after"])
+    def _changed(self, record: ConnectRecord, layout: _EnvelopeLayout, change: Mapping[str, Any]) -> ConnectRecord:
+        result = record.with_content("value", layout.after, change["after"])
         if self.mode in _REWRITES:
-            result = self._marks[0].apply(result)
+            result = self._deleted_inserters[0].apply(result)
         schema, row = require_struct(result.value_schema, result.value)
         result = self._routed(result, schema, row)
-        return self._without_dropped(self._with_added(result, plan, change))
+        return self._without_dropped(self._with_added(result, layout, change))
 
     def _routed(self, record: ConnectRecord, schema: Schema, row: Mapping[str, Any]) -> ConnectRecord:
         if self.route_by_field is None:
@@ -219,12 +225,12 @@ class ExtractNewRecordState:
         return record if topic is None or not topic.strip() else replace(record, topic=topic)
 
     @staticmethod
-    def _with_added(record: ConnectRecord, plan: _Plan, change: Mapping[str, Any]) -> ConnectRecord:
+    def _with_added(record: ConnectRecord, layout: _EnvelopeLayout, change: Mapping[str, Any]) -> ConnectRecord:
         schema, row = require_struct(record.value_schema, record.value)
         values = copy_values(schema, row, replace_null_with_default=False)
-        for one in plan.fields:
+        for one in layout.fields:
             values[one.name] = one.value(change)
-        return record.with_content("value", plan.rows.get(plan.with_added, schema), values)
+        return record.with_content("value", layout.rows.get(layout.with_added, schema), values)
 
     def _without_dropped(self, record: ConnectRecord) -> ConnectRecord:
         if self.drop_header is None:
@@ -260,7 +266,7 @@ def _references(options: Options, name: str) -> tuple[FieldReference, ...]:
     return tuple(references)
 
 
-def _mark(deleted: str, replace_null_with_default: bool) -> InsertField:
+def _deleted_inserter(deleted: str, replace_null_with_default: bool) -> InsertField:
     field = Field("__deleted", STRING.with_optional(True))
     return InsertField("value", (Insertion(field, partial(_text, deleted)),), replace_null_with_default)
 

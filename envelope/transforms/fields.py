@@ -1,4 +1,4 @@
-"""Kafka Connect's transforms of fields: ``InsertField``, ``ReplaceField`` and ``MaskField``, each for key or value."""
+"""Kafka Connect's ``InsertField``, ``ReplaceField`` and ``MaskField``, each for the key or the value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,11 +26,11 @@ _NULLS = "replace.null.with.default"
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """A field to be inserted.
+    """A field to insert.
 
     Attributes:
         field: its name and schema.
-        value: gives its value.
+        value: returns its value for a record.
     """
 
     field: Field
@@ -39,7 +39,7 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True)
 class InsertField:
-    """``org.apache.kafka.connect.transforms.InsertField``: fields from the record's metadata or a fixed text."""
+    """``org.apache.kafka.connect.transforms.InsertField``: inserts metadata of the record or a fixed text."""
 
     side: Side
     insertions: tuple[Insertion, ...]
@@ -48,19 +48,19 @@ class InsertField:
 
     @classmethod
     def from_options(cls, side: Side, options: Options) -> "InsertField":
-        """Options ``topic.field``, ``partition.field``, ``timestamp.field``, ``static.field`` and ``static.value``.
+        """Read ``topic.field``, ``partition.field``, ``timestamp.field``, ``static.field`` and ``static.value``.
 
-        A name may end in ``!`` for a required field or ``?`` for an optional one, which is the default.
+        A field name may end with ``!`` (required) or ``?`` (optional, the default).
         """
         insertions = []
         for name, schema, value in _METADATA:
             if spec := options.optional_text(name):
                 insertions.append(Insertion(_inserted(spec, schema), value))
         if options.optional_text("offset.field") is not None:
-            options.problem("offset.field", "has no meaning here: a record has no offset before it is written")
+            options.problem("offset.field", "is not supported: a record has no offset before it is written")
         static_name, text = options.optional_text("static.field"), options.optional_text("static.value")
         if static_name and text is None:
-            options.problem("static.value", "is required, since static.field is given")
+            options.problem("static.value", "is required if static.field is set")
         elif static_name and text is not None:
             insertions.append(Insertion(_inserted(static_name, STRING), partial(_constant, text)))
         elif not insertions:
@@ -68,7 +68,7 @@ class InsertField:
         return cls(side, tuple(insertions), options.boolean(_NULLS, default=True))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """The record with the fields behind its own."""
+        """Return the record with the fields after its own."""
         if record.content(self.side) is None:
             return record
         schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))
@@ -100,7 +100,7 @@ _METADATA: tuple[tuple[str, Schema, Callable[[ConnectRecord], Any]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ReplaceField:
-    """``org.apache.kafka.connect.transforms.ReplaceField``: leaves fields out, or renames them."""
+    """``org.apache.kafka.connect.transforms.ReplaceField``: removes or renames fields."""
 
     side: Side
     exclude: frozenset[str]
@@ -111,12 +111,12 @@ class ReplaceField:
 
     @classmethod
     def from_options(cls, side: Side, options: Options) -> "ReplaceField":
-        """Options ``exclude``, ``include``, and ``renames`` as pairs ``old:new``."""
+        """Read ``exclude``, ``include``, and ``renames`` with pairs ``old:new``."""
         renames = []
         for pair in options.items("renames"):
             old, colon, new = pair.partition(":")
             if not (old and colon and new) or ":" in new:
-                options.problem("renames", f"{pair!r} is not of the form old:new")
+                options.problem("renames", f"{pair!r} must be old:new")
             renames.append((old, new))
         return cls(
             side,
@@ -127,7 +127,7 @@ class ReplaceField:
         )
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """The record with the fields that are left."""
+        """Return the record with the remaining fields."""
         if record.content(self.side) is None:
             return record
         schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))
@@ -147,9 +147,9 @@ class ReplaceField:
 
 @dataclass(frozen=True, slots=True)
 class MaskField:
-    """``org.apache.kafka.connect.transforms.MaskField``: hides fields behind a fixed value.
+    """``org.apache.kafka.connect.transforms.MaskField``: replaces fields by a fixed value.
 
-    Tombstones stay as they are; Connect fails on them.
+    Tombstones are not changed; Kafka Connect fails on them.
     """
 
     side: Side
@@ -159,7 +159,7 @@ class MaskField:
 
     @classmethod
     def from_options(cls, side: Side, options: Options) -> "MaskField":
-        """Options ``fields`` and ``replacement``."""
+        """Read ``fields`` and ``replacement``."""
         fields = frozenset(options.items("fields"))
         if not fields:
             options.problem("fields", "is required")
@@ -169,7 +169,7 @@ class MaskField:
         return cls(side, fields, replacement, options.boolean(_NULLS, default=True))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """The record with the fields hidden."""
+        """Return the record with masked fields."""
         if record.content(self.side) is None:
             return record
         schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))
@@ -188,8 +188,10 @@ class MaskField:
             try:
                 return _REPLACEMENTS[kind](one.schema, self.replacement)
             except (ArithmeticError, ValueError) as error:
-                raise TransformError(f"field {one.name!r}: {self.replacement!r} is no number of type {kind}") from error
-        raise TransformError(f"field {one.name!r} is of type {kind}, which cannot be masked")
+                raise TransformError(
+                    f"field {one.name!r}: {self.replacement!r} is not a number of type {kind}"
+                ) from error
+        raise TransformError(f"field {one.name!r} has type {kind}, which cannot be masked")
 
 
 _CONNECT_TIMES = ("org.apache.kafka.connect.data.Date", "org.apache.kafka.connect.data.Time")  # and Timestamp
@@ -211,7 +213,7 @@ _EMPTY: dict[str, Callable[[], Any]] = {
 def _integer(bits: int) -> Callable[[Schema, str], Any]:
     def read(_schema: Schema, text: str) -> int:
         half = 1 << (bits - 1)
-        return (int(Decimal(text)) + half) % (2 * half) - half  # Java cuts what does not fit
+        return (int(Decimal(text)) + half) % (2 * half) - half  # Java wraps around
 
     return read
 

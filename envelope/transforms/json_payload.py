@@ -1,4 +1,4 @@
-"""Connect schemas and values out of JSON text, as Debezium's outbox expands payloads (``JsonSchemaData``)."""
+"""Connect schemas and values from JSON text, as Debezium's outbox expands payloads (``JsonSchemaData``)."""
 
 import json
 from collections.abc import Callable
@@ -11,42 +11,42 @@ _TYPES: dict[str, type] = {"string": str, "boolean": bool, "int32": int, "int64"
 
 
 class NotExpandableError(ValueError):
-    """JSON that no Connect schema describes."""
+    """The JSON cannot be described by a Connect schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonExpander:
-    """Makes a struct of a JSON object.
+    """Converts a JSON object to a struct.
 
     Attributes:
-        keep_nulls: whether a null becomes a field of optional bytes; else it is left out.
-        adjust: from a key to the name of its field.
+        keep_nulls: whether a null becomes an optional field of type bytes; else it is omitted.
+        adjust: returns the name of a key's field.
     """
 
     keep_nulls: bool
     adjust: Callable[[str], str]
 
     def expand(self, name: str, text: str) -> tuple[Schema, Any]:
-        """Schema and value of a JSON object.
+        """Return the schema and the value of a JSON object.
 
         Args:
             name: name of the schema.
-            text: JSON; whatever follows the object is ignored, as Jackson does.
+            text: JSON; as in Jackson, text after the object is ignored.
 
         Raises:
-            NotExpandableError: the text is no JSON object, or has arrays of mixed types.
+            NotExpandableError: the text is not a JSON object, or has arrays of mixed types.
         """
         if not text.startswith("{"):
-            raise NotExpandableError(f"the payload begins with {text[:1]!r} and is no JSON object")
+            raise NotExpandableError(f"the payload starts with {text[:1]!r} and is not a JSON object")
         try:
             document, _ = _DECODER.raw_decode(text)
         except (ValueError, RecursionError) as error:
-            raise NotExpandableError(f"the payload is no JSON: {error}") from error
+            raise NotExpandableError(f"the payload is not JSON: {error}") from error
         schema = self._struct(name, document)
         return schema, self._values(schema, document)
 
     def _schema(self, path: str | None, document: Any) -> Schema | None:
-        """The schema of a value, ``None`` if it is to be left out."""
+        """Return the schema of a value, ``None`` to omit it."""
         match document:
             case None:
                 return BYTES.with_optional(True) if self.keep_nulls else None
@@ -68,14 +68,14 @@ class JsonExpander:
         for key, value in document.items():
             name = self.adjust(key)
             if not name:
-                raise NotExpandableError("an object has an empty key, which Connect does not allow as a field's name")
+                raise NotExpandableError("an object has an empty key, which is not allowed as the name of a field")
             schema = self._schema(f"{path}.{name}" if path and path.strip() else name, value)
             if schema is not None:
                 fields.setdefault(name, Field(name, schema))
         return Schema("struct", optional=True, name=path, fields=tuple(fields.values()))
 
     def _items(self, path: str | None, array: list[Any]) -> Schema:
-        """The schema that all elements share; objects may have different fields."""
+        """Return the schema of all elements; objects may have different fields."""
         present = [element for element in array if element is not None]
         if len({_kind(element) for element in present}) > 1:
             raise NotExpandableError("an array has elements of different types")
@@ -88,7 +88,7 @@ class JsonExpander:
 
     @staticmethod
     def _merged(schemas: list[Schema]) -> Schema:
-        """One schema for objects of several; it is required, which is how Debezium's comes out."""
+        """Return one schema for objects with different fields. As in Debezium, it is required."""
         if all(schema == schemas[0] for schema in schemas):
             return schemas[0]
         fields: dict[str, Field] = {}
@@ -133,7 +133,7 @@ def _too_long(schema: Schema, document: Any) -> bool:
 
 
 def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)

@@ -1,4 +1,4 @@
-"""``io.debezium.transforms.ByLogicalTableRouter``: the shards of a table in one topic."""
+"""``io.debezium.transforms.ByLogicalTableRouter``: routes the shards of a table to one topic."""
 
 import re
 from collections.abc import Callable
@@ -23,13 +23,13 @@ from rowtide.topics.java_regex import Replacement
 
 @dataclass(frozen=True, slots=True)
 class ByLogicalTableRouter:
-    """Sends records to another topic, renames their schemas after it and marks keys with the table they come from.
+    """Routes records to another topic, renames their schemas, and adds the physical table to their keys.
 
     Attributes:
         pattern, replacement: ``topic.regex`` and ``topic.replacement``.
-        key_field: ``key.field.name``, ``None`` to leave keys as they are.
-        key_pattern, key_replacement: from the old topic to the mark; ``None`` for the topic itself.
-        adjust: what ``schema.name.adjustment.mode`` makes of a schema's name.
+        key_field: ``key.field.name``, ``None`` to keep keys.
+        key_pattern, key_replacement: derive the value of the key field from the old topic; ``None`` for the topic.
+        adjust: function of ``schema.name.adjustment.mode``.
     """
 
     pattern: re.Pattern[str]
@@ -42,7 +42,7 @@ class ByLogicalTableRouter:
 
     @classmethod
     def from_options(cls, options: Options) -> "ByLogicalTableRouter":
-        """All options that Debezium has; the size of its cache has no effect."""
+        """Read the options of Debezium; the size of its cache has no effect."""
         pattern = options.pattern("topic.regex")
         key_pattern = key_replacement = None
         if options.text("key.field.regex", "").strip():
@@ -63,7 +63,7 @@ class ByLogicalTableRouter:
         )
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """The record in its logical table's topic; one whose topic does not match stays as it is."""
+        """Return the record in the topic of its logical table; a record whose topic does not match is not changed."""
         topic = routed_name(record.topic, self.pattern, self.replacement)
         if not topic:
             return record
@@ -73,7 +73,7 @@ class ByLogicalTableRouter:
             schema, key = require_struct(record.key_schema, record.key)
             values = copy_values(schema, key, replace_null_with_default=False)
             if self.key_field is not None:
-                values[self.key_field] = self._mark(record.topic)
+                values[self.key_field] = self._physical_table(record.topic)
             result = result.with_content("key", schemas.get(partial(self._key_schema, topic), schema), values)
         if record.value is None or not record.is_envelope:
             return result
@@ -81,7 +81,7 @@ class ByLogicalTableRouter:
         values = copy_values(envelope, change, replace_null_with_default=True)
         return result.with_content("value", schemas.get(partial(self._envelope_schema, topic), envelope), values)
 
-    def _mark(self, topic: str) -> str:
+    def _physical_table(self, topic: str) -> str:
         if self.key_pattern is None or self.key_replacement is None:
             return topic
         name = routed_name(topic, self.key_pattern, self.key_replacement)

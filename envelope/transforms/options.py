@@ -1,4 +1,4 @@
-"""Options of transforms and predicates, read with all that is wrong with them at once."""
+"""Reads the options of a transform or predicate and collects all problems."""
 
 import difflib
 import re
@@ -11,17 +11,17 @@ _NEVER = re.compile(r"(?!)")
 
 
 class Problem(NamedTuple):
-    """Something to put right: the property's full name, and what is wrong with it."""
+    """An invalid property: its full name and the problem."""
 
     property: str
     message: str
 
 
 class TransformConfigurationError(ValueError):
-    """Transforms that cannot be made from their properties.
+    """The configuration of transforms is invalid.
 
     Attributes:
-        problems: all of them.
+        problems: all problems.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -32,103 +32,103 @@ class TransformConfigurationError(ValueError):
 class Options:
     """The options of one transform or predicate.
 
-    Each method names an option that exists, so that in the end every other name is known to be wrong. A value that is
-    wrong is noted as a problem, and the default given instead, so that all problems of a configuration are found.
+    Reading an option declares that it exists; :meth:`unknown` reports all others. An invalid value is reported as a
+    problem and replaced by the default, so that all problems of a configuration are found at once.
 
     Attributes:
-        problems: what was found so far.
+        problems: the problems found so far.
     """
 
-    def __init__(self, prefix: str, given: Mapping[str, str]) -> None:
-        """Prepare to read.
+    def __init__(self, prefix: str, values: Mapping[str, str]) -> None:
+        """Read options.
 
         Args:
-            prefix: of the full property names, such as ``transforms.unwrap.``.
-            given: options by their names behind the prefix.
+            prefix: prefix of the full property names, such as ``transforms.unwrap.``.
+            values: options by their names without the prefix.
         """
         self.problems: list[Problem] = []
         self._prefix = prefix
-        self._given = given
+        self._values = values
         self._known: set[str] = set()
 
     def problem(self, name: str, message: str) -> None:
-        """Note that an option is wrong."""
+        """Add a problem of an option."""
         self.problems.append(Problem(self._prefix + name, message))
 
     def optional_text(self, name: str) -> str | None:
-        """Text, ``None`` if it is not given."""
+        """Return a text, ``None`` if it is not set."""
         self._known.add(name)
-        return self._given.get(name)
+        return self._values.get(name)
 
     def text(self, name: str, default: str) -> str:
-        """Text with a default."""
-        given = self.optional_text(name)
-        return default if given is None else given
+        """Return a text, or its default."""
+        value = self.optional_text(name)
+        return default if value is None else value
 
     def required_text(self, name: str) -> str:
-        """Text that must be given."""
-        given = self.optional_text(name)
-        if not given:
+        """Return a required text."""
+        value = self.optional_text(name)
+        if not value:
             self.problem(name, "is required")
-        return given or ""
+        return value or ""
 
     def boolean(self, name: str, *, default: bool) -> bool:
-        """``true`` or ``false``."""
-        given = self.text(name, "true" if default else "false").strip().lower()
-        if given not in ("true", "false"):
-            self.problem(name, f"must be true or false, not {given!r}")
-        return given == "true" if given in ("true", "false") else default
+        """Return a boolean, written ``true`` or ``false``."""
+        value = self.text(name, "true" if default else "false").strip().lower()
+        if value not in ("true", "false"):
+            self.problem(name, f"must be true or false, not {value!r}")
+        return value == "true" if value in ("true", "false") else default
 
     def integer(self, name: str, default: int) -> int:
-        """A whole number."""
-        given = self.text(name, str(default)).strip()
-        if not re.fullmatch(r"[+-]?\d+", given):
-            self.problem(name, f"must be a whole number, not {given!r}")
+        """Return an integer."""
+        value = self.text(name, str(default)).strip()
+        if not re.fullmatch(r"[+-]?\d+", value):
+            self.problem(name, f"must be an integer, not {value!r}")
             return default
-        return int(given)
+        return int(value)
 
     def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
-        """One of several texts, without regard to case."""
-        given = self.text(name, default).strip().lower()
-        if given not in allowed:
-            self.problem(name, f"must be one of {', '.join(allowed)}, not {given!r}")
+        """Return one of several texts, without regard to case."""
+        value = self.text(name, default).strip().lower()
+        if value not in allowed:
+            self.problem(name, f"must be one of {', '.join(allowed)}, not {value!r}")
             return default
-        return given
+        return value
 
     def items(self, name: str) -> tuple[str, ...]:
-        """A comma-separated list, without the blanks around its items."""
-        given = self.text(name, "").strip()
-        return tuple(item.strip() for item in given.split(",")) if given else ()
+        """Return a comma-separated list without whitespace around the items."""
+        value = self.text(name, "").strip()
+        return tuple(item.strip() for item in value.split(",")) if value else ()
 
     def pattern(self, name: str, default: str | None = None) -> re.Pattern[str]:
-        """A Java regular expression, required if there is no default."""
-        given = self.required_text(name) if default is None else self.text(name, default)
+        """Return a Java regular expression, required if there is no default."""
+        value = self.required_text(name) if default is None else self.text(name, default)
         try:
-            return compile_java(given)
+            return compile_java(value)
         except InvalidPatternError as error:
             self.problem(name, str(error))
             return _NEVER
 
     def replacement(self, name: str, pattern: re.Pattern[str], default: str | None = None) -> Replacement:
-        """A replacement text with references to groups of a pattern, required if there is no default."""
-        given = self.required_text(name) if default is None else self.text(name, default)
+        """Return a replacement with references to groups of a pattern, required if there is no default."""
+        value = self.required_text(name) if default is None else self.text(name, default)
         try:
-            return Replacement(given, pattern)
+            return Replacement(value, pattern)
         except ValueError as error:
             if pattern is not _NEVER:
                 self.problem(name, str(error))
             return Replacement("", pattern)
 
     def unknown(self) -> list[Problem]:
-        """A problem for each option that was given but never asked for."""
+        """Return a problem for each option that was set but never read."""
         return [
-            Problem(self._prefix + name, "there is no such option" + suggestion(name, self._known))
-            for name in self._given
+            Problem(self._prefix + name, "this option does not exist" + suggestion(name, self._known))
+            for name in self._values
             if name not in self._known
         ]
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The nearest known name, as the end of a message; empty if none is near."""
+    """Return a suggestion of a similar name to append to a message; empty if there is none."""
     near = difflib.get_close_matches(name, sorted(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -1,4 +1,4 @@
-"""``io.debezium.transforms.outbox.EventRouter``: rows of an outbox table as events of their own."""
+"""``io.debezium.transforms.outbox.EventRouter``: turns the rows of an outbox table into events."""
 
 import logging
 import re
@@ -36,12 +36,12 @@ _MILLISECONDS = {
 
 @dataclass(frozen=True, slots=True)
 class AdditionalField:
-    """A column that goes along with the payload.
+    """A column that is added to the event.
 
     Attributes:
         column: its name.
         placement: ``header``, ``envelope`` or ``partition``.
-        alias: its name there.
+        alias: its name in the event.
     """
 
     column: str
@@ -51,17 +51,17 @@ class AdditionalField:
 
 @dataclass(frozen=True, slots=True)
 class EventRouter:
-    """Makes an event of each row inserted into an outbox table; what happens to the row later is ignored.
+    """Turns each row inserted into an outbox table into an event. Later changes of the row are ignored.
 
     Attributes:
-        event_id, event_key, payload, timestamp, schema_version: columns (``table.field.event.*``).
+        event_id, event_key, payload, timestamp, schema_version: names of columns (``table.field.event.*``).
         additional: ``table.fields.additional.placement``.
-        ignore_missing: ``table.field.additional.missing`` is ``ignore``.
-        route_by: column whose value names the topic.
-        pattern, replacement: from that value to the topic.
+        ignore_missing: whether ``table.field.additional.missing`` is ``ignore``.
+        route_by: column that determines the topic.
+        pattern, replacement: derive the topic from the value of that column.
         tombstone_on_empty: whether an empty payload becomes a tombstone.
         on_update: ``warn``, ``error`` or ``fatal``.
-        expander: expands JSON payloads; ``None`` to leave them text.
+        expander: expands JSON payloads; ``None`` to keep them as text.
     """
 
     event_id: str
@@ -81,12 +81,12 @@ class EventRouter:
 
     @classmethod
     def from_options(cls, options: Options) -> "EventRouter":
-        """All options that Debezium has but those for tracing."""
+        """Read the options of Debezium, except those for tracing."""
         pattern = options.pattern("route.topic.regex", "(?<routedByValue>.*)")
         nulls = options.choice("table.json.payload.null.behavior", ("ignore", "optional_bytes"), "ignore")
         adjust = field_name_adjuster(options.choice("field.name.adjustment.mode", ADJUSTMENT_MODES, "none"))
         expand = options.boolean("table.expand.json.payload", default=False)
-        options.optional_text("table.field.event.type")  # Debezium accepts it and does nothing with it
+        options.optional_text("table.field.event.type")  # Debezium accepts it without effect
         return cls(
             options.text("table.field.event.id", "id"),
             options.text("table.field.event.key", "aggregateid"),
@@ -104,7 +104,7 @@ class EventRouter:
         )
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        """The event that a row holds, ``None`` for deletes, updates and tombstones."""
+        """Return the event of an inserted row, ``None`` for updates, deletes and tombstones."""
         if record.value is None:
             return None
         if not record.is_envelope:
@@ -119,7 +119,7 @@ class EventRouter:
         return self._event(record, schema, row, value_of(envelope, change, "ts_ms"))
 
     def _refuse_update(self, record: ConnectRecord) -> None:
-        message = "a row of the outbox table of topic %s was updated; only inserts become events"
+        message = "a row of the outbox table of topic %s was updated; only inserted rows become events"
         if self.on_update == "fatal":
             raise TransformError(message % record.topic + " (table.op.invalid.behavior is fatal)")
         logger.log(logging.ERROR if self.on_update == "error" else logging.WARNING, message, record.topic)
@@ -171,7 +171,7 @@ class EventRouter:
             return None if processed is None else int(processed)
         if name not in _MILLISECONDS:
             raise TransformError(
-                f"column {self.timestamp} (table.field.event.timestamp) holds {name or 'plain numbers'}, not a time:"
+                f"column {self.timestamp} (table.field.event.timestamp) has type {name or 'int64'}, not a time:"
                 " use a DATETIME column"
             )
         quotient = abs(value) // _MILLISECONDS[name]
@@ -182,7 +182,7 @@ class EventRouter:
         try:
             return self.expander.expand(self.payload, payload)
         except NotExpandableError as error:
-            logger.warning("the payload of an event of topic %s stays text: %s", record.topic, error)
+            logger.warning("the payload of an event of topic %s is kept as text: %s", record.topic, error)
             return schema, payload
 
     def _value_schema(
@@ -194,10 +194,10 @@ class EventRouter:
         present: list[AdditionalField],
         aggregate: str,
     ) -> Schema:
-        """The schema of payload and additional columns.
+        """Return the schema of payload and additional columns.
 
-        Debezium keeps one for each payload schema or, with ``table.field.event.schema.version``, for each version,
-        under the name of the first event that has it, whichever topic it goes to.
+        Debezium caches one schema for each payload schema or, with ``table.field.event.schema.version``, for each
+        version. It keeps the name that it got from the first event, whatever the topic of the others.
         """
         version = None if self.schema_version is None else typed_value_of(schema, row, self.schema_version, "int32")
         fields = (
@@ -223,7 +223,7 @@ _LIMIT = 10_000
 
 
 def _is_null_for(schema: Schema, payload: Any) -> bool:
-    """Whether a payload is null and fits into a schema that was made for another one."""
+    """Whether a payload is null and the schema allows that."""
     return payload is None and schema.fields[0].schema.optional
 
 
@@ -241,7 +241,7 @@ def _additional(options: Options, name: str) -> tuple[AdditionalField, ...]:
         if len(parts) not in (2, 3) or parts[1].lower() not in _PLACEMENTS:
             options.problem(
                 name,
-                f"{item!r} is not of the form column:placement or column:placement:alias, "
+                f"{item!r} must be column:placement or column:placement:alias, "
                 f"where placement is one of {', '.join(_PLACEMENTS)}",
             )
             continue

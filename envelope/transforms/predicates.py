@@ -9,11 +9,11 @@ from rowtide.envelope.transforms.record import ConnectRecord
 
 @dataclass(frozen=True, slots=True)
 class RecordIsTombstone:
-    """Records with a null value."""
+    """Selects records with a null value."""
 
     @classmethod
     def from_options(cls, _options: Options) -> "RecordIsTombstone":
-        """It has no options."""
+        """Read no options."""
         return cls()
 
     def test(self, record: ConnectRecord) -> bool:
@@ -23,29 +23,29 @@ class RecordIsTombstone:
 
 @dataclass(frozen=True, slots=True)
 class HasHeaderKey:
-    """Records with a header of a certain name."""
+    """Selects records with a header of this name."""
 
     name: str
 
     @classmethod
     def from_options(cls, options: Options) -> "HasHeaderKey":
-        """Option ``name``."""
+        """Read ``name``."""
         return cls(options.required_text("name"))
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether there is such a header."""
+        """Whether the record has such a header."""
         return any(header.name == self.name for header in record.headers)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNameMatches:
-    """Records of topics whose whole name matches a regular expression."""
+    """Selects records whose whole topic name matches a regular expression."""
 
     pattern: re.Pattern[str]
 
     @classmethod
     def from_options(cls, options: Options) -> "TopicNameMatches":
-        """Option ``pattern``."""
+        """Read ``pattern``."""
         return cls(options.pattern("pattern"))
 
     def test(self, record: ConnectRecord) -> bool:

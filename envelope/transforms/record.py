@@ -1,4 +1,4 @@
-"""The record that transforms work on, and what they do with its structs."""
+"""The record that transforms process, and operations on its structs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 class TransformError(ValueError):
-    """A record that a transform cannot work on."""
+    """A transform cannot process a record."""
 
 
 class Header(NamedTuple):
-    """A header; a null header has no schema."""
+    """A header. A null header has no schema."""
 
     name: str
     schema: Schema | None
@@ -24,17 +24,17 @@ class Header(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConnectRecord:
-    """A record before it becomes bytes. Values are as :mod:`rowtide.envelope.schema` describes them.
+    """A record before serialization. Its values are those of :mod:`rowtide.envelope.schema`.
 
-    Transforms never change a record or a value in place: they give a new one.
+    Transforms never change a record or a value in place; they return a new one.
 
     Attributes:
         topic: its topic.
-        partition: its partition, ``None`` to let the key decide.
+        partition: its partition, ``None`` if the key determines it.
         key_schema, key: both ``None`` without a key.
         value_schema, value: both ``None`` for a tombstone.
-        headers: in their order; names may repeat.
-        timestamp: milliseconds since the epoch, ``None`` to leave it to the producer.
+        headers: in order; names may repeat.
+        timestamp: milliseconds since the epoch, ``None`` if the producer sets it.
     """
 
     topic: str
@@ -47,23 +47,23 @@ class ConnectRecord:
     timestamp: int | None = None
 
     def schema_of(self, side: Side) -> Schema | None:
-        """The schema of key or value."""
+        """Return the schema of the key or the value."""
         return self.key_schema if side == "key" else self.value_schema
 
     def content(self, side: Side) -> Any:
-        """Key or value."""
+        """Return the key or the value."""
         return self.key if side == "key" else self.value
 
     def with_content(self, side: Side, schema: Schema | None, value: Any) -> "ConnectRecord":
-        """The same record with another key or value."""
-        # Spelled out, since dataclasses.replace takes ten times as long.
+        """Return the record with another key or value."""
+        # dataclasses.replace takes ten times as long.
         kept = self.headers, self.timestamp
         if side == "key":
             return ConnectRecord(self.topic, self.partition, schema, value, self.value_schema, self.value, *kept)
         return ConnectRecord(self.topic, self.partition, self.key_schema, self.key, schema, value, *kept)
 
     def with_headers(self, headers: "tuple[Header, ...]") -> "ConnectRecord":
-        """The same record with more headers behind its own."""
+        """Return the record with more headers after its own."""
         return replace(self, headers=self.headers + headers)
 
     @property
@@ -77,27 +77,27 @@ class Transform(Protocol):
     """A single message transform."""
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        """The record that takes the place of ``record``, or ``None`` to drop it.
+        """Return the transformed record, ``None`` to drop it.
 
         Raises:
-            TransformError: the transform cannot work on this record.
+            TransformError: the transform cannot process this record.
         """
         ...
 
 
 class Predicate(Protocol):
-    """Decides whether a transform is applied to a record."""
+    """Selects the records that a transform is applied to."""
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the record is meant."""
+        """Whether the record is selected."""
         ...
 
 
 def field_of(schema: Schema, name: str) -> Field:
-    """A field that must be there.
+    """Return a field of a struct schema.
 
     Raises:
-        TransformError: it is not.
+        TransformError: there is no such field.
     """
     field = schema.field(name)
     if field is None:
@@ -107,7 +107,7 @@ def field_of(schema: Schema, name: str) -> Field:
 
 
 def value_of(schema: Schema, struct: Mapping[str, Any], name: str) -> Any:
-    """A field's value, its default for null.
+    """Return a field's value, or its default for null.
 
     Raises:
         TransformError: there is no such field.
@@ -118,32 +118,34 @@ def value_of(schema: Schema, struct: Mapping[str, Any], name: str) -> Any:
 
 
 def typed_value_of(schema: Schema, struct: Mapping[str, Any], name: str, kind: str) -> Any:
-    """A field's value as it stands, without its default for null, if its type is as expected.
+    """Return a field's value, without replacing null by the default.
 
-    Connect's typed getters (``Struct.getString``) leave the default out, the general one does not.
+    Connect's typed getters (``Struct.getString``) ignore the default, unlike ``Struct.get``.
 
     Raises:
-        TransformError: there is no such field, or its type is another.
+        TransformError: there is no such field, or it has another type.
     """
     field = field_of(schema, name)
     if field.schema.type != kind:
-        raise TransformError(f"field {name!r} of {schema.name or 'the struct'} is {field.schema.type}, not {kind}")
+        raise TransformError(
+            f"field {name!r} of {schema.name or 'the struct'} has type {field.schema.type}, not {kind}"
+        )
     return struct.get(name)
 
 
 def require_struct(schema: Schema | None, value: Any) -> tuple[Schema, Mapping[str, Any]]:
-    """A value that must be a struct.
+    """Return the schema and the value of a struct.
 
     Raises:
-        TransformError: it is not.
+        TransformError: the value is not a struct, or null.
     """
     if schema is None or schema.type != "struct" or value is None:
-        raise TransformError(f"a struct is needed, not {'null' if value is None or schema is None else schema.type}")
+        raise TransformError(f"expected a struct, not {'null' if value is None or schema is None else schema.type}")
     return schema, value
 
 
 def copy_values(schema: Schema, struct: Mapping[str, Any], *, replace_null_with_default: bool) -> dict[str, Any]:
-    """All fields of a struct, null replaced by the default if asked for."""
+    """Return all fields of a struct; null is optionally replaced by the default."""
     if replace_null_with_default:
         return {
             field.name: field.schema.default if (value := struct.get(field.name)) is None else value
@@ -153,7 +155,7 @@ def copy_values(schema: Schema, struct: Mapping[str, Any], *, replace_null_with_
 
 
 def with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
-    """A struct schema with other fields, as Connect's ``copySchemaBasics`` makes it: required, without a default.
+    """Return a required struct schema with other fields and no default, as Connect's ``copySchemaBasics`` does.
 
     Raises:
         TransformError: two fields have the same name.
@@ -161,12 +163,12 @@ def with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
     names = [field.name for field in fields]
     if len(set(names)) != len(names):
         repeated = next(name for name in names if names.count(name) > 1)
-        raise TransformError(f"the value would have two fields of the name {repeated!r}")
+        raise TransformError(f"the value would have two fields with the name {repeated!r}")
     return replace(schema, optional=False, default=None, fields=fields)
 
 
 class SchemaCache(Generic[T]):
-    """What was made of schemas, by their identity: the schemas of a table's records are shared by all of them."""
+    """A cache of objects derived from schemas, by their identity: all records of a table share the same schemas."""
 
     __slots__ = ("_made",)
 
@@ -176,7 +178,7 @@ class SchemaCache(Generic[T]):
         self._made: dict[tuple[int, ...], tuple[tuple[Schema, ...], T]] = {}
 
     def get(self, make: Callable[..., T], *schemas: Schema) -> T:
-        """What ``make`` gives for the schemas, or gave before."""
+        """Return the cached result of ``make`` for the schemas."""
         identity = tuple(map(id, schemas))
         known = self._made.get(identity)
         if known is not None:
@@ -184,5 +186,5 @@ class SchemaCache(Generic[T]):
         if len(self._made) >= self.LIMIT:
             self._made.clear()
         made = make(*schemas)
-        self._made[identity] = (schemas, made)  # holding the schemas keeps their identities from being used again
+        self._made[identity] = (schemas, made)  # a reference to the schemas prevents the reuse of their ids
         return made

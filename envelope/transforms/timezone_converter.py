@@ -1,4 +1,4 @@
-"""``io.debezium.transforms.TimezoneConverter``: time fields of change events in another time zone."""
+"""``io.debezium.transforms.TimezoneConverter``: converts time fields of change events to another time zone."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,12 +12,12 @@ from rowtide.envelope.schema import Field, Schema
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import ConnectRecord, field_of, require_struct, value_of
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a time of day and date without a zone
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})(?::(\d{2}))?")
 _ZONED = re.compile(r"(.{19,})(Z|[+-]\d\d:\d\d(?::\d\d)?)")
-# What an item of the lists may be made of; Debezium allows only word characters, quotes, points and blanks.
+# An item of the lists. Debezium allows only word characters, quotes, dots and spaces.
 _ITEM = re.compile(r"[^:,]+(?::[^:,]+){0,2}")
-# Units of a second that the values of a schema count.
+# Units per second of the values, by the name of the schema.
 _UNITS = {
     "io.debezium.time.Timestamp": 1_000,
     "io.debezium.time.MicroTimestamp": 1_000_000,
@@ -29,17 +29,17 @@ _EPOCH_FIELDS = {"ts_ms": 1_000, "ts_us": 1_000_000, "ts_ns": 1_000_000_000}
 
 Selected = Callable[[str], bool]
 Names = Mapping[str, frozenset[str]]
-"""From a table or topic to the fields named for it, none for all of them."""
+"""Field names by table or topic; an empty set stands for all fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimezoneConverter:
-    """Takes values without a zone as local times of the zone, and writes values with one in it.
+    """Interprets values without a zone as local times in the zone, and converts values with a zone to it.
 
     Attributes:
         zone: the time zone.
         including: true for ``include.list``, false for ``exclude.list``, ``None`` without a list.
-        by_topic, by_table, by_either: what the list names.
+        by_topic, by_table, by_either: the items of the list.
     """
 
     zone: tzinfo
@@ -50,27 +50,28 @@ class TimezoneConverter:
 
     @classmethod
     def from_options(cls, options: Options) -> "TimezoneConverter":
-        """Options ``converted.timezone``, ``include.list`` and ``exclude.list``."""
+        """Read ``converted.timezone``, ``include.list`` and ``exclude.list``."""
         name = options.required_text("converted.timezone")
         zone = _zone(name)
         if zone is None:
             options.problem(
-                "converted.timezone", f"{name!r} is neither a time zone such as Europe/Berlin nor an offset like +08:00"
+                "converted.timezone",
+                f"{name!r} is neither a time zone such as Europe/Berlin nor an offset such as +08:00",
             )
         include, exclude = options.items("include.list"), options.items("exclude.list")
         if include and exclude:
-            options.problem("exclude.list", "include.list and exclude.list must not both be given")
+            options.problem("exclude.list", "include.list and exclude.list must not both be set")
         for option, items in (("include.list", include), ("exclude.list", exclude)):
             wrong = [item for item in items if not _ITEM.fullmatch(item)]
             if wrong:
                 options.problem(
                     option,
-                    f"{wrong[0]!r} is not of the form source:table, topic:topic or name, each with or without :field",
+                    f"{wrong[0]!r} must be source:table, topic:topic or name, optionally followed by :field",
                 )
         return cls(zone or UTC, bool(include) if include or exclude else None, *_names(include or exclude))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """The event with its times converted."""
+        """Return the event with converted times."""
         if record.value is None or not record.is_envelope:
             return record
         envelope, change = require_struct(record.value_schema, record.value)
@@ -88,7 +89,7 @@ class TimezoneConverter:
         return record.with_content("value", envelope, changed)
 
     def _selected(self, topic: str, table: str | None) -> tuple[Callable[[str, str], bool], frozenset[str]] | None:
-        """Which fields of ``before`` and ``after``, and which of ``source``, are converted; ``None`` for no field."""
+        """Return the fields of the rows and of ``source`` to convert, ``None`` for no field."""
         names = next(
             (
                 known[name]
@@ -137,7 +138,7 @@ class TimezoneConverter:
         return _long(value - offset * unit)
 
     def _source(self, schema: Schema, source: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
-        """Moves points in time by the zone's offset, unlike the fields of rows; with an ``exclude.list`` all others."""
+        """Add the zone's offset to the selected fields, as Debezium does for ``source`` only."""
         values = dict(source)
         for field in schema.fields:
             unit = _EPOCH_FIELDS.get(field.name)
@@ -152,19 +153,19 @@ class TimezoneConverter:
         if match is None:
             return text
         local, fraction = _parsed(match[1])
-        # Debezium looks the offset up as if the time were already local in the new zone.
+        # Debezium looks up the offset as if this were a local time in the new zone.
         seconds = self._offset_at(local)
         moved = local + timedelta(seconds=seconds - _offset_seconds(match[2]))
         fraction = fraction.rstrip("0")
         return f"{moved.isoformat()}{'.' + fraction if fraction else ''}{_offset_text(seconds)}"
 
     def _offset_at(self, local: datetime) -> int:
-        """Seconds east of Greenwich at a local time; the earlier one of two, and that before a gap."""
+        """Return the offset in seconds at a local time: the earlier one of two, and the one before a gap."""
         return _seconds(local.replace(tzinfo=self.zone))
 
 
 def _long(value: int) -> int:
-    """A value in 64 bits: nanoseconds beyond the year 2262 have no better one, and Debezium writes this."""
+    """Wrap a value to 64 bits, as Debezium does with nanoseconds after the year 2262."""
     return (value + 2**63) % 2**64 - 2**63
 
 
@@ -216,9 +217,9 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _names(items: tuple[str, ...]) -> tuple[Names, Names, Names]:
-    """What a list names by topic, by table, and by either.
+    """Return the items of a list by topic, by table, and by either.
 
-    A prefix holds for the items behind it too, so that ``source:a,b`` and ``source:a,source:b`` are the same.
+    A prefix also applies to the items after it: ``source:a,b`` and ``source:a,source:b`` are the same.
     """
     found: dict[str, dict[str, set[str]]] = {"topic": {}, "source": {}, "": {}}
     prefix = ""

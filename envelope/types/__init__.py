@@ -1,1 +1,1 @@
-"""From a column's type to its Connect schema and the form of its values, defaults and masks included."""
+"""The Connect schema, values, defaults and masks of each MySQL and MariaDB column type."""

@@ -1,8 +1,8 @@
-"""What a column type is: the Connect schema of a column, and how its values become Connect values and JSON text.
+"""Column types: the Connect schema of a column, and the conversion of its values to Connect values and to JSON.
 
-A :class:`ColumnType` takes the values of one *kind* (below), as both the binlog decoder and the snapshot reader give
-them, to Connect values (:attr:`ColumnType.convert`) and, faster, straight to JSON text: ``expression`` is Python source
-for that, so that a table's decoder and its rendering can be compiled into one function.
+A :class:`ColumnType` converts the values of one *kind*, which the row decoders of binlog and snapshot produce. It
+converts them to Connect values (``convert``) and, faster, directly to JSON: ``expression`` is Python source, so that
+decoding and rendering of a table's rows can be compiled into one function.
 
 Kinds of values: ``int``, ``decimal`` (unscaled int), ``float``, ``bit`` (int), ``year`` (int), the temporal kinds of
 :mod:`rowtide.envelope.types.temporal_values`, ``text`` (str), ``bytes``, ``enum`` and ``set`` (label text), ``json``
@@ -23,16 +23,16 @@ Kind = Literal[
 ]  # fmt: skip
 
 Bind = Callable[[object], str]
-"""Gives a Python object a name that generated source can use."""
+"""Returns a name by which generated source can refer to a Python object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """What stands in a record for a value that has no form.
+    """The replacement of a value that cannot be represented in a record.
 
     Attributes:
-        text: its JSON text: null, the column's default, or 1970-01-01 in a NOT NULL column.
-        on_error: told of each value that could not be converted; raises if that must stop the connector
+        text: its JSON: null, the column's default, or 1970-01-01 in a NOT NULL column.
+        on_error: called for each value that could not be converted. It raises if the connector must stop
             (``event.converting.failure.handling.mode``).
     """
 
@@ -41,11 +41,11 @@ class Fallback:
 
 
 Expression = Callable[[str, Bind, Fallback], str]
-"""From the name of a variable to Python source that gives the JSON text of its value."""
+"""Returns Python source of the JSON text of a variable's value."""
 
 
 class ColumnDescription(Protocol):
-    """What Debezium knows of a column, and what decides the form of its values."""
+    """Debezium's description of a column, which determines its Connect type."""
 
     @property
     def name(self) -> str: ...
@@ -65,14 +65,14 @@ class ColumnDescription(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The form of a column's values.
+    """The Connect type of a column.
 
     Attributes:
         schema: the Connect schema without optionality, default and documentation.
-        kind: the kind of values that it takes.
-        convert: from a value of that kind, never ``None``, to the Connect value.
-        expression: from the name of a variable to Python source of the JSON text; must agree with ``convert``.
-        epoch: what stands for an off-calendar value in a NOT NULL column; ``None`` where there are no such values.
+        kind: the kind of its values.
+        convert: converts a value of that kind, never ``None``, to the Connect value.
+        expression: Python source of the JSON text, which must agree with ``convert``.
+        epoch: the Connect value of an invalid date in a NOT NULL column; ``None`` for types without invalid dates.
     """
 
     schema: Schema
@@ -83,31 +83,31 @@ class ColumnType:
 
 
 TypeFactory = Callable[[ColumnDescription, ValueSettings, Stage], ColumnType]
-"""Finds the type of a column of a data type."""
+"""Returns the Connect type of a column of one data type."""
 
 
 def fixed_type(found: ColumnType) -> TypeFactory:
-    """The same type for every column of a data type."""
+    """Return a factory that returns the same type for every column."""
     return lambda column, settings, stage: found
 
 
 def str_expression(variable: str, bind: Bind, fallback: Fallback) -> str:
-    """The expression of values whose JSON text is ``str`` of them."""
+    """Return the expression of values whose JSON text is their ``str``."""
     return variable
 
 
 def call_expression(function: Callable[[Any], str]) -> Expression:
-    """The expression that calls a function."""
+    """Return the expression that calls a function."""
     return lambda variable, bind, fallback: f"{bind(function)}({variable})"
 
 
 def identity(value: Any) -> Any:
-    """The conversion of values that are Connect values already."""
+    """Return a value that is a Connect value already."""
     return value
 
 
 def via_connect_value(schema: Schema, convert: Callable[[Any], Any]) -> Expression:
-    """JSON text by way of the Connect value: for types that are rare or slow anyway, or whose values can be bad."""
+    """Return the expression that converts to the Connect value first: for rare types, and if ``convert`` can fail."""
 
     def expression(variable: str, bind: Bind, fallback: Fallback) -> str:
         def text(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""Default values of columns in record schemas, read from a column's default as the schema history keeps it.
+"""Default values of columns in record schemas, parsed from the default in the schema history.
 
-Debezium keeps the default's text without its quotes, and 1970-01-01 00:00:00 for CURRENT_TIMESTAMP; what cannot be
-read gives no default, which every consumer takes for "not known".
+Debezium stores the text of a default without its quotes, and 1970-01-01 00:00:00 for CURRENT_TIMESTAMP. The schema has
+no default if the text cannot be parsed.
 """
 
 import re
@@ -19,15 +19,15 @@ _DATETIME = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?
 _TIME = re.compile(r"(-)?(\d+):(\d{1,2})(?::(\d{1,2}))?(?:\.(\d+))?")
 _BITS = re.compile(r"[01]*")
 _EXACT = Context(prec=100)
-"""Enough for all 65 digits of a DECIMAL: Python's own context has 28."""
+"""Enough for the 65 digits of a DECIMAL; Python's default is 28."""
 
 
 def default_value(column: DebeziumColumn, column_type: ColumnType) -> Any:
-    """The Connect value of a column's default, ``None`` if it has none or none that can be written.
+    """Return the Connect value of a column's default, ``None`` if it has none or it cannot be represented.
 
     Args:
-        column: the column as Debezium sees it: its text of the default counts, for consumers know that.
-        column_type: the form of its values.
+        column: Debezium's description of the column, with the text of the default.
+        column_type: the Connect type of the column.
     """
     text = column.default_expression
     if text is None:
@@ -46,11 +46,11 @@ def default_value(column: DebeziumColumn, column_type: ColumnType) -> Any:
     if isinstance(value, InvalidDate):
         return None if column.optional else column_type.epoch
     if column_type.kind == "enum":
-        return value  # the labels of the stream are escaped, the default is not
-    if column_type.kind == "timestamp" and value == 0:  # CURRENT_TIMESTAMP, which the history keeps as 1970
+        return value  # streamed labels are escaped, a default is not
+    if column_type.kind == "timestamp" and value == 0:  # CURRENT_TIMESTAMP, stored as 1970 in the history
         return None if column.optional else column_type.epoch
     if column_type.schema.type == "int64" and column_type.kind == "int":
-        value = min(value, 2**63 - 1)  # a default beyond Java's long is held at its maximum; values wrap around
+        value = min(value, 2**63 - 1)  # a default is limited to Java's long, values wrap around
     try:
         return column_type.convert(value)
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""From a column to its Connect schema and to the form of its values: the tables of all data types."""
+"""The Connect type of each MySQL and MariaDB data type."""
 
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.types.column_type import ColumnDescription, ColumnType, TypeFactory, fixed_type
@@ -30,7 +30,7 @@ _SPECIAL: dict[str, TypeFactory] = {
     "INET6": fixed_type(INET),
 }
 
-# By java.sql.Types, the number that the schema history keeps.
+# By the number of java.sql.Types in the schema history.
 _JDBC: dict[int, TypeFactory] = {
     -7: bit_type,  # BIT
     16: fixed_type(BOOLEAN_TYPE),  # BOOLEAN
@@ -63,12 +63,12 @@ _JDBC: dict[int, TypeFactory] = {
 
 
 def column_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType | None:
-    """The form of a column's values, or ``None`` if the type is not known (Debezium leaves such a column out).
+    """Return the Connect type of a column, ``None`` if its data type is unknown (Debezium omits such a column).
 
     Args:
-        column: the column as Debezium sees it (``typeName``, ``jdbcType``, ``length``, ``scale``).
+        column: Debezium's description of the column.
         settings: the handling modes.
-        stage: the few types whose text differs between snapshot and stream need to know.
+        stage: snapshot or stream, which differ in a few types.
     """
     words = column.type_name.upper().split()
     base = words[0]

@@ -1,9 +1,9 @@
-"""What masking, hashing and truncating make of a column's values and of its schema.
+"""Masking, hashing and truncating of column values, and their parameters in schemas.
 
-The rules are Debezium's (``ColumnMappers``, ``MaskStrings``, ``TruncateColumn``): masks and hashes change columns of a
-text type only, though every column they name is marked in its schema; truncating cuts text, and bytes but for BIT's.
-A hash is a salted digest in lower-case hexadecimal, cut to the column's length. Version 2 digests the value's UTF-8;
-version 1 digests the value as Java's ``ObjectOutputStream`` serialises it, so that old hashes still match.
+The rules are Debezium's (``ColumnMappers``, ``MaskStrings``, ``TruncateColumn``). Masks and hashes apply to text types
+only, but mark the schema of every selected column; truncation applies to text, and to bytes except BIT. A hash is a
+salted digest in lower-case hexadecimal, truncated to the column's length. Version 2 digests the UTF-8 of the value,
+version 1 the output of Java's ``ObjectOutputStream``, so that older hashes still match.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _BIT = -7
 
 
 class MaskedColumn(Protocol):
-    """What a rule needs to know of a column."""
+    """The properties of a column that a rule depends on."""
 
     @property
     def jdbc_type(self) -> int: ...
@@ -29,12 +29,11 @@ class MaskedColumn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ColumnMapper:
-    """What a rule does to one column.
+    """The effect of a rule on one column.
 
     Attributes:
-        convert: from a Connect value, ``None`` for null included, to the one that is published; ``None`` if values of
-            this column stay as they are.
-        parameters: what the rule adds to the parameters of the column's schema.
+        convert: converts a Connect value, which may be ``None``; ``None`` if values are not changed.
+        parameters: parameters to add to the column's schema.
     """
 
     convert: Callable[[Any], Any] | None
@@ -42,14 +41,11 @@ class ColumnMapper:
 
 
 def column_mapper(rule: ColumnRule, column: MaskedColumn) -> ColumnMapper:
-    """The change that a rule makes to a column.
-
-    Default values in the schema are left as they are, as Debezium leaves them.
-    """
+    """Return the effect of a rule on a column. As in Debezium, the default in the schema is not changed."""
     if isinstance(rule, Truncate):
         if column.length is not None and 0 <= column.length <= rule.length:
             return ColumnMapper(None)
-        convert = None if column.jdbc_type == _BIT else _truncating(rule.length)  # which Debezium has as another class
+        convert = None if column.jdbc_type == _BIT else _truncating(rule.length)  # Debezium's BIT is not a byte array
         return ColumnMapper(convert, (("truncateLength", str(rule.length)),))
     parameters = (("masked", "true"),)
     if column.jdbc_type not in _TEXT_TYPES:
@@ -60,10 +56,10 @@ def column_mapper(rule: ColumnRule, column: MaskedColumn) -> ColumnMapper:
 
 
 def truncate_text(text: str, length: int) -> str:
-    """The first ``length`` UTF-16 units of a text, one less if that would cut a character in two.
+    """Return the first ``length`` UTF-16 units of a text, one less if the last character would be split.
 
-    Java counts in these units, and so do the widths that consumers have declared. Debezium leaves the first half of a
-    cut character, which is no valid text.
+    Java counts in these units, and so do the column widths of consumers. Debezium keeps the first half of a split
+    character, which is not valid text.
     """
     if len(text) * 2 <= length:
         return text
@@ -73,10 +69,11 @@ def truncate_text(text: str, length: int) -> str:
 
 
 def java_serialized(text: str) -> bytes:
-    """A string as ``ObjectOutputStream.writeObject`` writes it to a new stream.
+    """Return a string as ``ObjectOutputStream.writeObject`` writes it to a new stream.
 
-    Stream header (magic, version 5), ``TC_STRING`` or ``TC_LONGSTRING``, length, and modified UTF-8: every UTF-16 unit
-    on its own, and NUL in two bytes. Source: Java Object Serialization Specification, section 6.
+    The format is the stream header (magic, version 5), ``TC_STRING`` or ``TC_LONGSTRING``, the length, and modified
+    UTF-8: each UTF-16 unit is encoded separately, and NUL in two bytes. Source: Java Object Serialization
+    Specification, section 6.
     """
     units = text.encode("utf-16-be", "surrogatepass")
     if text.isascii() and "\0" not in text:
@@ -114,18 +111,18 @@ def _masking(length: int) -> Callable[[Any], Any]:
 
 def _hashing(rule: Hash, column_length: int) -> Callable[[Any], Any]:
     salted = hashlib.new(rule.hashlib_name, rule.salt.encode("utf-8", "replace"), usedforsecurity=False)
-    form = java_serialized if rule.version == 1 else _plain_bytes
+    serialize = java_serialized if rule.version == 1 else _utf8
 
     def hashed(value: Any) -> Any:
         if not isinstance(value, str):  # null, or bytes of a text type with the charset binary
             return None
         digest = salted.copy()
-        digest.update(form(value))
+        digest.update(serialize(value))
         text = digest.hexdigest()
         return text[:column_length] if column_length > 0 else text
 
     return hashed
 
 
-def _plain_bytes(text: str) -> bytes:
+def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "replace")  # Java writes a lone surrogate as a question mark

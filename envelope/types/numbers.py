@@ -1,4 +1,4 @@
-"""The forms of numbers and bits."""
+"""The Connect types of numbers and BIT."""
 
 from binascii import b2a_base64
 from dataclasses import replace
@@ -24,7 +24,7 @@ _INT16, _INT32, _INT64 = _integer(INT16), _integer(INT32), _integer(INT64)
 
 
 def wrap_long(value: int) -> int:
-    """A BIGINT UNSIGNED as Java's long: from 2^63 on it is negative (``bigint.unsigned.handling.mode=long``)."""
+    """Convert a BIGINT UNSIGNED to Java's long, negative from 2^63 (``bigint.unsigned.handling.mode=long``)."""
     return value - 2**64 if value >= 2**63 else value
 
 
@@ -32,7 +32,7 @@ _UNSIGNED_LONG = ColumnType(INT64, "int", wrap_long, lambda v, bind, _: f"({v} i
 
 
 def decimal_schema(precision: int | None, scale: int) -> Schema:
-    """Connect's ``Decimal`` with Debezium's precision parameter."""
+    """Return Connect's ``Decimal`` with Debezium's precision parameter."""
     parameters = [("scale", str(scale))]
     if precision is not None:
         parameters.append(("connect.decimal.precision", str(precision)))
@@ -40,19 +40,19 @@ def decimal_schema(precision: int | None, scale: int) -> Schema:
 
 
 def unscaled_text(unscaled: int) -> str:
-    """The JSON text of an unscaled number: base64 of its big-endian two's complement, as Java's BigInteger gives it."""
+    """Return the JSON of an unscaled number: base64 of its bytes as in Java's ``BigInteger.toByteArray``."""
     length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
     return f'"{b2a_base64(unscaled.to_bytes(length, "big", signed=True), newline=False).decode()}"'
 
 
 def numeric_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """DECIMAL, as ``decimal.handling.mode`` says."""
+    """Return the type of DECIMAL by ``decimal.handling.mode``."""
     scale = column.scale or 0
     return decimal_type(column.length, scale, settings.decimal_handling_mode)
 
 
 def decimal_type(precision: int | None, scale: int, mode: str) -> ColumnType:
-    """The form of a DECIMAL(precision, scale) in a ``decimal.handling.mode``."""
+    """Return the type of DECIMAL(precision, scale) for a ``decimal.handling.mode``."""
     if mode == "double":
         divisor: int = 10**scale
 
@@ -74,7 +74,7 @@ def decimal_type(precision: int | None, scale: int, mode: str) -> ColumnType:
 
 
 def bigint_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """BIGINT, unsigned as ``bigint.unsigned.handling.mode`` says."""
+    """Return the type of BIGINT; for unsigned ones by ``bigint.unsigned.handling.mode``."""
     if not _unsigned(column):
         return _INT64
     if settings.bigint_unsigned_handling_mode == "precise":
@@ -88,13 +88,13 @@ def _unsigned(column: ColumnDescription) -> bool:
 
 
 def smallint_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """TINYINT and SMALLINT."""
+    """Return the type of TINYINT and SMALLINT."""
     wide = _unsigned(column) and column.type_name.upper().split()[0] not in {"TINYINT", "INT1"}
     return _INT32 if wide else _INT16
 
 
 def int_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """MEDIUMINT and INT."""
+    """Return the type of MEDIUMINT and INT."""
     base = column.type_name.upper().split()[0]
     return _INT64 if _unsigned(column) and base in {"INT", "INTEGER", "INT4"} else _INT32
 
@@ -104,20 +104,20 @@ DOUBLE_TYPE = ColumnType(FLOAT64, "float", identity, call_expression(double_text
 
 
 def float_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """FLOAT: of double precision with a scale or with more than 24 bits."""
+    """Return the type of FLOAT: double precision with a scale or with more than 24 bits."""
     double = column.scale is not None or (column.length is not None and column.length > 24)
     return DOUBLE_TYPE if double else FLOAT_TYPE
 
 
-def _truth(value: int) -> bool:
+def _boolean(value: int) -> bool:
     return value != 0
 
 
-BOOLEAN_TYPE = ColumnType(BOOLEAN, "int", _truth, lambda v, bind, _: f"('true' if {v} else 'false')")
+BOOLEAN_TYPE = ColumnType(BOOLEAN, "int", _boolean, lambda v, bind, _: f"('true' if {v} else 'false')")
 
 
 def bit_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """BIT(1) is a truth, a longer BIT is bytes, the lowest first."""
+    """Return the type of BIT: BIT(1) is boolean, a longer BIT is bytes in little-endian order."""
     bits = column.length or 1
     if bits == 1:
         return replace(BOOLEAN_TYPE, kind="bit")

@@ -1,4 +1,4 @@
-"""The forms of geometries and vectors."""
+"""The Connect types of geometries and vectors."""
 
 import struct
 from typing import Any
@@ -21,7 +21,7 @@ GEOMETRIES = frozenset(
 
 _GEOMETRY_SCHEMA = Schema(
     "struct",
-    optional=True,  # even of a NOT NULL column: Debezium's builder begins so, and nothing takes it back
+    optional=True,  # in Debezium even for a NOT NULL column
     name="io.debezium.data.geometry.Geometry",
     version=1,
     doc="Geometry",
@@ -45,14 +45,14 @@ _POINT_BYTES = 25
 
 
 def _geometry_value(stored: bytes) -> dict[str, Any]:
-    if len(stored) < _SRID_BYTES:  # INSERT IGNORE leaves such
-        raise ValueError(f"{stored!r} is no geometry: it has no SRID")
+    if len(stored) < _SRID_BYTES:  # INSERT IGNORE can store such a value
+        raise ValueError(f"{stored!r} is not a geometry: it has no SRID")
     return {"wkb": stored[4:], "srid": int.from_bytes(stored[:4], "little") or None}
 
 
 def _point_value(stored: bytes) -> dict[str, Any]:
     if len(stored) != _POINT_BYTES:
-        raise ValueError(f"{stored!r} is no point of two coordinates")
+        raise ValueError(f"{stored!r} is not a point with two coordinates")
     x, y = _XY.unpack_from(stored, 9)
     return {"x": x, "y": y, **_geometry_value(stored)}
 

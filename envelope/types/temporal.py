@@ -1,4 +1,4 @@
-"""The forms of dates, times and years."""
+"""The Connect types of DATE, TIME, DATETIME, TIMESTAMP and YEAR."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,13 +19,13 @@ from rowtide.envelope.types.column_type import (
 from rowtide.envelope.types.temporal_values import InvalidDate, TemporalEncoding
 
 ZERO_DATE_KINDS: frozenset[Kind] = frozenset({"date", "datetime", "timestamp"})
-"""Kinds with values that no calendar has (``zero.date.handling.mode``)."""
+"""The kinds that can be invalid dates (``zero.date.handling.mode``)."""
 
 
 def _temporal(
     encoding: TemporalEncoding, kind: Kind, adjusted: temporal_values.TwoDigitYears | None = None
 ) -> ColumnType:
-    """The type of a form; ``adjusted`` if years before 100 are two-digit years (``enable.time.adjuster``)."""
+    """Return the type of an encoding; ``adjusted`` for ``enable.time.adjuster``."""
 
     def convert(value: int | InvalidDate) -> Any:
         if isinstance(value, InvalidDate):
@@ -52,18 +52,18 @@ def _temporal(
 
 
 def date_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """DATE, as ``time.precision.mode`` says."""
+    """Return the type of DATE by ``time.precision.mode``."""
     adjusted = temporal_values.DATE_YEARS if settings.enable_time_adjuster else None
     return _temporal(temporal_values.date_encoding(settings.time_precision_mode), "date", adjusted)
 
 
 def time_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """TIME, as ``time.precision.mode`` says."""
+    """Return the type of TIME by ``time.precision.mode``."""
     return _temporal(temporal_values.time_encoding(settings.time_precision_mode), "time")
 
 
 def datetime_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """DATETIME, as ``time.precision.mode`` says."""
+    """Return the type of DATETIME by ``time.precision.mode``."""
     adjusted = temporal_values.DATETIME_YEARS if settings.enable_time_adjuster else None
     return _temporal(
         temporal_values.datetime_encoding(settings.time_precision_mode, column.length or 0), "datetime", adjusted
@@ -71,11 +71,11 @@ def datetime_type(column: ColumnDescription, settings: ValueSettings, stage: Sta
 
 
 def timestamp_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """TIMESTAMP: text in UTC."""
+    """Return the type of TIMESTAMP: text in UTC."""
     encoding = temporal_values.timestamp_encoding(column.length or 0, trimmed=stage == "snapshot")
     zoned = _temporal(encoding, "timestamp")
     if settings.connector == "mariadb" and stage == "stream" and settings.zero_date_handling_mode == "epoch":
-        # MariaDB's zero timestamp is 1970 in the stream, also where null is allowed.
+        # In the stream, Debezium writes MariaDB's zero timestamp as 1970, even if null is allowed.
 
         def convert(value: int | InvalidDate) -> Any:
             return encoding.convert(0 if isinstance(value, InvalidDate) else value)

@@ -1,8 +1,7 @@
-"""Temporal values as both servers know them, and their Connect forms.
+"""Temporal values as decoders produce them, and their Connect encodings.
 
-Every temporal value that lies on the calendar is a plain ``int`` in the unit of its type; whatever does not (zero
-dates, partial dates, February 31st under ALLOW_INVALID_DATES) is an :class:`InvalidDate` with its parts, so that
-nothing is lost before the settings decide what becomes of it.
+A valid temporal value is an ``int`` in the unit of its type. Zero dates, partial dates and dates such as February 31st
+(ALLOW_INVALID_DATES) are an :class:`InvalidDate`, which the settings replace later.
 
 =============  ===============================================================
 MySQL type     value
@@ -28,7 +27,7 @@ EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class InvalidDate:
-    """A date with or without a time of day that no calendar has, such as 0000-00-00 or 2024-02-31."""
+    """A date, possibly with a time of day, that does not exist in the calendar: 0000-00-00, 2024-02-31."""
 
     year: int
     month: int
@@ -36,13 +35,13 @@ class InvalidDate:
     micros: int = 0
 
     def __str__(self) -> str:
-        """As the server prints it."""
+        """Return the text that the server prints."""
         text = f"{self.year:04d}-{self.month:02d}-{self.day:02d}"
         return f"{text} {time_of_day(self.micros, 6)}" if self.micros else text
 
 
 class _Days(dict[int, "int | InvalidDate"]):
-    """Days since the epoch by ``year << 9 | month << 5 | day``; computed once for each date."""
+    """Days since the epoch by ``year << 9 | month << 5 | day``, computed on first use."""
 
     def __missing__(self, packed: int) -> "int | InvalidDate":
         year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
@@ -58,7 +57,7 @@ class _Days(dict[int, "int | InvalidDate"]):
 
 
 DAYS_BY_PACKED_DATE = _Days()
-"""From a DATE's packed form to days since the epoch, or to an :class:`InvalidDate`."""
+"""Days since the epoch, or an :class:`InvalidDate`, by the packed date ``year << 9 | month << 5 | day``."""
 
 
 class _DateTexts(dict[int, str]):
@@ -72,7 +71,7 @@ class _DateTexts(dict[int, str]):
 
 
 DATE_TEXT_BY_DAY = _DateTexts()
-"""``1970-01-01`` for 0, and so on."""
+"""ISO dates by days since the epoch: 0 is ``1970-01-01``."""
 
 
 class _SecondTexts(dict[int, str]):
@@ -87,42 +86,42 @@ TIME_TEXT_BY_SECOND = _SecondTexts()
 
 
 def time_of_day(micros: int, digits: int) -> str:
-    """``HH:MM:SS`` with ``digits`` digits of fraction."""
+    """Return ``HH:MM:SS`` with ``digits`` fractional digits."""
     second, fraction = divmod(micros, 1_000_000)
     text = TIME_TEXT_BY_SECOND[second]
     return f"{text}.{fraction:06d}"[: len(text) + 1 + digits] if digits else text
 
 
 def trimmed_time(micros: int) -> str:
-    """``HH:MM:SS`` with as many digits of fraction as the value needs: Java's ISO_LOCAL_TIME in a ZonedTimestamp."""
+    """Return ``HH:MM:SS`` without trailing zeros in the fraction, as Java's ISO_LOCAL_TIME."""
     second, fraction = divmod(micros, 1_000_000)
     return f"{TIME_TEXT_BY_SECOND[second]}.{fraction:06d}".rstrip("0") if fraction else TIME_TEXT_BY_SECOND[second]
 
 
 def zoned_text(micros: int, digits: int) -> str:
-    """``2020-01-01T10:00:00.123456Z`` with ``digits`` digits: a TIMESTAMP(n) of the binlog."""
+    """Return ``2020-01-01T10:00:00.123456Z`` with ``digits`` fractional digits: a TIMESTAMP(n) of the binlog."""
     return f"{DATE_TEXT_BY_DAY[micros // MICROS_PER_DAY]}T{time_of_day(micros % MICROS_PER_DAY, digits)}Z"
 
 
 def trimmed_zoned_text(micros: int) -> str:
-    """As :func:`zoned_text` with as many digits as needed: a TIMESTAMP of a snapshot."""
+    """Return :func:`zoned_text` without trailing zeros in the fraction: a TIMESTAMP of a snapshot."""
     return f"{DATE_TEXT_BY_DAY[micros // MICROS_PER_DAY]}T{trimmed_time(micros % MICROS_PER_DAY)}Z"
 
 
 @dataclass(frozen=True, slots=True)
 class TwoDigitYears:
-    """Two-digit years (``enable.time.adjuster``): 1 to 69 are 2001 to 2069, 70 to 99 are 1970 to 1999.
+    """Conversion of two-digit years (``enable.time.adjuster``): 1 to 69 to 2001 to 2069, 70 to 99 to 1970 to 1999.
 
     Attributes:
-        before: values from here on are left alone.
-        unit: of a value, per day.
+        before: the first value that is not adjusted.
+        unit: units of a value in a day.
     """
 
     before: int
     unit: int
 
     def adjust(self, value: int) -> int:
-        """The value with its year moved into its century."""
+        """Return the value with a four-digit year."""
         days, rest = divmod(value, self.unit)
         day = date.fromordinal(days + EPOCH_ORDINAL)
         moved = day.replace(year=day.year + (2000 if day.year < 70 else 1900))
@@ -136,13 +135,13 @@ DATETIME_YEARS = TwoDigitYears(_YEAR_100 * MICROS_PER_DAY, MICROS_PER_DAY)
 
 @dataclass(frozen=True, slots=True)
 class TemporalEncoding:
-    """How a temporal MySQL type stands in records.
+    """The Connect encoding of a temporal type.
 
     Attributes:
         schema: its Connect schema, not optional.
-        convert: from the ``int`` of a value on the calendar to the Connect value; ``ValueError`` if out of range.
-        expression: the same as Python source with ``{v}`` for the value and ``{c}`` for ``convert``.
-        epoch: the Connect value of 1970-01-01, for a NOT NULL column whose value has no form.
+        convert: converts a valid value to the Connect value; raises ``ValueError`` if it is out of range.
+        expression: the same as Python source with ``{v}`` for the value; empty if it must be called.
+        epoch: the Connect value of 1970-01-01, for an invalid date in a NOT NULL column.
     """
 
     schema: Schema
@@ -169,9 +168,9 @@ def _times_thousand(value: int) -> int:
 
 def _nanos_of_datetime(micros: int) -> int:
     nanos = micros * 1000
-    # Java multiplies the whole seconds first, so the last part of a second at the lower limit is out of range too.
+    # Java multiplies the whole seconds first, so a fraction of a second at the lower limit is out of range too.
     if nanos // 1_000_000_000 * 1_000_000_000 < -(2**63) or nanos >= 2**63:
-        raise ValueError("a DATETIME outside 1677-09-21 to 2262-04-11 has no form in time.precision.mode=nanoseconds")
+        raise ValueError("time.precision.mode=nanoseconds cannot represent a DATETIME outside 1677-09-21 to 2262-04-11")
     return nanos
 
 
@@ -182,12 +181,12 @@ def _connect_time(micros: int) -> int:
 
 def _iso_time(micros: int) -> str:
     _require_day(micros)
-    return trimmed_time(micros % MICROS_PER_DAY) + "Z"  # 24:00:00 is 00:00:00, as Java's LocalTime has it
+    return trimmed_time(micros % MICROS_PER_DAY) + "Z"  # 24:00:00 is 00:00:00 in Java's LocalTime
 
 
 def _require_day(micros: int) -> None:
     if not 0 <= micros <= MICROS_PER_DAY:
-        raise ValueError("a TIME outside 00:00:00 to 24:00:00 has no form in this time.precision.mode")
+        raise ValueError("this time.precision.mode cannot represent a TIME outside 00:00:00 to 24:00:00")
 
 
 def _iso_date(days: int) -> str:
@@ -219,17 +218,17 @@ YEAR = _semantic(INT32, "io.debezium.time.Year")
 
 
 def date_encoding(mode: str) -> TemporalEncoding:
-    """The form of DATE in a ``time.precision.mode``."""
+    """Return the encoding of DATE for a ``time.precision.mode``."""
     return {"connect": DATE_CONNECT, "isostring": DATE_ISO}.get(mode, DATE_DAYS)
 
 
 def time_encoding(mode: str) -> TemporalEncoding:
-    """The form of TIME in a ``time.precision.mode``."""
+    """Return the encoding of TIME for a ``time.precision.mode``."""
     return {"connect": TIME_CONNECT, "isostring": TIME_ISO, "nanoseconds": TIME_NANOS}.get(mode, TIME_MICROS)
 
 
 def datetime_encoding(mode: str, digits: int) -> TemporalEncoding:
-    """The form of DATETIME with ``digits`` digits of fraction in a ``time.precision.mode``."""
+    """Return the encoding of DATETIME with ``digits`` fractional digits for a ``time.precision.mode``."""
     fixed = {
         "connect": DATETIME_CONNECT,
         "isostring": DATETIME_ISO,
@@ -240,7 +239,7 @@ def datetime_encoding(mode: str, digits: int) -> TemporalEncoding:
 
 
 def timestamp_encoding(digits: int, *, trimmed: bool) -> TemporalEncoding:
-    """The form of TIMESTAMP: Debezium trims the fraction in a snapshot, and pads it to ``digits`` in the stream."""
+    """Return the encoding of TIMESTAMP. Debezium trims the fraction in a snapshot and pads it in the stream."""
 
     def padded(micros: int) -> str:
         return zoned_text(micros, digits)

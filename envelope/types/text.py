@@ -1,4 +1,4 @@
-"""The forms of text, bytes, labels, JSON, and addresses."""
+"""The Connect types of text, bytes, ENUM, SET, JSON, UUID and INET."""
 
 import base64
 import re
@@ -30,7 +30,7 @@ def _base64_json(value: bytes) -> str:
 
 
 def base64_url_safe(value: bytes) -> str:
-    """Base64 with ``-`` and ``_``, padded (``binary.handling.mode=base64-url-safe``)."""
+    """Return Base64 with ``-``, ``_`` and padding (``binary.handling.mode=base64-url-safe``)."""
     return base64.urlsafe_b64encode(value).decode()
 
 
@@ -43,12 +43,12 @@ _BINARY = {
 
 
 def binary_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """Bytes, as ``binary.handling.mode`` says."""
+    """Return the type of bytes by ``binary.handling.mode``."""
     return _BINARY[settings.binary_handling_mode]
 
 
 def labels(column: ColumnDescription) -> tuple[str, ...]:
-    """The labels of an ENUM or SET as the parser keeps them, without their quotes."""
+    """Return the labels of an ENUM or SET without quotes and escapes."""
     return tuple(_unquoted(label) for label in column.enum_values)
 
 
@@ -62,16 +62,16 @@ def _unquoted(label: str) -> str:
 
 
 def escaped_label(label: str) -> str:
-    """A label as it stands in the ``allowed`` parameter, whose separator is the comma."""
+    """Escape a label for the ``allowed`` parameter, which separates labels by commas."""
     return label.replace("\\", "\\\\").replace(",", "\\,")
 
 
 def enum_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """ENUM: its label."""
+    """Return the type of ENUM, whose value is a label."""
     allowed = ",".join(escaped_label(label) for label in labels(column))
     schema = Schema("string", name="io.debezium.data.Enum", version=1, parameters=(("allowed", allowed),))
     if stage == "stream":
-        # Debezium keeps the escaped labels and gives one of those for the index in the row event.
+        # In the stream, Debezium looks up the escaped label by the index in the row event.
         return ColumnType(
             schema, "enum", escaped_label, lambda v, bind, _: f"{bind(string_text)}({bind(escaped_label)}({v}))"
         )
@@ -79,7 +79,7 @@ def enum_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) 
 
 
 def set_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """SET: its labels, with commas between them."""
+    """Return the type of SET, whose value is a comma-separated list of labels."""
     allowed = ",".join(escaped_label(label) for label in labels(column))
     schema = Schema("string", name="io.debezium.data.EnumSet", version=1, parameters=(("allowed", allowed),))
     return ColumnType(schema, "set", identity, call_expression(string_text))
@@ -89,13 +89,13 @@ def _semantic_text(name: str, kind: Kind) -> ColumnType:
     return ColumnType(Schema("string", name=name, version=1), kind, identity, call_expression(string_text))
 
 
-def _json_or_nothing(variable: str, bind: Bind, fallback: Fallback) -> str:
-    # No text stands for no bytes at all, which a row has that was there before its column was added with NOT NULL.
+def _json_or_fallback(variable: str, bind: Bind, fallback: Fallback) -> str:
+    # Rows that are older than their NOT NULL column have an empty value, which decoders return as None.
     return f"({bind(string_text)}({variable}) if {variable} is not None else {bind(fallback.text)})"
 
 
 JSON = ColumnType(
-    Schema("string", name="io.debezium.data.Json", version=1), "json", identity, _json_or_nothing, epoch="{}"
+    Schema("string", name="io.debezium.data.Json", version=1), "json", identity, _json_or_fallback, epoch="{}"
 )
 UUID = _semantic_text("io.debezium.data.Uuid", "uuid")
 INET = ColumnType(STRING, "inet", identity, call_expression(string_text))

@@ -1,4 +1,4 @@
-"""The envelope of Debezium's first releases, as a guide of that age describes it to its consumers."""
+"""The envelope of Debezium's first releases, as a guide for consumers described it."""
 
 import json
 
@@ -75,7 +75,7 @@ def test_the_schema_is_the_old_one() -> None:
     ]
 
 
-def test_a_create_in_a_snapshot_is_the_guides() -> None:
+def test_a_snapshot_record_equals_that_of_the_guide() -> None:
     assert payload(record("c", None, ANNE, snapshot="true")) == {
         "op": "c",
         "ts_ms": 1465491411815,
@@ -101,7 +101,7 @@ def test_every_marker_of_a_snapshot_is_true() -> None:
         assert source["snapshot"] is True
 
 
-def test_while_streaming_snapshot_is_null_and_the_event_tells_server_and_second() -> None:
+def test_a_streamed_record_has_a_null_snapshot_the_server_id_and_seconds() -> None:
     for unset in (None, "false"):
         found = payload(record("u", ANNE, ANNE, snapshot=unset, server_id=223344))
         source = found["source"]
@@ -110,13 +110,13 @@ def test_while_streaming_snapshot_is_null_and_the_event_tells_server_and_second(
         assert (found["op"], found["before"], found["after"]) == ("u", ANNE, ANNE)
 
 
-def test_other_records_stay_as_they_are() -> None:
+def test_other_records_are_not_changed() -> None:
     tombstone = ConnectRecord(TOPIC, None, KEY, {"id": 1004}, None, None)
     assert LegacyEnvelope().apply(tombstone) is tombstone
     heartbeat = ConnectRecord("h", 0, None, None, struct("h", {"ts_ms": Schema("int64")}), {"ts_ms": 1})
     assert LegacyEnvelope().apply(heartbeat) is heartbeat
 
 
-def test_schemas_are_made_once_for_a_table() -> None:
+def test_schemas_are_derived_once_for_a_table() -> None:
     legacy, given = LegacyEnvelope(), record("c", None, ANNE, snapshot=None)
     assert legacy.apply(given).value_schema is legacy.apply(given).value_schema

@@ -1,4 +1,4 @@
-"""Names made valid for Avro."""
+"""Name adjustment for Avro."""
 
 import pytest
 from hypothesis import given
@@ -19,19 +19,19 @@ from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_ad
         (".a", "_a", "_u002ea"),
     ],
 )
-def test_schema_names_keep_points_behind_the_first_place(name: str, avro: str, unicode: str) -> None:
+def test_schema_names_keep_dots_after_the_first_character(name: str, avro: str, unicode: str) -> None:
     assert schema_name_adjuster("avro")(name) == avro
     assert schema_name_adjuster("avro_unicode")(name) == unicode
     assert schema_name_adjuster("none")(name) == name
 
 
-def test_field_names_lose_points() -> None:
+def test_dots_in_field_names_are_replaced() -> None:
     assert field_name_adjuster("avro")("a.b") == "a_b"
     assert field_name_adjuster("avro_unicode")("a.b") == "a_u002eb"
 
 
 def test_an_unknown_mode_is_an_error() -> None:
-    with pytest.raises(ValueError, match="unknown name adjustment 'avr'; known are none, avro, avro_unicode"):
+    with pytest.raises(ValueError, match="unknown name adjustment 'avr'; the modes are none, avro, avro_unicode"):
         schema_name_adjuster("avr")
 
 

@@ -58,5 +58,5 @@ EVERYTHING = struct(
         (Schema("array", items=STRING), ["x", None], '["x",null]'),
     ],
 )
-def test_a_header_is_written_as_simple_header_converter_does(schema: Schema, value: Any, text: str | None) -> None:
+def test_a_header_is_written_like_simple_header_converter(schema: Schema, value: Any, text: str | None) -> None:
     assert header_text(schema, value) == text

@@ -1,4 +1,4 @@
-"""Numbers as Java prints them: recorded from Java 17, and what must hold for every number."""
+"""Numbers as Java prints them: recorded from Java 17, and properties of every number."""
 
 import struct
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rowtide.envelope.json.java_numbers import decimal_number_text, decimal_text, double_text, float_text, to_float32
 
-# Bits of a double or float in hexadecimal, and what Java 17's toString gave for it.
+# The bits of a double or float in hexadecimal, and the result of toString in Java 17.
 DOUBLES = [
     ("3f50624dd2f1a9fc", "0.001"),
     ("3f50624dd2f1a9fb", "9.999999999999998E-4"),
@@ -114,17 +114,17 @@ DECIMALS = [
 
 
 @pytest.mark.parametrize(("bits", "text"), DOUBLES)
-def test_a_double_has_the_digits_that_java_prints(bits: str, text: str) -> None:
+def test_a_double_has_the_digits_of_java(bits: str, text: str) -> None:
     assert double_text(struct.unpack(">d", bytes.fromhex(bits))[0]) == text
 
 
 @pytest.mark.parametrize(("bits", "text"), FLOATS)
-def test_a_float_has_the_digits_that_java_prints(bits: str, text: str) -> None:
+def test_a_float_has_the_digits_of_java(bits: str, text: str) -> None:
     assert float_text(struct.unpack(">f", bytes.fromhex(bits))[0]) == text
 
 
 @pytest.mark.parametrize("text", [double_text, float_text])
-def test_zeros_keep_their_sign_and_what_is_no_number_is_quoted(text) -> None:
+def test_zeros_keep_their_sign_and_nan_and_infinity_are_quoted(text) -> None:
     values = (0.0, -0.0, float("nan"), float("inf"), float("-inf"))
     assert [text(value) for value in values] == ["0.0", "-0.0", '"NaN"', '"Infinity"', '"-Infinity"']
 
@@ -144,7 +144,7 @@ def test_the_text_of_a_float_reads_back_as_the_same_float(x: float) -> None:
 
 
 @given(st.floats(min_value=0.001, max_value=9e6))
-def test_everyday_doubles_have_the_shortest_digits(x: float) -> None:
+def test_common_doubles_have_the_shortest_digits(x: float) -> None:
     assert double_text(x) == repr(x)
 
 
@@ -154,7 +154,7 @@ def test_a_decimal_has_the_text_of_big_decimal(unscaled: int, scale: int, text: 
     assert decimal_text(unscaled, scale) == plain
 
 
-def test_a_number_beyond_the_floats_becomes_infinite() -> None:
+def test_a_number_beyond_the_range_of_floats_becomes_infinite() -> None:
     assert to_float32(1e39) == float("inf")
     assert to_float32(-1e39) == float("-inf")
     assert to_float32(0.1) == 0.10000000149011612

@@ -1,4 +1,4 @@
-"""JSON of schemas and values: recorded from the reference, and there and back for generated ones."""
+"""JSON of schemas and values: recorded from Kafka Connect, and round trips of generated ones."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def enveloped_texts(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parts[-3])
-def test_every_recorded_key_and_value_is_read_and_written_back_byte_for_byte(path: Path) -> None:
+def test_recorded_keys_and_values_are_parsed_and_written_byte_for_byte(path: Path) -> None:
     config = json.loads((path.parents[1] / "case.json").read_text()).get("config", {})
     nulls = config.get("value.converter.replace.null.with.default") == "false"
     form = JsonFormat(replace_null_with_default=not nulls)
@@ -52,12 +52,12 @@ def test_every_recorded_key_and_value_is_read_and_written_back_byte_for_byte(pat
         ("", '""'),
     ],
 )
-def test_a_string_is_escaped_as_jackson_does(text: str, literal: str) -> None:
+def test_a_string_is_escaped_like_jackson(text: str, literal: str) -> None:
     assert string_text(text) == literal
 
 
 @given(st.text(st.characters(codec=None)))
-def test_a_string_literal_reads_back(text: str) -> None:
+def test_a_string_literal_is_parsed_to_the_same_string(text: str) -> None:
     paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     assert json.loads(string_text(text)) == paired
     string_text(text).encode()
@@ -113,7 +113,7 @@ DECIMAL_2 = Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", "2"),
         ),
     ],
 )
-def test_schemas_and_values_are_written_as_json_converter_does(
+def test_schemas_and_values_are_written_like_json_converter(
     schema: Schema, value: Any, form: JsonFormat, text: str
 ) -> None:
     assert enveloped_text(schema, value, form) == text
@@ -121,47 +121,47 @@ def test_schemas_and_values_are_written_as_json_converter_does(
     assert enveloped_text(read or schema, payload, form) == text
 
 
-def test_null_stays_null_if_the_converter_is_told_so() -> None:
+def test_null_stays_null_without_replace_null_with_default() -> None:
     schema = Schema("int32", optional=True, default=5)
     assert value_text(schema, None) == "5"
     assert value_text(schema, None, JsonFormat(replace_null_with_default=False)) == "null"
 
 
-def test_null_where_none_may_be_is_an_error_that_names_the_field() -> None:
+def test_null_in_a_required_field_is_an_error_with_its_name() -> None:
     schema = struct("s.Value", {"inner": struct("t", {"id": INT64})})
     with pytest.raises(ValueError, match=r"field 'inner' of s\.Value: field 'id' of t: null for a value of type int64"):
         value_text(schema, {"inner": {}})
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("[]", 'must be an object with a "type"'),
         ('{"type":"int128"}', "unknown schema type 'int128'"),
         ('{"type":"array"}', "type array lacks 'items'"),
         ('{"type":"struct"}', "type struct lacks 'fields'"),
-        ('{"type":"int32","default":"x"}', "'x' is no integer"),
-        ("{", "no JSON"),
+        ('{"type":"int32","default":"x"}', "'x' is not an integer"),
+        ("{", "not JSON"),
     ],
 )
-def test_what_is_no_schema_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(NotConnectJsonError, match=complaint):
+def test_an_invalid_schema_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(NotConnectJsonError, match=message):
         parse_schema(text)
 
 
 @pytest.mark.parametrize(
-    ("schema", "text", "complaint"),
+    ("schema", "text", "message"),
     [
-        (INT32, "1.5", "is no integer"),
-        (INT32, "true", "True is no integer"),
-        (STRING, "5", "5 is no str"),
+        (INT32, "1.5", "is not an integer"),
+        (INT32, "true", "True is not an integer"),
+        (STRING, "5", "5 is not a str"),
         (Schema("bytes"), '"?"', "not a value of type bytes"),
         (Schema("struct", fields=(Field("a", INT32),)), "[]", "not a value of type struct"),
-        (DECIMAL_2, "1.234", "more than 2 digits"),
+        (DECIMAL_2, "1.234", "more than 2 fractional digits"),
     ],
 )
-def test_what_is_no_value_of_the_schema_is_refused(schema: Schema, text: str, complaint: str) -> None:
-    with pytest.raises(NotConnectJsonError, match=complaint):
+def test_a_value_of_another_schema_is_an_error(schema: Schema, text: str, message: str) -> None:
+    with pytest.raises(NotConnectJsonError, match=message):
         parse_value(schema, text)
 
 
@@ -213,7 +213,7 @@ def schemas() -> st.SearchStrategy[Schema]:
 
 
 @given(st.data())
-def test_any_schema_and_value_come_back(data: st.DataObject) -> None:
+def test_every_schema_and_value_are_parsed_again(data: st.DataObject) -> None:
     schema = data.draw(schemas())
     assert parse_schema(schema_text(schema)) == schema
     value = data.draw(values_of(schema))
@@ -222,6 +222,6 @@ def test_any_schema_and_value_come_back(data: st.DataObject) -> None:
     assert parse_value(schema, value_text(schema, value, numeric)) == value
 
 
-def test_floats_that_are_no_numbers_come_back() -> None:
+def test_nan_and_infinity_are_parsed_again() -> None:
     assert parse_value(FLOAT32, '"Infinity"') == float("inf")
     assert value_text(FLOAT32, parse_value(FLOAT32, '"NaN"')) == '"NaN"'

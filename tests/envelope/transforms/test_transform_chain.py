@@ -1,4 +1,4 @@
-"""The configuration of transforms, their order and conditions, and where they go on although the reference fails."""
+"""Transforms: configuration, order, predicates, and records that they process although the reference fails."""
 
 from dataclasses import replace
 from typing import Any
@@ -52,13 +52,13 @@ def problems_of(properties: dict[str, str]) -> list[tuple[str, str]]:
     return [tuple(problem) for problem in caught.value.problems]
 
 
-def test_without_transforms_records_stay_as_they_are() -> None:
+def test_without_transforms_records_are_not_changed() -> None:
     chain = chain_from_properties({"topic.prefix": "x"})
     assert chain.steps == ()
     assert chain.apply(INSERT) is INSERT
 
 
-def test_all_problems_are_found_at_once_with_the_nearest_names() -> None:
+def test_all_problems_are_reported_at_once_with_suggestions() -> None:
     properties = {
         "transforms": "a, b,c,d",
         "transforms.a.type": DEBEZIUM + "ExtractNewRecordStat",
@@ -91,19 +91,19 @@ def test_all_problems_are_found_at_once_with_the_nearest_names() -> None:
     ]
     messages = dict(found)
     assert messages["transforms.a.type"].endswith(f"did you mean {DEBEZIUM}ExtractNewRecordState?")
-    assert messages["transforms.b.add.field"] == "there is no such option; did you mean add.fields?"
+    assert messages["transforms.b.add.field"] == "this option does not exist; did you mean add.fields?"
     assert messages["predicates.isOutbox.patern"].endswith("did you mean pattern?")
     assert "drop, tombstone, rewrite" in messages["transforms.b.delete.tombstone.handling.mode"]
     assert messages["transforms.d.type"] == "is required"
 
 
 @pytest.mark.parametrize(
-    ("properties", "name", "complaint"),
+    ("properties", "name", "message"),
     [
-        (transform(KAFKA + "InsertField$Value", offset_field="o"), "transforms.a.offset.field", "no meaning here"),
+        (transform(KAFKA + "InsertField$Value", offset_field="o"), "transforms.a.offset.field", "is not supported"),
         (transform(KAFKA + "InsertField$Value"), "transforms.a.static.field", "no field to insert"),
         (transform(KAFKA + "InsertField$Value", static_field="s"), "transforms.a.static.value", "is required"),
-        (transform(KAFKA + "ReplaceField$Value", renames="a"), "transforms.a.renames", "not of the form old:new"),
+        (transform(KAFKA + "ReplaceField$Value", renames="a"), "transforms.a.renames", "must be old:new"),
         (transform(KAFKA + "MaskField$Value"), "transforms.a.fields", "is required"),
         (transform(KAFKA + "MaskField$Value", fields="a", replacement=""), "transforms.a.replacement", "not be empty"),
         (transform(DEBEZIUM + "TimezoneConverter"), "transforms.a.converted.timezone", "is required"),
@@ -125,7 +125,7 @@ def test_all_problems_are_found_at_once_with_the_nearest_names() -> None:
                 exclude_list="b:c:d:e",
             ),
             "transforms.a.exclude.list",
-            "must not both be given",
+            "must not both be set",
         ),
         (
             transform(DEBEZIUM + "ByLogicalTableRouter", topic_regex="a", topic_replacement="$1"),
@@ -142,7 +142,7 @@ def test_all_problems_are_found_at_once_with_the_nearest_names() -> None:
                 DEBEZIUM + "ByLogicalTableRouter", topic_regex="a", topic_replacement="b", logical_table_cache_size="x"
             ),
             "transforms.a.logical.table.cache.size",
-            "whole number",
+            "must be an integer",
         ),
         (
             transform(DEBEZIUM + "outbox.EventRouter", table_fields_additional_placement="a:somewhere"),
@@ -151,10 +151,10 @@ def test_all_problems_are_found_at_once_with_the_nearest_names() -> None:
         ),
     ],
 )
-def test_wrong_options_are_named(properties: dict[str, str], name: str, complaint: str) -> None:
+def test_invalid_options_are_reported(properties: dict[str, str], name: str, message: str) -> None:
     found = problems_of(properties)
     assert found[0][0] == name
-    assert any(complaint in message for _, message in found)
+    assert any(message in text for _, text in found)
 
 
 def test_classes_may_be_named_without_their_package() -> None:
@@ -164,11 +164,11 @@ def test_classes_may_be_named_without_their_package() -> None:
     assert "ts_ms" not in result.value
 
 
-def test_the_classes_are_known_by_their_full_names() -> None:
+def test_classes_are_found_by_their_full_names() -> None:
     assert all(name.startswith((KAFKA, DEBEZIUM)) for name in [*TRANSFORMS, *PREDICATES])
 
 
-def test_what_a_predicate_does_not_take_passes_by() -> None:
+def test_records_that_a_predicate_does_not_select_are_not_changed() -> None:
     properties = transform(KAFKA + "Filter", predicate="p", negate="true") | {
         "predicates": "p",
         "predicates.p.type": KAFKA + "predicates.RecordIsTombstone",
@@ -192,7 +192,7 @@ def test_records_and_their_values_are_never_changed_in_place() -> None:
     assert repr(record) == before
 
 
-def test_schemas_are_made_once_for_each_schema() -> None:
+def test_schemas_are_derived_once_for_each_schema() -> None:
     chain = chain_from_properties(transform(DEBEZIUM + "ExtractNewRecordState", add_fields="op"))
     first, second = chain.apply(INSERT), chain.apply(INSERT)
     assert first is not None
@@ -218,7 +218,7 @@ def test_fields_that_a_header_lists_are_dropped() -> None:
     assert (result.key, result.value) == ({}, {"name": "n"})
 
 
-def test_a_header_that_is_no_list_is_an_error() -> None:
+def test_a_header_that_is_not_a_list_is_an_error() -> None:
     record = replace(INSERT, headers=(Header("gone", STRING, "id"),))
     with pytest.raises(TransformError, match=r"transforms\.a: a record of topic s\.d\.t: the header gone must"):
         chain_from_properties(dropping()).apply(record)
@@ -235,13 +235,13 @@ def test_a_row_is_routed_by_one_of_its_fields() -> None:
     deleted = chain.apply(change({"id": 1, "name": None, "v": "y"}, None, "d"))
     assert deleted is not None
     assert (deleted.topic, deleted.value) == ("y", None)
-    with pytest.raises(TransformError, match=r"field 'id' of s\.d\.t\.Value is int32, not string"):
+    with pytest.raises(TransformError, match=r"field 'id' of s\.d\.t\.Value has type int32, not string"):
         chain_from_properties(transform(DEBEZIUM + "ExtractNewRecordState", route_by_field="id")).apply(INSERT)
 
 
 def test_a_field_cannot_be_inserted_twice() -> None:
     chain = chain_from_properties(transform(KAFKA + "InsertField$Key", static_field="id", static_value="x"))
-    with pytest.raises(TransformError, match="two fields of the name 'id'"):
+    with pytest.raises(TransformError, match="two fields with the name 'id'"):
         chain.apply(INSERT)
 
 
@@ -266,28 +266,28 @@ def masked(fields: str, **options: str) -> Any:
     return result.value
 
 
-def test_masks_are_zero_or_the_replacement_in_the_fields_type() -> None:
+def test_masks_are_zero_or_the_replacement_in_the_type_of_the_field() -> None:
     assert masked("d,f,i,t,l") == {"d": 0, "f": 0.0, "i": 0, "t": 0, "b": b"x", "l": []}
     # The reference fails on a decimal whose scale is not that of the replacement.
     assert masked("d,f,i", replacement="300.5") == MASKED_VALUE | {"d": 30050, "f": 300.5, "i": 44}
 
 
 @pytest.mark.parametrize(
-    ("fields", "options", "complaint"),
+    ("fields", "options", "message"),
     [
-        ("b", {}, "of type bytes, which cannot be masked"),
+        ("b", {}, "has type bytes, which cannot be masked"),
         ("t", {"replacement": "5"}, "cannot be masked"),
-        ("i", {"replacement": "x"}, "'x' is no number of type int8"),
-        ("d", {"replacement": "1.234"}, "'1.234' is no number of type decimal"),
+        ("i", {"replacement": "x"}, "'x' is not a number of type int8"),
+        ("d", {"replacement": "1.234"}, "'1.234' is not a number of type decimal"),
     ],
 )
-def test_what_cannot_be_masked_is_an_error(fields: str, options: dict[str, str], complaint: str) -> None:
-    with pytest.raises(TransformError, match=complaint):
+def test_a_field_that_cannot_be_masked_is_an_error(fields: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(TransformError, match=message):
         masked(fields, **options)
 
 
 @pytest.mark.parametrize("name", ["MaskField$Value", "ReplaceField$Value", "InsertField$Value"])
-def test_tombstones_pass_through_transforms_of_fields(name: str) -> None:
+def test_field_transforms_do_not_change_tombstones(name: str) -> None:
     options = {"fields": "a"} if name.startswith("Mask") else {"static_field": "s", "static_value": "t"}
     chain = chain_from_properties(transform(KAFKA + name, **({} if name.startswith("Replace") else options)))
     assert chain.apply(TOMBSTONE) is TOMBSTONE
@@ -312,18 +312,18 @@ def event(payload: str, aggregate: str | None = "Order", op: str = "c", **option
 @pytest.mark.parametrize(
     "payload", ['[{"a":1}]', '{"a":[{"b":1},{"b":"x"}]}', '{"a":123456789012345678901234567890}', "[]"]
 )
-def test_json_that_no_schema_describes_stays_text(payload: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_json_without_a_schema_is_kept_as_text(payload: str, caplog: pytest.LogCaptureFixture) -> None:
     result = event(payload, table_expand_json_payload="true")
     assert result is not None
     assert (result.value_schema, result.value) == (OPTIONAL_STRING, payload)
-    assert "stays text" in caplog.text
+    assert "is kept as text" in caplog.text
 
 
-def test_truncating_the_outbox_table_is_no_event() -> None:
+def test_truncating_the_outbox_table_produces_no_event() -> None:
     assert event("", op="t") is None
 
 
-def test_updates_of_the_outbox_table_are_refused_if_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_updates_of_the_outbox_table_are_errors_if_configured(caplog: pytest.LogCaptureFixture) -> None:
     assert event("", op="u", table_op_invalid_behavior="error") is None
     assert caplog.records[0].levelname == "ERROR"
     with pytest.raises(TransformError, match="was updated"):
@@ -335,6 +335,6 @@ def test_an_event_without_an_aggregate_has_no_topic() -> None:
         event("x", None)
 
 
-def test_a_missing_column_is_an_error_that_names_those_that_are_there() -> None:
+def test_a_missing_column_is_an_error_that_lists_the_existing_ones() -> None:
     with pytest.raises(TransformError, match="no field 'body'; its fields are id, aggregatetype, aggregateid, payload"):
         event("x", table_field_event_payload="body")

@@ -1,4 +1,4 @@
-"""Defaults in schemas that the recorded cases do not have."""
+"""Defaults in schemas that the recorded cases do not contain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_decimal_keeps_all_its_digits(text: str, scale: int | None, number: in
     assert _decimal(text, DebeziumColumn("d", 3, "DECIMAL", "DECIMAL", scale=scale)) == number
 
 
-def test_the_time_of_a_row_is_a_default_without_a_fraction() -> None:
+def test_current_timestamp_is_a_default_without_a_fraction() -> None:
     now = DebeziumColumn("t", 2014, "TIMESTAMP", "TIMESTAMP", length=6, optional=False, default_expression=_NOW)
     made = column_type(now, ValueSettings(), "stream")
     assert made is not None
@@ -31,4 +31,4 @@ def test_the_time_of_a_row_is_a_default_without_a_fraction() -> None:
 
 
 _NOW = "1970-01-01 00:00:00"
-"""What the history has for CURRENT_TIMESTAMP."""
+"""The text of CURRENT_TIMESTAMP in the schema history."""

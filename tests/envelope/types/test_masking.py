@@ -1,4 +1,4 @@
-"""Masking, hashing and truncating; hashes are those that the reference wrote (golden case ``masking``) or Java gave."""
+"""Masking, hashing and truncating. The hashes were recorded from Debezium (golden case ``masking``) and Java."""
 
 import hashlib
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def changed(rule: Hash | Mask | Truncate, value: object, jdbc_type: int = VARCHA
         (None, None),
     ],
 )
-def test_version_1_digests_what_java_serialises(value: str | None, hashed: str | None) -> None:
+def test_hash_version_1_digests_the_java_serialization(value: str | None, hashed: str | None) -> None:
     assert changed(Hash("SHA-256", "pepper", 1), value) == hashed
 
 
@@ -50,13 +50,13 @@ def test_version_1_digests_what_java_serialises(value: str | None, hashed: str |
         ("SHA-256", "pepper", None, 300, None),
     ],
 )
-def test_version_2_digests_the_text_and_is_cut_to_the_column(
+def test_hash_version_2_digests_utf8_and_is_truncated_to_the_column(
     algorithm: str, salt: str, value: str | None, length: int, hashed: str | None
 ) -> None:
     assert changed(Hash(algorithm, salt, 2), value, length=length) == hashed
 
 
-# SHA-1 of what ObjectOutputStream of Java 17 wrote.
+# SHA-1 of the output of ObjectOutputStream in Java 17.
 @pytest.mark.parametrize(
     ("text", "digest"),
     [
@@ -67,28 +67,28 @@ def test_version_2_digests_the_text_and_is_cut_to_the_column(
         ("é" * 40000, "375178088f024ea75f1818d667999a15917180f5"),
     ],
 )
-def test_strings_are_serialised_as_java_does(text: str, digest: str) -> None:
+def test_strings_are_serialized_as_in_java(text: str, digest: str) -> None:
     assert hashlib.sha1(java_serialized(text), usedforsecurity=False).hexdigest() == digest
 
 
-def test_a_mask_hides_null_too() -> None:
+def test_a_mask_replaces_null_too() -> None:
     assert changed(Mask(5), "secret") == "*****"
     assert changed(Mask(5), None) == "*****"
     assert changed(Mask(0), "x") == ""
 
 
-def test_masks_and_hashes_leave_numbers_alone_but_mark_them() -> None:
+def test_masks_and_hashes_mark_numbers_without_changing_them() -> None:
     for rule in (Mask(5), Hash("MD5", "x", 2)):
         change = column_mapper(rule, Column(INTEGER, None))
         assert change.convert is None
         assert change.parameters == (("masked", "true"),)
 
 
-def test_a_hash_of_bytes_is_null_as_java_cannot_serialise_them() -> None:
+def test_the_hash_of_bytes_is_null() -> None:
     assert changed(Hash("MD5", "x", 2), b"ab") is None
 
 
-def test_truncating_cuts_text_and_bytes_of_longer_columns_only() -> None:
+def test_only_longer_columns_are_truncated() -> None:
     assert changed(Truncate(3), "abcdef") == "abc"
     assert changed(Truncate(3), "abcdef", length=3) == "abcdef"
     assert changed(Truncate(3), b"abcdef", BLOB, None) == b"abc"
@@ -98,14 +98,14 @@ def test_truncating_cuts_text_and_bytes_of_longer_columns_only() -> None:
     assert column_mapper(Truncate(3), Column(VARCHAR, 3)).parameters == ()
 
 
-def test_no_half_of_a_character_is_left() -> None:
+def test_truncation_never_splits_a_character() -> None:
     assert truncate_text("😀😀😀😀😀", 3) == "😀"
     assert truncate_text("😀a", 3) == "😀a"
     assert truncate_text("日本語", 2) == "日本"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(0, 20))
-def test_a_truncated_text_is_a_prefix_of_at_most_so_many_units(text: str, length: int) -> None:
+def test_a_truncated_text_is_a_prefix_within_the_length(text: str, length: int) -> None:
     cut = truncate_text(text, length)
     assert text.startswith(cut)
     units = len(cut.encode("utf-16-le")) // 2
@@ -113,7 +113,7 @@ def test_a_truncated_text_is_a_prefix_of_at_most_so_many_units(text: str, length
     assert cut == text or units >= length - 1
 
 
-def test_bits_are_marked_as_truncated_and_are_not() -> None:
+def test_bits_are_marked_as_truncated_without_being_changed() -> None:
     change = column_mapper(Truncate(3), Column(BIT, 28))
     assert (change.convert, change.parameters) == (None, (("truncateLength", "3"),))
     assert changed(Truncate(3), b"abcd", BLOB) == b"abc"

@@ -20,19 +20,19 @@ def test_packed_dates_are_days_since_1970(day: date) -> None:
 
 
 @pytest.mark.parametrize("parts", [(0, 0, 0), (2024, 0, 10), (2024, 5, 0), (2023, 2, 29), (0, 1, 1)])
-def test_dates_that_no_calendar_has_keep_their_parts(parts: tuple[int, int, int]) -> None:
+def test_invalid_dates_keep_year_month_and_day(parts: tuple[int, int, int]) -> None:
     year, month, day = parts
     value = DAYS_BY_PACKED_DATE[year << 9 | month << 5 | day]
     assert value == InvalidDate(*parts)
     assert str(value) == f"{year:04d}-{month:02d}-{day:02d}"
 
 
-def test_the_time_of_an_off_calendar_value_is_shown() -> None:
+def test_an_invalid_date_is_printed_with_its_time() -> None:
     assert str(InvalidDate(2024, 0, 1, 3_600_000_001)) == "2024-00-01 01:00:00.000001"
 
 
 @given(st.datetimes(), st.integers(0, 6))
-def test_zoned_texts_are_iso_dates_with_their_digits(moment: datetime, digits: int) -> None:
+def test_zoned_texts_are_iso_timestamps_with_their_digits(moment: datetime, digits: int) -> None:
     micros = (moment - FIRST) // timedelta(microseconds=1)
     text = temporal_values.zoned_text(micros, digits)
     whole = moment.strftime("%H:%M:%S")
@@ -44,7 +44,7 @@ def test_zoned_texts_are_iso_dates_with_their_digits(moment: datetime, digits: i
 
 
 @pytest.mark.parametrize(("year", "becomes"), [(1, 2001), (69, 2069), (70, 1970), (99, 1999)])
-def test_two_digit_years_are_moved_into_their_century(year: int, becomes: int) -> None:
+def test_two_digit_years_get_their_century(year: int, becomes: int) -> None:
     day = (date(year, 3, 1) - date(1970, 1, 1)).days
     moved = (date(becomes, 3, 1) - date(1970, 1, 1)).days
     assert day < temporal_values.DATE_YEARS.before
@@ -62,12 +62,12 @@ def test_iso_times(micros: int, text: str) -> None:
 
 @pytest.mark.parametrize("mode", ["connect", "isostring"])
 @pytest.mark.parametrize("micros", [-1, MICROS_PER_DAY + 1])
-def test_a_time_outside_of_a_day_has_no_form_in_some_modes(mode: str, micros: int) -> None:
+def test_a_time_outside_of_a_day_is_an_error_in_some_modes(mode: str, micros: int) -> None:
     with pytest.raises(ValueError, match="outside 00:00:00 to 24:00:00"):
         temporal_values.time_encoding(mode).convert(micros)
 
 
-def test_a_datetime_out_of_the_range_of_nanoseconds_has_no_form() -> None:
+def test_a_datetime_out_of_the_range_of_nanoseconds_is_an_error() -> None:
     form = temporal_values.datetime_encoding("nanoseconds", 6)
     assert form.convert(1) == 1000
     assert form.convert((2**63 - 1) // 1000) == (2**63 - 1) // 1000 * 1000
@@ -76,7 +76,7 @@ def test_a_datetime_out_of_the_range_of_nanoseconds_has_no_form() -> None:
             form.convert(micros)
 
 
-def test_the_digits_of_a_datetime_choose_its_unit_in_the_adaptive_mode() -> None:
+def test_the_digits_of_a_datetime_determine_its_unit_in_adaptive_mode() -> None:
     adaptive = "adaptive_time_microseconds"
     assert temporal_values.datetime_encoding(adaptive, 3).convert(-1) == -1
     assert temporal_values.datetime_encoding(adaptive, 4).convert(-1) == -1

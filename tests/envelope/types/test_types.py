@@ -1,4 +1,4 @@
-"""Column types: the source text that renders a value says what its Connect value says, in every mode."""
+"""Column types: the generated source renders the same text as the Connect value, in every mode."""
 
 import itertools
 import json
@@ -22,8 +22,8 @@ from rowtide.envelope.types.text import escaped_label, labels
 
 
 @dataclass(frozen=True)
-class Facet:
-    """A column as Debezium sees it."""
+class Description:
+    """A column as Debezium describes it."""
 
     type_name: str
     jdbc_type: int
@@ -36,34 +36,34 @@ class Facet:
 
 DATES = st.integers(-719162, 2932896)  # 0001-01-01 to 9999-12-31
 MOMENTS = st.integers(-719162 * MICROS_PER_DAY, 2932897 * MICROS_PER_DAY - 1)
-VALUES: dict[str, tuple[Facet, st.SearchStrategy[Any]]] = {
-    "tinyint": (Facet("TINYINT", -6), st.integers(-128, 127)),
-    "boolean": (Facet("BOOLEAN", 16), st.integers(-128, 127)),
-    "smallint unsigned": (Facet("SMALLINT UNSIGNED", 5), st.integers(0, 65535)),
-    "int unsigned": (Facet("INT UNSIGNED ZEROFILL", 4), st.integers(0, 2**32 - 1)),
-    "bigint": (Facet("BIGINT", -5), st.integers(-(2**63), 2**63 - 1)),
-    "bigint unsigned": (Facet("BIGINT UNSIGNED", -5), st.integers(0, 2**64 - 1)),
-    "decimal": (Facet("DECIMAL", 3, 65, 30), st.integers(-(10**65) + 1, 10**65 - 1)),
-    "float": (Facet("FLOAT", 6), st.floats(width=32, allow_nan=False, allow_infinity=False)),
-    "double": (Facet("DOUBLE", 8), st.floats(allow_nan=False, allow_infinity=False)),
-    "bit(1)": (Facet("BIT", -7, 1), st.integers(0, 1)),
-    "bit(33)": (Facet("BIT", -7, 33), st.integers(0, 2**33 - 1)),
-    "year": (Facet("YEAR", 4), st.sampled_from([0, 1901, 2155])),
-    "date": (Facet("DATE", 91), DATES),
-    "datetime(3)": (Facet("DATETIME", 93, 3), MOMENTS),
-    "datetime(6)": (Facet("DATETIME", 93, 6), MOMENTS),
-    "timestamp(6)": (Facet("TIMESTAMP", 2014, 6), st.integers(0, 2**32 * 10**6)),
-    "time": (Facet("TIME", 92), st.integers(-3020399 * 10**6, 3020399 * 10**6)),
-    "text": (Facet("VARCHAR", 12, 20), st.text()),
-    "binary": (Facet("VARBINARY", -3, 20), st.binary()),
-    "enum": (Facet("ENUM", 1, 1, enum_values=("'a'", "'b,c'", "''")), st.sampled_from(["a", "b,c", ""])),
-    "set": (Facet("SET", 1, 1, enum_values=("'a'", "'b'")), st.sampled_from(["", "a", "a,b"])),
-    "json": (Facet("JSON", 1111), st.sampled_from(['{"a":1}', "[]", '"\\u0000"'])),
-    "geometry": (Facet("GEOMETRY", 1111), st.binary(min_size=4)),
-    "point": (Facet("POINT", 1111), st.binary(min_size=25, max_size=25).filter(lambda b: not _nan(b))),
-    "vector": (Facet("VECTOR", 1111), st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False))),
-    "uuid": (Facet("UUID", 1111), st.uuids().map(str)),
-    "inet6": (Facet("INET6", 1111), st.ip_addresses(v=6).map(str)),
+VALUES: dict[str, tuple[Description, st.SearchStrategy[Any]]] = {
+    "tinyint": (Description("TINYINT", -6), st.integers(-128, 127)),
+    "boolean": (Description("BOOLEAN", 16), st.integers(-128, 127)),
+    "smallint unsigned": (Description("SMALLINT UNSIGNED", 5), st.integers(0, 65535)),
+    "int unsigned": (Description("INT UNSIGNED ZEROFILL", 4), st.integers(0, 2**32 - 1)),
+    "bigint": (Description("BIGINT", -5), st.integers(-(2**63), 2**63 - 1)),
+    "bigint unsigned": (Description("BIGINT UNSIGNED", -5), st.integers(0, 2**64 - 1)),
+    "decimal": (Description("DECIMAL", 3, 65, 30), st.integers(-(10**65) + 1, 10**65 - 1)),
+    "float": (Description("FLOAT", 6), st.floats(width=32, allow_nan=False, allow_infinity=False)),
+    "double": (Description("DOUBLE", 8), st.floats(allow_nan=False, allow_infinity=False)),
+    "bit(1)": (Description("BIT", -7, 1), st.integers(0, 1)),
+    "bit(33)": (Description("BIT", -7, 33), st.integers(0, 2**33 - 1)),
+    "year": (Description("YEAR", 4), st.sampled_from([0, 1901, 2155])),
+    "date": (Description("DATE", 91), DATES),
+    "datetime(3)": (Description("DATETIME", 93, 3), MOMENTS),
+    "datetime(6)": (Description("DATETIME", 93, 6), MOMENTS),
+    "timestamp(6)": (Description("TIMESTAMP", 2014, 6), st.integers(0, 2**32 * 10**6)),
+    "time": (Description("TIME", 92), st.integers(-3020399 * 10**6, 3020399 * 10**6)),
+    "text": (Description("VARCHAR", 12, 20), st.text()),
+    "binary": (Description("VARBINARY", -3, 20), st.binary()),
+    "enum": (Description("ENUM", 1, 1, enum_values=("'a'", "'b,c'", "''")), st.sampled_from(["a", "b,c", ""])),
+    "set": (Description("SET", 1, 1, enum_values=("'a'", "'b'")), st.sampled_from(["", "a", "a,b"])),
+    "json": (Description("JSON", 1111), st.sampled_from(['{"a":1}', "[]", '"\\u0000"'])),
+    "geometry": (Description("GEOMETRY", 1111), st.binary(min_size=4)),
+    "point": (Description("POINT", 1111), st.binary(min_size=25, max_size=25).filter(lambda b: not _nan(b))),
+    "vector": (Description("VECTOR", 1111), st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False))),
+    "uuid": (Description("UUID", 1111), st.uuids().map(str)),
+    "inet6": (Description("INET6", 1111), st.ip_addresses(v=6).map(str)),
 }
 SETTINGS = [
     ValueSettings(decimal, bigint, time, adjuster, binary, connector=connector)
@@ -84,7 +84,7 @@ def _nan(data: bytes) -> bool:
 
 
 def rendered(found: ColumnType, value: Any, failures: list[Exception]) -> str:
-    """What the type's source text gives for a value."""
+    """Return the text that the generated source renders for a value."""
     names: dict[str, Any] = {"x": value}
 
     def bind(thing: object) -> str:
@@ -98,7 +98,7 @@ def rendered(found: ColumnType, value: Any, failures: list[Exception]) -> str:
 
 @given(data=st.data())
 @pytest.mark.parametrize("name", VALUES)
-def test_rendering_says_what_the_connect_value_says(name: str, data: st.DataObject) -> None:
+def test_the_rendered_text_equals_that_of_the_connect_value(name: str, data: st.DataObject) -> None:
     facet, values = VALUES[name]
     settings = data.draw(st.sampled_from(SETTINGS))
     stage = data.draw(st.sampled_from(["snapshot", "stream"]))
@@ -118,27 +118,27 @@ def test_rendering_says_what_the_connect_value_says(name: str, data: st.DataObje
 
 @pytest.mark.parametrize("name", ["date", "datetime(3)", "datetime(6)"])
 @pytest.mark.parametrize("settings", SETTINGS[::4])
-def test_a_value_off_the_calendar_takes_what_is_kept_for_it(name: str, settings: ValueSettings) -> None:
+def test_an_invalid_date_is_replaced_by_the_fallback(name: str, settings: ValueSettings) -> None:
     found = column_type(VALUES[name][0], settings, "stream")
     assert found is not None
     assert found.convert(InvalidDate(2024, 2, 31)) is None
     assert rendered(found, InvalidDate(0, 0, 0), []) == "FALLBACK"
 
 
-def test_a_type_that_nobody_knows_has_no_form() -> None:
-    assert column_type(Facet("GEOGRAPHY", 1111), ValueSettings(), "stream") is None
+def test_an_unknown_type_has_no_column_type() -> None:
+    assert column_type(Description("GEOGRAPHY", 1111), ValueSettings(), "stream") is None
 
 
 @pytest.mark.parametrize("name", sorted(GEOMETRIES))
-def test_every_geometry_has_the_form_of_a_geometry(name: str) -> None:
-    found = column_type(Facet(name, 1111), ValueSettings(), "stream")
+def test_every_spatial_type_is_a_geometry(name: str) -> None:
+    found = column_type(Description(name, 1111), ValueSettings(), "stream")
     assert found is not None
     assert found.schema.name == "io.debezium.data.geometry.Geometry"
     assert found.convert(b"\xe6\x10\0\0\1") == {"wkb": b"\1", "srid": 4326}
 
 
 @given(st.integers(-(2**80), 2**80))
-def test_unscaled_numbers_are_javas_shortest_two_complement(number: int) -> None:
+def test_unscaled_numbers_have_the_shortest_twos_complement(number: int) -> None:
     import base64
 
     data = base64.b64decode(json.loads(unscaled_text(number)))
@@ -147,7 +147,7 @@ def test_unscaled_numbers_are_javas_shortest_two_complement(number: int) -> None
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_an_unsigned_bigint_wraps_as_javas_long_does(number: int) -> None:
+def test_an_unsigned_bigint_wraps_like_a_java_long(number: int) -> None:
     assert wrap_long(number) % 2**64 == number
     assert -(2**63) <= wrap_long(number) < 2**63
 
@@ -157,23 +157,23 @@ def test_a_float_beyond_its_range_is_infinite() -> None:
     assert to_float32(-1e39) == -math.inf
 
 
-def test_labels_are_as_they_were_written_and_their_separator_is_escaped() -> None:
-    assert labels(Facet("ENUM", 1, enum_values=("'a''b'", "'c\\'d'", "plain"))) == ("a'b", "c'd", "plain")
+def test_labels_are_unquoted_and_their_separator_is_escaped() -> None:
+    assert labels(Description("ENUM", 1, enum_values=("'a''b'", "'c\\'d'", "plain"))) == ("a'b", "c'd", "plain")
     assert escaped_label("a,b\\") == "a\\,b\\\\"
 
 
 @pytest.mark.parametrize(
     ("name", "stored"), [("GEOMETRY", b""), ("POINT", b""), ("POINT", bytes(9)), ("POLYGON", b"12")]
 )
-def test_what_is_no_geometry_cannot_be_converted(name: str, stored: bytes) -> None:
-    made = column_type(Facet(name, 1111), ValueSettings(), "stream")
+def test_invalid_geometries_cannot_be_converted(name: str, stored: bytes) -> None:
+    made = column_type(Description(name, 1111), ValueSettings(), "stream")
     assert made is not None
     with pytest.raises(ValueError, match="is no"):
         made.convert(stored)
 
 
-def test_a_json_without_bytes_takes_what_is_kept_for_it() -> None:
-    found = column_type(Facet("JSON", 1111), ValueSettings(), "stream")
+def test_an_empty_json_is_replaced_by_the_fallback() -> None:
+    found = column_type(Description("JSON", 1111), ValueSettings(), "stream")
     assert found is not None
     assert found.epoch == "{}"
     assert rendered(found, None, []) == "FALLBACK"
