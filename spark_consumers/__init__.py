@@ -1,10 +1,10 @@
-"""Spark jobs that turn topics into tables.
+"""Spark jobs that maintain tables from topics.
 
-The modules without Spark: ``errors``, ``naming``, ``spark_types``, ``conversion``, ``versions``, ``evolution``,
-``offsets``, ``state``, ``settings``, ``properties``, ``outcome``. They decide; the others (``session``, ``driver``,
-``source``, ``files``, ``records``, ``schemaless``, ``segments``, ``changes``, ``fold``, ``batch``, ``formats``,
-``job``) let Spark do it. ``cli`` and ``report`` are for people.
+    job ─► batch ─► messages (schema and payload) ─► rows (changes, last row of each key) ─► formats (Delta, Parquet)
+     │                           │
+     ├─► kafka (offsets)         └─► columns (Connect schemas to Spark types)
+     └─► state (stored offsets)
 
-Two seams are meant to be extended: :class:`rowtide.spark_consumers.formats.TableFormat` for other formats, and
-:meth:`rowtide.spark_consumers.batch.TableBatch.apply`, which takes any micro-batch with a number, for streaming.
+``jvm`` is the Java side of Spark. To extend, add a :class:`rowtide.spark_consumers.formats.TableFormat`,
+or call :meth:`rowtide.spark_consumers.batch.TableBatch.apply` with the micro-batches of a streaming query.
 """

@@ -1,8 +1,8 @@
-"""What can go wrong between topics and tables. Each message names the table or topic and the way out."""
+"""Errors of ``rowtide tables``. Each message names the table or topic and says what to do."""
 
 
 class TablesError(Exception):
-    """Base of every expected error; its text is meant for the user."""
+    """Base class of all expected errors; the text is meant for the user."""
 
 
 class SettingsError(TablesError):
@@ -14,15 +14,19 @@ class KafkaUnreachableError(TablesError):
 
 
 class OffsetsLostError(TablesError):
-    """The topic no longer holds the records that follow the remembered offsets."""
+    """The topic no longer holds the records that follow the stored offsets."""
 
 
 class StateError(TablesError):
-    """The remembered offsets and the table do not belong together, or cannot be read."""
+    """The stored offsets do not match the table, cannot be read, or are in use by another run."""
 
 
 class NotAnEnvelopeError(TablesError):
     """The records of a topic are not change events of a table."""
+
+
+class SchemaMissingError(TablesError):
+    """Messages have no schemas, and the schema of a field was not supplied either."""
 
 
 class TypeConflictError(TablesError):
@@ -30,8 +34,8 @@ class TypeConflictError(TablesError):
 
     def __init__(self, table: str, column: str, old: str, new: str) -> None:
         super().__init__(
-            f"table {table}, column {column}: the records now bring {new}, the table has {old}, and no type holds both "
-            f"without loss. Convert the column in the table yourself, or remove the table together with its remembered "
-            f"offsets (rowtide tables --restart {table}) to build it again from the topic"
+            f"table {table}, column {column}: the records have type {new}, the table has {old}, and no type holds both "
+            f"without loss. Convert the column in the table, or delete the table with its stored offsets and build it "
+            f"again from the topic (rowtide tables --restart {table})"
         )
         self.table, self.column, self.old, self.new = table, column, old, new

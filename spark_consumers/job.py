@@ -1,4 +1,4 @@
-"""The batch job: every table that has news is brought up to date.
+"""The batch job that brings every table with new records up to date.
 
 spark = build_session(delta=True, master="local[*]")
 source = KafkaSource(spark, {"bootstrap.servers": "localhost:9092"})
@@ -22,16 +22,17 @@ from rowtide.spark_consumers.errors import SettingsError, StateError, TablesErro
 from rowtide.spark_consumers.formats import FORMATS
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import fit_partitions, own_session
-from rowtide.spark_consumers.kafka.naming import TableName, join, table_name, table_topics
-from rowtide.spark_consumers.kafka.offsets import count, ends, new_ranges, require
+from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
+from rowtide.spark_consumers.kafka.offsets import Ranges, count, ends, new_ranges, require
 from rowtide.spark_consumers.kafka.source import RecordSource
+from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
-from rowtide.spark_consumers.state import Batch, Remembered, StateStore
+from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 
 _LARGE_BATCH = 2_000
 _SAMPLE = 10
-"""Offsets at either end of a partition; some of them are not records but marks of transactions."""
+"""Offsets at either end of a partition; some of them are transaction markers instead of records."""
 
 
 def update_tables(
@@ -40,16 +41,16 @@ def update_tables(
     """Bring the tables of all matching topics up to date, once.
 
     Args:
-        spark: with the Kafka package, and Delta Lake's if that is the format.
-        source: of the records.
+        spark: a session with the Kafka package, and Delta Lake's if that is the format.
+        source: where the records are read.
         settings: of the run.
-        topics: regular expression of whole topic names; by default the per-table topics of ``settings.prefix``.
+        topics: regular expression of whole topic names; by default the table topics of ``settings.prefix``.
 
     Yields:
-        The outcome of each table as soon as it is done. An error of one table does not stop the others.
+        The outcome of each table when it is complete. An error of one table does not stop the others.
 
     Raises:
-        TablesError: nothing can be done at all: no Kafka, no topics, wrong settings.
+        TablesError: no table can be updated: Kafka does not answer, no topic matches, or a setting is wrong.
     """
     jobs = table_jobs(spark, source, settings, topics)
     pool = ThreadPoolExecutor(max_workers=settings.parallel, thread_name_prefix="table")
@@ -57,33 +58,34 @@ def update_tables(
         for done in as_completed([pool.submit(job.run) for job in jobs]):
             yield done.result()
     finally:
-        pool.shutdown(cancel_futures=True)  # after Ctrl-C no further table is begun
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C no further table is started
 
 
 def restart_tables(
     spark: SparkSession, source: RecordSource, settings: Settings, names: Collection[str], topics: str | None = None
 ) -> None:
-    """Forget tables, with their rows and offsets: the next run builds them from the beginning of their topics.
+    """Delete tables with their stored offsets: the next run builds them from the first offset of their topics.
 
     Raises:
         SettingsError: a name is not that of a table of the topics.
+        StateError: another run is updating a table.
     """
     if not names:
         return
     jobs = {str(job.name): job for job in table_jobs(spark, source, settings, topics)}
     for name in names:
         if name not in jobs:
-            raise SettingsError(f"--restart {name}: no topic is of such a table; there are {', '.join(sorted(jobs))}")
+            raise SettingsError(f"--restart {name}: no topic has this table; there are {', '.join(sorted(jobs))}")
     for name in names:
         jobs[name].restart()
 
 
 def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, topics: str | None) -> "list[TableJob]":
-    """A job for each topic that matches."""
+    """Return a job for each topic that matches."""
     if topics is None and settings.prefix is None:
-        raise SettingsError("say which topics: --topic-prefix, --topics or --config")
+        raise SettingsError("no topics are selected: give --topic-prefix, --topics or --config")
     if settings.format not in FORMATS:
-        raise SettingsError(f"format {settings.format!r} is not known; there are {', '.join(FORMATS)}")
+        raise SettingsError(f"format {settings.format!r} is unknown; the formats are {', '.join(FORMATS)}")
     pattern = topics if topics is not None else table_topics(settings.prefix or "")
     try:
         re.compile(pattern)
@@ -92,17 +94,31 @@ def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, to
     found = source.topics(pattern)
     if not found:
         raise SettingsError(f"no topic matches {pattern}: has the connector written anything yet?")
-    return [TableJob(spark, source, settings, table_name(topic, settings.prefix)) for topic in found]
+    names = [table_name(topic, settings.prefix) for topic in found]
+    check_directories(names, settings.output, settings.state)
+    return [
+        TableJob(spark, source, settings, name, check_prefix=topics is None and name.may_have_longer_prefix)
+        for name in names
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class TableJob:
-    """Everything about one table of a run."""
+    """The update of one table.
+
+    Attributes:
+        spark: the session of the run.
+        source: where the records are read.
+        settings: of the run.
+        name: of the table.
+        check_prefix: leave the topic out if its records come from a connector with another ``topic.prefix``.
+    """
 
     spark: SparkSession
     source: RecordSource
     settings: Settings
     name: TableName
+    check_prefix: bool = False
 
     @property
     def path(self) -> str:
@@ -111,15 +127,16 @@ class TableJob:
 
     @property
     def state(self) -> StateStore:
-        """The remembered offsets."""
+        """The stored offsets."""
         return StateStore(HadoopFiles(self.spark), join(self.settings.state, self.name.topic))
 
     def run(self) -> Outcome:
-        """Bring the table up to date; an error is part of the outcome."""
+        """Bring the table up to date. Errors are returned in the outcome."""
         outcome = Outcome(self.name)
         started = time.monotonic()
         try:
-            self._run(outcome)
+            with self.state.lock():
+                self._run(outcome)
         except TablesError as error:
             outcome.error = str(error)
         except (PySparkException, Py4JError, OSError) as error:
@@ -128,28 +145,31 @@ class TableJob:
         return outcome
 
     def restart(self) -> None:
-        """Forget the table and its offsets: the next run builds it from the beginning of the topic."""
-        self.state.forget()
-        HadoopFiles(self.spark).delete(self.path)
+        """Delete the table and its offsets: the next run builds it from the first offset of the topic."""
+        with self.state.lock():
+            self.state.reset()
+            HadoopFiles(self.spark).delete(self.path)
 
     def _run(self, outcome: Outcome) -> None:
         session = own_session(self.spark)
-        table = FORMATS[self.settings.format](session)
-        remembered = self.state.load()
-        self._check(remembered, table.columns(self.path) is not None)
         bounds = self.source.bounds(self.name.topic)
+        if self.check_prefix and self._is_of_another_connector(session, bounds, outcome):
+            return
+        table = FORMATS[self.settings.format](session)
+        stored = self.state.load()
+        self._check(stored, table.columns(self.path) is not None)
         step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds))
-        done = remembered.done
-        if remembered.planned is not None:
-            # The run before ended between plan and mark: the same ranges under the same number, once more.
-            require(self.name.topic, bounds, remembered.planned.ranges)
-            done = self._do(step, remembered.planned, outcome)
-        while ranges := new_ranges(self.name.topic, bounds, done.done, self.settings.max_records):
+        done = stored.done
+        if stored.planned is not None:
+            # The previous run ended between plan and completion: repeat the same ranges under the same number.
+            require(self.name.topic, bounds, stored.planned.ranges)
+            done = self._apply(step, stored.planned, outcome)
+        while ranges := new_ranges(self.name.topic, bounds, done.offsets, self.settings.max_records):
             planned = done.next(ranges)
             self.state.plan(planned)
-            done = self._do(step, planned, outcome)
+            done = self._apply(step, planned, outcome)
 
-    def _do(self, step: TableBatch, batch: Batch, outcome: Outcome) -> Batch:
+    def _apply(self, step: TableBatch, batch: Batch, outcome: Outcome) -> Batch:
         fit_partitions(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))
         raw = self.source.read(step.spark, self.name.topic, batch.ranges)
         done = step.apply(raw, batch, self._sample(step.spark, batch))
@@ -158,7 +178,7 @@ class TableJob:
         return done
 
     def _sample(self, session: SparkSession, batch: Batch) -> DataFrame | None:
-        """Some records of a batch that is worth it."""
+        """Return some records of a large batch."""
         if count(batch.ranges) < _LARGE_BATCH:
             return None
         first, last = ends(batch.ranges, _SAMPLE)
@@ -166,20 +186,32 @@ class TableJob:
             self.source.read(session, self.name.topic, last)
         )
 
-    def _check(self, remembered: Remembered, exists: bool) -> None:
-        if exists and remembered.is_new and remembered.planned is None:
+    def _is_of_another_connector(self, session: SparkSession, bounds: Ranges, outcome: Outcome) -> bool:
+        ranges = {partition: found for partition, found in bounds.items() if found[0] < found[1]}
+        if not ranges:
+            return False
+        prefix = connector_prefix(self.source.read(session, self.name.topic, ranges))
+        if prefix is None or prefix == self.settings.prefix:
+            return False
+        outcome.notes.append(
+            f"topic {self.name.topic} is left out: its records come from the connector with topic.prefix {prefix}"
+        )
+        return True
+
+    def _check(self, stored: StoredState, exists: bool) -> None:
+        if exists and stored.is_new and stored.planned is None:
             raise StateError(
-                f"table {self.name} exists at {self.path}, but {self.settings.state} remembers no offsets of it: "
+                f"table {self.name} exists at {self.path}, but {self.settings.state} holds no offsets for it: "
                 f"give the --state it was built with, or build it again with --restart {self.name}"
             )
-        if not exists and not remembered.is_new and remembered.done.columns is not None:
+        if not exists and not stored.is_new and stored.done.columns is not None:
             raise StateError(
-                f"table {self.name} is gone from {self.path}, while {self.settings.state} remembers its offsets: "
+                f"table {self.name} is missing from {self.path}, but {self.settings.state} holds offsets for it: "
                 f"restore it, or build it again with --restart {self.name}"
             )
 
 
 def first_lines(error: Exception) -> str:
-    """An error of Spark without its stack."""
+    """Return the text of a Spark error without its stack trace."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:3])[:600]

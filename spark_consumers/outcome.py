@@ -1,10 +1,10 @@
-"""What a run did, table by table."""
+"""The result of a run for one table."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rowtide.spark_consumers.formats.base import Effect
+from rowtide.spark_consumers.formats.base import RowCounts
 from rowtide.spark_consumers.kafka.naming import TableName
 from rowtide.spark_consumers.kafka.offsets import Ranges
 from rowtide.spark_consumers.rows.evolution import Columns
@@ -12,17 +12,17 @@ from rowtide.spark_consumers.rows.evolution import Columns
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of one table, summed over its batches.
+    """The result for one table, summed over its batches.
 
     Attributes:
         name: of the table.
-        read: records by operation; ``tombstone`` among them.
+        read: number of records by operation, and of tombstones.
         ranges: first offset read and the offset after the last, by partition.
-        effect: rows changed in the table.
-        added: columns that the table did not have.
+        rows: rows changed in the table.
+        added: columns added to the table.
         widened: name, old and new type of columns that got a wider type.
-        unmatched: deletions in a table without key that found no row.
-        notes: what the user should know.
+        unmatched: deletions in a table without a key that matched no row.
+        notes: messages for the user.
         seconds: duration.
         error: why the table was not brought up to date.
     """
@@ -30,7 +30,7 @@ class Outcome:
     name: TableName
     read: Counter[str] = field(default_factory=Counter)
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
-    effect: Effect = field(default_factory=Effect)
+    rows: RowCounts = field(default_factory=RowCounts)
     added: Columns = ()
     widened: tuple[tuple[str, str, str], ...] = ()
     unmatched: int = 0
@@ -39,25 +39,25 @@ class Outcome:
     error: str | None = None
 
     def add_ranges(self, ranges: Ranges) -> None:
-        """Extend the ranges by those of another batch."""
+        """Add the ranges of another batch."""
         for partition, (first, end) in ranges.items():
             self.ranges[partition] = (self.ranges.get(partition, (first, end))[0], end)
 
     @property
     def records(self) -> int:
-        """Records read."""
+        """The number of records read."""
         return sum(self.read.values())
 
     def as_dict(self) -> Mapping[str, object]:
-        """For machines."""
+        """Return the outcome as a JSON object."""
         return {
             "table": str(self.name),
             "topic": self.name.topic,
             "read": dict(self.read),
             "offsets": {str(partition): list(found) for partition, found in sorted(self.ranges.items())},
-            "inserted": self.effect.inserted,
-            "updated": self.effect.updated,
-            "deleted": self.effect.deleted,
+            "inserted": self.rows.inserted,
+            "updated": self.rows.updated,
+            "deleted": self.rows.deleted,
             "unmatched": self.unmatched,
             "new_columns": dict(self.added),
             "widened_columns": {name: [old, new] for name, old, new in self.widened},

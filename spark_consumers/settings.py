@@ -1,4 +1,4 @@
-"""What the user decides about a run."""
+"""The settings of a run of ``rowtide tables``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Keyless(StrEnum):
-    """What becomes of changes of a table without key.
+    """How changes of a table without a key are stored.
 
     ``apply``: an insert adds a row, a delete removes one row that equals the old image, an update does both; the table
     equals MySQL's. ``append``: each change is a row of its own, with the columns of :data:`CHANGE_COLUMNS`.
@@ -24,23 +24,23 @@ CHANGE_COLUMNS = (
     ("__source_pos", "bigint"),
     ("__source_row", "int"),
 )
-"""Columns of a table of changes: operation, time, number of the binlog file, position and row in it."""
+"""The additional columns of ``append``: operation, time, number of the binlog file, position and row in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a run.
+    """The settings of a run.
 
     Attributes:
-        output: directory above all tables.
-        state: directory of the remembered offsets.
-        prefix: the connector's ``topic.prefix``, which is left out of tables' names.
+        output: directory of all tables.
+        state: directory of the stored offsets.
+        prefix: the connector's ``topic.prefix``, which table names do not include.
         format: name of a :class:`rowtide.spark_consumers.formats.TableFormat`.
         keyless: see :class:`Keyless`.
-        max_records: at most so many records of each partition in one batch; ``None`` reads all at once.
+        max_records: limit of the records of one partition in a batch; ``None`` reads all at once.
         numeric_decimals: ``decimal.format=NUMERIC`` of the connector's JsonConverter.
         schemas: Connect schemas of topics whose messages have none: ``{topic: {"key": ..., "value": ...}}``.
-        parallel: tables at a time.
+        parallel: number of tables that are updated at the same time.
     """
 
     output: str

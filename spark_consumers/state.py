@@ -1,16 +1,20 @@
-"""What is remembered between runs: how far each topic is in its table.
+"""Progress of ``rowtide tables``: which offsets of each topic are in its table.
 
-Before a batch is written its ranges are planned under a number; afterwards the number is marked as done. The table's
-own commit carries that number too (:class:`Commit`). So after a crash in between the same ranges are read again under
-the same number, and a table that has them already refuses them: no row is lost, none comes twice.
+Each batch is a numbered pair of small files in the topic's directory. ``00000012.plan.json`` is written before the
+batch and holds its offset ranges, ``00000012.done.json`` is written after it. The commit of the table carries the
+number of the batch and the id of its plan (:class:`Commit`). After a crash between the two files, the next run reads
+the planned ranges again under the same number, and a table that already has the commit ignores it: no row is lost and
+none is applied twice.
 
-Every step is a new small file, ``00000012.plan.json`` then ``00000012.done.json``: nothing is ever overwritten, so that
-object stores and file systems do the same.
+Two runs must not work on one table at the same time. A lock prevents that where the file system has one
+(:meth:`Files.lock`). Elsewhere a plan file is created only if it does not exist, and a table that holds a batch under
+the id of another plan is refused.
 """
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -23,38 +27,58 @@ STEPS_OF_A_BATCH = 1000
 
 
 class Files(Protocol):
-    """The little that is needed of a file system."""
+    """The file system operations that the state needs."""
 
     def names(self, directory: str) -> list[str]:
-        """Names in a directory; none if it does not exist."""
+        """Return the names in a directory, none if it does not exist."""
 
     def read(self, path: str) -> str:
-        """A file's text."""
+        """Return a file's text."""
 
     def create(self, path: str, text: str) -> None:
-        """Write a file that is either there in full or not at all."""
+        """Write a file; a reader sees it complete or not at all. An existing file is replaced."""
+
+    def create_new(self, path: str, text: str) -> None:
+        """Write a file like :meth:`create`, but never replace one.
+
+        Raises:
+            FileExistsError: the file exists. An object store may miss a file that is written at the same moment.
+        """
 
     def delete(self, path: str) -> None:
-        """Remove a file or a directory with all that is in it; nothing happens if it does not exist."""
+        """Remove a file or a directory with its content, if it exists."""
+
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Hold a lock while the context is open. File systems without locks do nothing.
+
+        Raises:
+            BlockingIOError: another process or thread holds it; the text says which one.
+        """
 
 
 @dataclass(slots=True)
 class MemoryFiles:
-    """Files of a test, by path."""
+    """Files in memory, by path. For tests."""
 
     texts: dict[str, str] = field(default_factory=dict)
 
     def names(self, directory: str) -> list[str]:
-        """Names in a directory."""
+        """Return the names in a directory."""
         prefix = directory + "/"
         return sorted({path[len(prefix) :].split("/")[0] for path in self.texts if path.startswith(prefix)})
 
     def read(self, path: str) -> str:
-        """A file's text."""
+        """Return a file's text."""
         return self.texts[path]
 
     def create(self, path: str, text: str) -> None:
         """Write a file."""
+        self.texts[path] = text
+
+    def create_new(self, path: str, text: str) -> None:
+        """Write a file that does not exist."""
+        if path in self.texts:
+            raise FileExistsError(path)
         self.texts[path] = text
 
     def delete(self, path: str) -> None:
@@ -63,22 +87,65 @@ class MemoryFiles:
             name: text for name, text in self.texts.items() if name != path and not name.startswith(path + "/")
         }
 
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Do nothing: these files belong to one test."""
+        return nullcontext()
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The identity that a table's commit carries: the same step of the same batch is applied once."""
+    """The identity of one step of a batch, which the table stores with the rows of that step.
+
+    Attributes:
+        app_id: identifies the state that the batch belongs to.
+        version: grows with every step of every batch.
+        plan_id: identifies the plan of the batch; ``None`` in state written by older releases.
+    """
 
     app_id: str
     version: int
+    plan_id: str | None = None
+
+    def to_json(self) -> str:
+        """Return the text that a table stores."""
+        return json.dumps({"app_id": self.app_id, "version": self.version, "plan": self.plan_id})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Commit | None":
+        """Read :meth:`to_json`; ``None`` for any other text."""
+        try:
+            content = json.loads(text)
+            return cls(content["app_id"], content["version"], content.get("plan"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def is_applied(self, newest: "Commit | None") -> bool:
+        """Whether a table contains this step.
+
+        Args:
+            newest: the newest commit of this state in the table, ``None`` if it has none.
+
+        Raises:
+            StateError: the table contains the batch, or a later one, under another plan: two runs overlapped.
+        """
+        if newest is None or newest.app_id != self.app_id or newest.version < self.version:
+            return False
+        if newest.plan_id != self.plan_id:
+            raise StateError(
+                f"batch {self.version // STEPS_OF_A_BATCH} was written to the table by another run of rowtide tables, "
+                f"which overlapped with this one. This run stored no offsets. Run it again when no other one is "
+                f"active; if the error remains, build the table again (--restart)"
+            )
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """The newest TRUNCATE seen: rows of other partitions that come later but happened before it are void.
+    """The newest TRUNCATE read. Rows of other partitions that precede it in the binlog are ignored.
 
     Attributes:
         file: number of the binlog file.
-        pos: position in it.
+        pos: position in the file.
     """
 
     file: int
@@ -87,43 +154,51 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A planned batch, and what stands before it.
+    """A batch of records of one topic, and the state of the topic after it.
 
     Attributes:
-        app_id: names this state in the tables' commits.
-        number: of the batch, from 1; 0 stands for "nothing done yet".
-        done: the next offset of each partition once this batch is done.
-        ranges: what this batch reads.
+        app_id: identifies this state in the commits of the table.
+        number: of the batch, from 1; 0 if no batch was planned yet.
+        offsets: the next offset to read of each partition after this batch.
+        ranges: the offsets that this batch reads.
         columns: the columns of the newest row schema, ``None`` before the first.
-        truncation: the newest truncation.
-        seen: identities of the last records without key.
+        truncation: the newest TRUNCATE.
+        seen: hashes of the last records without a key, to recognize repetitions.
+        plan_id: a new id for every plan.
     """
 
     app_id: str
     number: int = 0
-    done: Mapping[int, int] = field(default_factory=dict)
+    offsets: Mapping[int, int] = field(default_factory=dict)
     ranges: Ranges = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
     truncation: Truncation | None = None
     seen: tuple[int, ...] = ()
+    plan_id: str | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
-        """The batch that follows."""
-        return replace(self, number=self.number + 1, ranges=ranges, done=advanced(self.done, ranges))
+        """Return the batch that follows and reads these ranges."""
+        return replace(
+            self,
+            number=self.number + 1,
+            ranges=ranges,
+            offsets=advanced(self.offsets, ranges),
+            plan_id=uuid.uuid4().hex,
+        )
 
     def commit(self, step: int) -> Commit:
-        """The identity of a step of this batch."""
+        """Return the identity of a step of this batch."""
         if not 0 <= step < STEPS_OF_A_BATCH:
-            raise StateError(f"a batch has at most {STEPS_OF_A_BATCH} steps; read it in smaller ones (--max-records)")
-        return Commit(self.app_id, self.number * STEPS_OF_A_BATCH + step)
+            raise StateError(f"a batch has at most {STEPS_OF_A_BATCH} steps; read smaller batches (--max-records)")
+        return Commit(self.app_id, self.number * STEPS_OF_A_BATCH + step, self.plan_id)
 
     def to_json(self) -> str:
-        """The file's text."""
+        """Return the text of the batch's file."""
         content: dict[str, Any] = {
             "version": 1,
             "app_id": self.app_id,
             "batch": self.number,
-            "offsets": {str(partition): offset for partition, offset in sorted(self.done.items())},
+            "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
             "ranges": {str(partition): list(found) for partition, found in sorted(self.ranges.items())},
         }
         if self.columns is not None:
@@ -132,6 +207,8 @@ class Batch:
             content["truncation"] = {"file": self.truncation.file, "pos": self.truncation.pos}
         if self.seen:
             content["seen"] = list(self.seen)
+        if self.plan_id is not None:
+            content["plan"] = self.plan_id
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -139,7 +216,7 @@ class Batch:
         """Read :meth:`to_json`.
 
         Raises:
-            ValueError, KeyError, TypeError: the text is something else.
+            ValueError, KeyError, TypeError: the text is not that of a batch.
         """
         content = json.loads(text)
         if content["version"] != 1:
@@ -149,41 +226,42 @@ class Batch:
         return cls(
             app_id=content["app_id"],
             number=content["batch"],
-            done={int(partition): offset for partition, offset in content["offsets"].items()},
+            offsets={int(partition): offset for partition, offset in content["offsets"].items()},
             ranges={int(partition): (first, end) for partition, (first, end) in content["ranges"].items()},
             columns=None if columns is None else tuple(columns),
             truncation=truncation and Truncation(truncation["file"], truncation["pos"]),
             seen=tuple(content.get("seen", ())),
+            plan_id=content.get("plan"),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a run finds: the last batch that is done, and one that was planned but perhaps not written."""
+class StoredState:
+    """The last finished batch, and a planned one that may not be in the table yet."""
 
     done: Batch
     planned: Batch | None = None
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was ever done."""
+        """Whether no batch is finished."""
         return self.done.number == 0
 
 
 @dataclass(frozen=True, slots=True)
 class StateStore:
-    """The remembered batches of one topic.
+    """The batches of one topic.
 
     Attributes:
-        files: where.
-        directory: of this topic alone.
+        files: the file system.
+        directory: the directory of this topic.
     """
 
     files: Files
     directory: str
 
-    def load(self) -> Remembered:
-        """What is remembered.
+    def load(self) -> StoredState:
+        """Read the stored state.
 
         Raises:
             StateError: a file cannot be read.
@@ -194,26 +272,56 @@ class StateStore:
         last = self._read(done) if done else None
         plan = self._read(planned) if planned else None
         if plan is not None and (last is None or plan.number > last.number):
-            return Remembered(last or Batch(plan.app_id), plan)
-        return Remembered(last or Batch(f"rowtide-{uuid.uuid4()}"))
+            return StoredState(last or Batch(plan.app_id), plan)
+        # Runs that build a table at the same time share the identity, so that the table accepts only one of them.
+        return StoredState(last or Batch(f"rowtide-{self.directory.rpartition('/')[2]}"))
 
     def plan(self, batch: Batch) -> None:
-        """Remember what is about to be done."""
-        self._create(batch, "plan")
+        """Store a batch that is about to be applied.
+
+        Raises:
+            StateError: another run stored a plan under this number.
+        """
+        path = self._path(batch, "plan")
+        try:
+            self.files.create_new(path, batch.to_json())
+        except FileExistsError as error:
+            raise StateError(
+                f"{path} exists: another run of rowtide tables planned the same batch. This run wrote nothing. "
+                f"Run it again when the other one has ended"
+            ) from error
 
     def finish(self, batch: Batch) -> None:
-        """Remember that it is done, and forget what is long done."""
-        self._create(batch, "done")
+        """Store that a batch is in the table, and delete the files of old batches."""
+        self.files.create(self._path(batch, "done"), batch.to_json())
         for name in self.files.names(self.directory):
             if name < _file_name(batch.number - _KEPT_BATCHES, ""):
                 self.files.delete(join(self.directory, name))
 
-    def forget(self) -> None:
-        """Start anew."""
+    def reset(self) -> None:
+        """Delete the state: the next run reads the topic from its first offset."""
         self.files.delete(self.directory)
 
-    def _create(self, batch: Batch, what: str) -> None:
-        self.files.create(join(self.directory, _file_name(batch.number, f".{what}.json")), batch.to_json())
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock of the topic while the context is open; see :meth:`Files.lock`.
+
+        Raises:
+            StateError: another run holds it.
+        """
+        with ExitStack() as stack:
+            try:
+                # Beside the directory, which reset() deletes. No topic has a ~ in its name.
+                stack.enter_context(self.files.lock(f"{self.directory}~lock"))
+            except BlockingIOError as error:
+                raise StateError(
+                    f"another run of rowtide tables is updating this table ({error}; its offsets are in "
+                    f"{self.directory}): run it again when the other one has ended"
+                ) from error
+            yield
+
+    def _path(self, batch: Batch, kind: str) -> str:
+        return join(self.directory, _file_name(batch.number, f".{kind}.json"))
 
     def _read(self, name: str) -> Batch:
         path = join(self.directory, name)
@@ -221,7 +329,7 @@ class StateStore:
             return Batch.from_json(self.files.read(path))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StateError(
-                f"the remembered offsets in {path} cannot be read ({error}); start anew with --restart"
+                f"the stored offsets in {path} cannot be read ({error}); build the table again with --restart"
             ) from error
 
 

@@ -43,8 +43,8 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
         table.add_column(name, justify="right")
     table.add_column("operations")
     for outcome in outcomes:
-        effect = outcome.effect
-        numbers = (f"{n:,}" for n in (outcome.records, effect.inserted, effect.updated, effect.deleted))
+        rows = outcome.rows
+        numbers = (f"{n:,}" for n in (outcome.records, rows.inserted, rows.updated, rows.deleted))
         table.add_row(_name(outcome), *numbers, f"{outcome.seconds:.1f}", _operations(outcome))
     return table
 

@@ -1,1 +1,1 @@
-"""Columns: from Connect schemas to Spark's types."""
+"""The conversion of columns from Connect schemas to Spark types."""

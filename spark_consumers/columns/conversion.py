@@ -1,11 +1,12 @@
-"""From a column's Connect schema to how Spark reads it from JSON and turns it into MySQL's type.
+"""Conversion of a column from its Connect schema to a Spark type.
 
-A :class:`Column` says three things in Spark's own words: the type that ``from_json`` reads (the *wire* type), the type
-of the table's column, and an SQL expression from one to the other. Nothing here needs Spark. The types are those of
-Debezium's MySQL and MariaDB connectors, and of Kafka Connect's logical types, as ``JsonConverter`` writes them.
+A :class:`Column` has the type that ``from_json`` reads (the *wire* type), the type of the table's column, and an SQL
+expression from one to the other. Nothing here needs Spark. The types are those of Debezium's MySQL and MariaDB
+connectors and of Kafka Connect's logical types, as ``JsonConverter`` writes them.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from rowtide.spark_consumers.columns.spark_types import MAX_DECIMAL_DIGITS, decimal_type, literal, quote
 
 JsonSchema = Mapping[str, Any]
-"""A Connect schema as it stands in a message."""
+"""A Connect schema as parsed JSON."""
 
 VALUE = "{value}"
 SNAPSHOT = "{snapshot}"
@@ -24,16 +25,16 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How a column travels and what it becomes.
+    """A column in messages and in the table.
 
     Attributes:
         name: the column's name.
         type: Spark's type in the table.
         wire: the type that ``from_json`` reads.
-        template: SQL with ``{value}`` for the value read and ``{snapshot}`` for "comes from a snapshot".
+        template: SQL with ``{value}`` for the value read and ``{snapshot}`` for whether it comes from a snapshot.
         optional: whether null is allowed.
-        default: SQL of the value that rows get which were there before the column; ``NULL`` if there is none.
-        inexact: snapshot and stream may spell the same value differently (FLOAT, JSON).
+        default: SQL of the value of rows that are older than the column; ``NULL`` if there is none.
+        inexact: whether snapshot and stream may write the same value differently (FLOAT, JSON).
     """
 
     name: str
@@ -45,13 +46,13 @@ class Column:
     inexact: bool = False
 
     def expression(self, value: str, snapshot: str = "false") -> str:
-        """SQL of the column's value from the SQL of the value read."""
-        return self.template.replace(VALUE, value).replace(SNAPSHOT, snapshot)
+        """Return SQL of the column's value from the SQL of the value read."""
+        return _substitute(self.template, value, snapshot)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Type, wire type and expression without the column's own properties; ``zero`` is MySQL's implicit default."""
+    """Type, wire type and template of a Connect schema; ``zero`` is SQL of MySQL's implicit default."""
 
     type: str
     wire: str
@@ -62,7 +63,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class ConverterSettings:
-    """How the converter was set up, as far as the messages do not say it.
+    """Settings of the connector's converter that the messages do not show.
 
     Attributes:
         numeric_decimals: ``decimal.format=NUMERIC`` of JsonConverter: decimals as JSON numbers, not as base64.
@@ -71,9 +72,9 @@ class ConverterSettings:
     numeric_decimals: bool = False
 
 
-def column_of(field: JsonSchema, form: ConverterSettings) -> Column:
-    """The column of a field of a struct schema."""
-    kind = kind_of(field, form)
+def column_of(field: JsonSchema, settings: ConverterSettings) -> Column:
+    """Return the column of a field of a struct schema."""
+    kind = kind_of(field, settings)
     optional = bool(field.get("optional", False))
     return Column(
         name=field["field"],
@@ -86,20 +87,28 @@ def column_of(field: JsonSchema, form: ConverterSettings) -> Column:
     )
 
 
-def kind_of(schema: JsonSchema, form: ConverterSettings) -> Kind:
-    """Type and conversion of a Connect schema; a semantic type that is not known is read as its literal type."""
+def kind_of(schema: JsonSchema, settings: ConverterSettings) -> Kind:
+    """Return type and conversion of a Connect schema. An unknown semantic type is read as its literal type."""
     name = schema.get("name")
     semantic = _SEMANTIC.get(name) if isinstance(name, str) else None
-    return semantic(schema, form) if semantic else _literal_kind(schema, form)
+    return semantic(schema, settings) if semantic else _literal_kind(schema, settings)
 
 
 def _default(kind: Kind, default: Any, optional: bool) -> str:
     if default is not _MISSING and default is not None:
         text = literal(json.dumps({"v": default}, ensure_ascii=False))
         read = f"from_json({text}, {literal(f'v {kind.wire}')}).v"
-        return kind.template.replace(VALUE, read).replace(SNAPSHOT, "true")
-    # ALTER TABLE ... ADD c INT NOT NULL gives the rows that are there MySQL's implicit default.
+        return _substitute(kind.template, read, "true")
+    # ALTER TABLE ... ADD c INT NOT NULL sets MySQL's implicit default in existing rows.
     return "NULL" if optional else kind.zero
+
+
+_PLACEHOLDER = re.compile(r"\{(?:value|snapshot)\}")
+
+
+def _substitute(template: str, value: str, snapshot: str) -> str:
+    """Fill a template in one pass: column names and defaults in the SQL of a value may look like placeholders."""
+    return _PLACEHOLDER.sub(lambda match: value if match[0] == VALUE else snapshot, template)
 
 
 _PRIMITIVES = {
@@ -115,7 +124,7 @@ _PRIMITIVES = {
 }
 
 
-def _literal_kind(schema: JsonSchema, form: ConverterSettings) -> Kind:
+def _literal_kind(schema: JsonSchema, settings: ConverterSettings) -> Kind:
     connect_type = schema["type"]
     if connect_type in _PRIMITIVES:
         primitive = _PRIMITIVES[connect_type]
@@ -125,7 +134,7 @@ def _literal_kind(schema: JsonSchema, form: ConverterSettings) -> Kind:
 
 
 def _nested_type(schema: JsonSchema) -> str:
-    """Arrays, maps and structs keep the literal types of what is in them."""
+    """Return the type of an array, map or struct; its elements have their literal types."""
     connect_type = schema["type"]
     if connect_type in _PRIMITIVES:
         return _PRIMITIVES[connect_type].type
@@ -142,7 +151,7 @@ def _plain(name: str) -> str:
 
 
 def _unsigned_bigint(kind: Kind, schema: JsonSchema) -> Kind:
-    """``bigint.unsigned.handling.mode=long`` wraps at 2^63; the source type, if propagated, allows to undo it."""
+    """Undo the wrap at 2^63 of ``bigint.unsigned.handling.mode=long``, if the source type is propagated."""
     source = str(schema.get("parameters", {}).get("__debezium.source.column.type", ""))
     if not source.upper().startswith("BIGINT UNSIGNED"):
         return kind
@@ -153,13 +162,13 @@ def _unsigned_bigint(kind: Kind, schema: JsonSchema) -> Kind:
 # --- Numbers ---------------------------------------------------------------------------------------------------------
 
 
-def _decimal(schema: JsonSchema, form: ConverterSettings) -> Kind:
+def _decimal(schema: JsonSchema, settings: ConverterSettings) -> Kind:
     parameters = schema.get("parameters", {})
     scale = int(parameters["scale"])
     precision = max(int(parameters.get("connect.decimal.precision", MAX_DECIMAL_DIGITS)), scale, 1)
     target = decimal_type(precision, scale)
     zero = f"CAST(0 AS {target})" if target != "string" else literal("0." + "0" * scale if scale else "0")
-    if form.numeric_decimals:
+    if settings.numeric_decimals:
         return Kind(target, target.upper(), zero=zero)
     if precision > MAX_DECIMAL_DIGITS:
         return Kind(target, "BINARY", _long_decimal_text(scale), zero)
@@ -167,20 +176,20 @@ def _decimal(schema: JsonSchema, form: ConverterSettings) -> Kind:
 
 
 def _unscaled(precision: int) -> str:
-    """Text of a big-endian two's complement number of at most 38 digits."""
+    """Return SQL of the text of a big-endian two's complement number of at most 38 digits."""
     if precision <= 18:
         return f"conv({_sign_extended(16)}, 16, -10)"
     digits = _sign_extended(32)
     high = f"CAST(conv(left({digits}, 16), 16, -10) AS decimal(20,0))"
     low = f"CAST(conv(right({digits}, 16), 16, 10) AS decimal(20,0))"
-    # A negative number's high half is rounded towards zero, or the product might not fit where the sum does.
+    # The high half of a negative number is rounded towards zero: else the product may overflow where the sum fits.
     size = "18446744073709551616BD"
     negative = f"({high} + 1) * {size} + ({low} - {size})"
     return f"CAST(IF(hex({VALUE}) >= '8', {negative}, {high} * {size} + {low}) AS string)"
 
 
 def _sign_extended(hex_digits: int) -> str:
-    """The number's hexadecimal digits, filled on the left to a fixed length."""
+    """Return SQL of the number's hexadecimal digits, sign-extended to a fixed length."""
     fill = f"IF(hex({VALUE}) >= '8', '{'F' * hex_digits}', '{'0' * hex_digits}')"
     return f"right(concat({fill}, hex({VALUE})), {hex_digits})"
 
@@ -191,12 +200,12 @@ _LONG_LIMBS = 8  # of nine decimal digits: 72
 
 
 def _long_decimal_text(scale: int) -> str:
-    """Text of a number of more than 38 digits: schoolbook conversion to base 10^9, 32 bits at a time.
+    """Return SQL of the text of a number of more than 38 digits: conversion to base 10^9, 32 bits at a time.
 
-    Spark has no integer of that size; the digits are kept as an array, lowest first.
+    Spark has no integer of that size; the digits are an array, lowest first.
     """
     negative = f"(hex({VALUE}) >= '8')"
-    # The magnitude of a negative number is its complement plus one: the carry starts with one.
+    # The magnitude of a negative number is its complement plus one.
     plain = _sign_extended(_LONG_HEX_DIGITS)
     digits = f"IF({negative}, translate({plain}, '0123456789ABCDEF', 'FEDCBA9876543210'), {plain})"
     chunks = (
@@ -226,8 +235,8 @@ def _with_point(digits: str, scale: int) -> str:
     return f"concat({whole}, '.', right({digits}, {scale}))" if scale else whole
 
 
-def _bits(schema: JsonSchema, _form: ConverterSettings) -> Kind:
-    """Debezium sends BIT(n) little-endian; the table has it as MySQL does, most significant byte first."""
+def _bits(schema: JsonSchema, _settings: ConverterSettings) -> Kind:
+    """Reverse the bytes of BIT(n): Debezium sends them little-endian, MySQL shows the most significant one first."""
     size = (int(schema.get("parameters", {}).get("length", 64)) + 7) // 8
     full = f"rpad(hex({VALUE}), {2 * size}, '0')"
     swapped = ", ".join(f"substring({full}, {2 * i + 1}, 2)" for i in reversed(range(size)))
@@ -238,11 +247,11 @@ def _bits(schema: JsonSchema, _form: ConverterSettings) -> Kind:
 
 
 def _fixed(kind: Kind) -> Callable[[JsonSchema, ConverterSettings], Kind]:
-    return lambda _schema, _form: kind
+    return lambda _schema, _settings: kind
 
 
 def _local_timestamp(unit: str, wire: str = "BIGINT") -> Kind:
-    # An interval times a number is exact integer arithmetic, and no session time zone takes part.
+    # An interval times a number is exact integer arithmetic and does not depend on the session's time zone.
     return Kind("timestamp_ntz", wire, f"({_EPOCH} + {VALUE} * INTERVAL '{unit}' SECOND)", _EPOCH)
 
 
@@ -256,8 +265,8 @@ _ISO_TIME = Kind("bigint", "STRING", f"unix_micros(CAST(concat('1970-01-01T', {V
 # --- Text, geometry, vectors -----------------------------------------------------------------------------------------
 
 
-def _labels(schema: JsonSchema, _form: ConverterSettings) -> Kind:
-    """ENUM and SET: Debezium escapes commas and back-slashes of the labels in the stream, not in a snapshot."""
+def _labels(schema: JsonSchema, _settings: ConverterSettings) -> Kind:
+    """Unescape labels of ENUM and SET: Debezium escapes commas and backslashes in the stream, not in a snapshot."""
     allowed = str(schema.get("parameters", {}).get("allowed", ""))
     zero = literal(_first_label(allowed)) if schema.get("name") == "io.debezium.data.Enum" else "''"
     if "\\" not in allowed:

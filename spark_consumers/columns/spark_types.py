@@ -1,18 +1,18 @@
-"""Spark's types as text, and which type can hold the values of two.
+"""Spark types as text, and the common type of two types.
 
-A type is the canonical text that Spark prints for it (``simpleString``): ``int``, ``decimal(10,2)``, ``array<float>``,
-``struct<wkb:binary,srid:int>``. It is valid DDL as it stands.
+A type is the text that Spark prints for it (``simpleString``): ``int``, ``decimal(10,2)``, ``array<float>``,
+``struct<wkb:binary,srid:int>``. It is valid DDL.
 """
 
 import re
 
 MAX_DECIMAL_DIGITS = 38
-"""Digits that Spark's decimal can hold; MySQL's has up to 65."""
+"""The most digits of Spark's decimal; MySQL's has up to 65."""
 
 _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 _INTEGERS = tuple(_INTEGER_DIGITS)
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-# Types whose text in Spark is MySQL's text, so that ALTER TABLE ... MODIFY ... VARCHAR can be followed.
+# Types whose text is the same in Spark and MySQL, so that ALTER TABLE ... MODIFY ... VARCHAR has the same effect.
 _SAME_TEXT = frozenset({"boolean", "date", *_INTEGERS})
 _EXACT_IN_FLOATING = {
     ("tinyint", "float"): "float",
@@ -27,31 +27,31 @@ _EXACT_IN_FLOATING = {
 
 
 def quote(name: str) -> str:
-    """A column's name as an SQL identifier."""
+    """Return a column's name as an SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """An SQL string literal."""
+    """Return text as an SQL string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def decimal_type(precision: int, scale: int) -> str:
-    """The type of a decimal: text beyond the digits that Spark has."""
+    """Return the type of a decimal, ``string`` if it has too many digits for Spark."""
     return f"decimal({precision},{scale})" if precision <= MAX_DECIMAL_DIGITS else "string"
 
 
 def decimal_parts(spark_type: str) -> tuple[int, int] | None:
-    """Precision and scale, or ``None`` for another type."""
+    """Return precision and scale, ``None`` for another type."""
     found = _DECIMAL.fullmatch(spark_type)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def common_type(first: str, second: str) -> str | None:
-    """The narrowest type that takes the values of both without loss; ``None`` if there is none.
+    """Return the narrowest type that holds the values of both types without loss, ``None`` if there is none.
 
-    It follows what ``ALTER TABLE ... MODIFY`` does to the values that are already in the table, and what Debezium
-    changes by itself (``BOOL`` is ``int16`` in a snapshot and ``boolean`` in the stream).
+    Values are converted as ``ALTER TABLE ... MODIFY`` converts those in the table. Debezium itself changes ``BOOL``,
+    which is ``int16`` in a snapshot and ``boolean`` in the stream.
     """
     if first == second:
         return first
@@ -81,9 +81,9 @@ def _decimal_holding(small: str, precision: int, scale: int) -> str | None:
 
 
 def cast(expression: str, source: str, target: str) -> str:
-    """SQL that turns a value of one type into the same value of a common type."""
+    """Return SQL that converts a value of one type to a common type."""
     if source == target:
         return expression
-    if source == "boolean":  # 1 and 0, as MySQL has them
+    if source == "boolean":  # 1 and 0, as in MySQL
         return cast(f"CAST({expression} AS tinyint)", "tinyint", target)
     return f"CAST({expression} AS {target})"

@@ -1,4 +1,4 @@
-"""The ways in which a table can be stored. A format is a :class:`TableFormat`; ``FORMATS`` lists those there are."""
+"""Table formats. Each is a :class:`TableFormat`; ``FORMATS`` lists them by the name that ``--format`` takes."""
 
 from collections.abc import Callable, Mapping
 

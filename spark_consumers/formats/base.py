@@ -1,4 +1,4 @@
-"""What a table's format must be able to do."""
+"""The interface of a table format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,48 +11,49 @@ from rowtide.spark_consumers.state import Commit
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """Rows that a step changed in the table."""
+class RowCounts:
+    """The number of rows that a step changed in the table."""
 
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
 
-    def __add__(self, other: "Effect") -> "Effect":
-        return Effect(self.inserted + other.inserted, self.updated + other.updated, self.deleted + other.deleted)
+    def __add__(self, other: "RowCounts") -> "RowCounts":
+        return RowCounts(self.inserted + other.inserted, self.updated + other.updated, self.deleted + other.deleted)
 
 
 class TableFormat(Protocol):
     """Tables of one format, each in a directory.
 
-    Every step that changes rows has a :class:`Commit`; a step whose commit the table already has changes nothing. That
-    is what makes a batch safe to repeat.
+    Every step that changes rows carries a :class:`Commit`, and a table that already has that commit ignores the step.
+    A batch can therefore be repeated. :meth:`upsert` and :meth:`replace_rows` raise
+    :class:`rowtide.spark_consumers.errors.StateError` if the table has the commit from another plan.
     """
 
     def columns(self, path: str) -> Columns | None:
-        """The table's columns, ``None`` if there is no table."""
+        """Return the table's columns, ``None`` if there is no table."""
 
     def read(self, path: str) -> DataFrame:
-        """The table's rows."""
+        """Return the table's rows."""
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
-        """Create the table, or add columns, widen types and fill what rows get that are there."""
+        """Create the table, or add columns, widen types and fill existing rows."""
 
     def upsert(
         self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit
-    ) -> Effect:
+    ) -> RowCounts:
         """Insert, update or delete rows by key.
 
         Args:
             path: the table's directory.
             rows: the table's columns and :data:`rowtide.spark_consumers.rows.fold.DELETED`, one row for each key.
             keys: the key's columns.
-            fresh: the table was made by this batch and is still empty.
+            fresh: the table was created by this batch and is still empty.
             replace: remove all other rows.
             commit: identity of this step.
         """
 
-    def exchange(
+    def replace_rows(
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
-    ) -> Effect:
-        """Remove every row that equals one of ``removed`` (all rows with ``replace``), then add rows, in one step."""
+    ) -> RowCounts:
+        """Remove every row that equals one of ``removed``, or all rows if ``replace``, and add rows, in one step."""

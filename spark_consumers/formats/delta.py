@@ -1,4 +1,4 @@
-"""Delta Lake: every step is one commit of the table's log, which remembers the step's identity."""
+"""Delta Lake: every step is one commit of the table's log, which stores the identity of the step."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,14 +8,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import cast, quote
-from rowtide.spark_consumers.formats.base import Effect
+from rowtide.spark_consumers.formats.base import RowCounts
 from rowtide.spark_consumers.jvm.driver import driver, java_session
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.fold import DELETED
 from rowtide.spark_consumers.state import Commit
 
 _NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")
-_JOIN = "_rowtide_removed"
+_REMOVED = "_rowtide_removed"
+_SOURCE = "_rowtide_rows"
+"""The view that a merge reads."""
+_HISTORY_LENGTHS = (1, 1000)
+"""How many commits are searched for the newest one of rowtide: it is mostly the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +27,19 @@ class DeltaFormat:
     """Tables of Delta Lake by path.
 
     Attributes:
-        spark: a session of its own for each table: the identity of a commit is one of its settings.
+        spark: a session for this table alone, since the identity of a commit is one of its settings.
     """
 
     spark: SparkSession
 
     def columns(self, path: str) -> Columns | None:
-        """The table's columns."""
+        """Return the table's columns."""
         if not self._exists(path):
             return None
         return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
 
     def read(self, path: str) -> DataFrame:
-        """The table's rows."""
+        """Return the table's rows."""
         return self.spark.read.format("delta").load(path)
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
@@ -51,63 +55,63 @@ class DeltaFormat:
             self.spark.sql(f"ALTER TABLE {_table(path)} ADD COLUMNS ({_ddl(evolution.added)})")
         if evolution.fills:
             new_values = ", ".join(f"{quote(name)} = {value}" for name, value in evolution.fills.items())
-            with self._identity(commit):
+            with self._identity(path, commit):
                 self.spark.sql(f"UPDATE {_table(path)} SET {new_values}")
 
     def upsert(
         self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit
-    ) -> Effect:
+    ) -> RowCounts:
         """Merge by key."""
         if fresh and not replace:
-            return self._load(path, rows.where(f"NOT {DELETED}").drop(DELETED), commit)
+            return self._append(path, rows.where(f"NOT {DELETED}").drop(DELETED), commit)
         names = [quote(name) for name in rows.columns if name != DELETED]
         # A key of columns that may be null comes from message.key.columns.
         same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
         merge = (
-            f"MERGE INTO {_table(path)} t USING {{rows}} s ON {same_key} "
+            f"MERGE INTO {_table(path)} t USING {_SOURCE} s ON {same_key} "
             f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
             f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
             f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
             f"VALUES ({', '.join(f's.{name}' for name in names)})"
         )
-        return self._merge(merge, rows, replace, commit)
+        return self._merge(path, merge, rows, replace, commit)
 
-    def exchange(
+    def replace_rows(
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
-    ) -> Effect:
+    ) -> RowCounts:
         """Remove and add rows in one commit."""
         if removed is None and not replace:
-            return self._load(path, added, commit)
+            return self._append(path, added, commit)
         names = [quote(name) for name in added.columns]
-        rows = added.withColumn(_JOIN, F.lit(False))
+        rows = added.withColumn(_REMOVED, F.lit(False))
         if removed is not None and not replace:
-            rows = rows.unionByName(removed.withColumn(_JOIN, F.lit(True)))
+            rows = rows.unionByName(removed.withColumn(_REMOVED, F.lit(True)))
         same = " AND ".join(f"t.{name} <=> s.{name}" for name in names)
         merge = (
-            f"MERGE INTO {_table(path)} t USING {{rows}} s ON s.{_JOIN} AND {same} WHEN MATCHED THEN DELETE "
-            f"WHEN NOT MATCHED AND NOT s.{_JOIN} THEN INSERT ({', '.join(names)}) "
+            f"MERGE INTO {_table(path)} t USING {_SOURCE} s ON s.{_REMOVED} AND {same} WHEN MATCHED THEN DELETE "
+            f"WHEN NOT MATCHED AND NOT s.{_REMOVED} THEN INSERT ({', '.join(names)}) "
             f"VALUES ({', '.join(f's.{name}' for name in names)})"
         )
-        return self._merge(merge, rows, replace, commit)
+        return self._merge(path, merge, rows, replace, commit)
 
-    def _merge(self, statement: str, rows: DataFrame, replace: bool, commit: Commit) -> Effect:
+    def _merge(self, path: str, statement: str, rows: DataFrame, replace: bool, commit: Commit) -> RowCounts:
         if replace:
             statement += " WHEN NOT MATCHED BY SOURCE THEN DELETE"
-        rows.createOrReplaceTempView("_rowtide_rows")
-        with self._identity(commit):
-            metrics = self.spark.sql(statement.replace("{rows}", "_rowtide_rows")).collect()
+        rows.createOrReplaceTempView(_SOURCE)
+        with self._identity(path, commit):
+            metrics = self.spark.sql(statement).collect()
         if not metrics:  # the table has this commit
-            return Effect()
+            return RowCounts()
         found = metrics[0].asDict()
-        return Effect(found["num_inserted_rows"], found["num_updated_rows"], found["num_deleted_rows"])
+        return RowCounts(found["num_inserted_rows"], found["num_updated_rows"], found["num_deleted_rows"])
 
-    def _load(self, path: str, rows: DataFrame, commit: Commit) -> Effect:
-        with self._identity(commit):
+    def _append(self, path: str, rows: DataFrame, commit: Commit) -> RowCounts:
+        with self._identity(path, commit):
             rows.write.format("delta").mode("append").save(path)
-        return Effect(inserted=rows.count())
+        return RowCounts(inserted=rows.count())
 
     def _exists(self, path: str) -> bool:
-        delta_table = driver(self.spark).io.delta.tables.DeltaTable  # Delta's Python package is one more to install
+        delta_table = driver(self.spark).io.delta.tables.DeltaTable  # spares the user Delta's Python package
         return bool(delta_table.isDeltaTable(java_session(self.spark), path))
 
     def _create(self, path: str, columns: Columns) -> None:
@@ -118,14 +122,14 @@ class DeltaFormat:
     def _enable_features(self, path: str, columns: Columns) -> None:
         detail = self.spark.sql(f"DESCRIBE DETAIL {_table(path)}").collect()[0]
         present = {*(detail["tableFeatures"] or ()), *(detail["properties"] or {})}
-        wanted = _features(columns)
-        missing = {name: value for name, value in wanted.items() if name.removeprefix("delta.feature.") not in present}
+        needed = _features(columns)
+        missing = {name: value for name, value in needed.items() if name.removeprefix("delta.feature.") not in present}
         if missing:
             properties = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
             self.spark.sql(f"ALTER TABLE {_table(path)} SET TBLPROPERTIES ({properties})")
 
     def _rewrite(self, path: str, evolution: Evolution, commit: Commit) -> None:
-        """Write the table anew with wider types; done twice it changes nothing, so it needs no identity."""
+        """Rewrite the table with wider types. Repeating that changes nothing, so the commit needs no identity."""
         old = {name.lower(): (name, kind) for name, kind in evolution.before or ()}
         values = []
         for name, kind in evolution.after:
@@ -136,10 +140,16 @@ class DeltaFormat:
         rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
 
     @contextmanager
-    def _identity(self, commit: Commit) -> Iterator[None]:
+    def _identity(self, path: str, commit: Commit) -> Iterator[None]:
+        """Give the commits made in the context an identity. Delta silently ignores one that the table has.
+
+        Raises:
+            StateError: the table has the commit from another plan.
+        """
         settings = {
             "spark.databricks.delta.write.txnAppId": commit.app_id,
             "spark.databricks.delta.write.txnVersion": str(commit.version),
+            "spark.databricks.delta.commitInfo.userMetadata": commit.to_json(),
         }
         for name, value in settings.items():
             self.spark.conf.set(name, value)
@@ -148,6 +158,17 @@ class DeltaFormat:
         finally:
             for name in settings:
                 self.spark.conf.unset(name)
+        commit.is_applied(self._newest_commit(path, commit.app_id))
+
+    def _newest_commit(self, path: str, app_id: str) -> Commit | None:
+        """Return the newest commit of this state in the table's log, which other writers may have continued."""
+        for length in _HISTORY_LENGTHS:
+            rows = self.spark.sql(f"DESCRIBE HISTORY {_table(path)} LIMIT {length}").select("userMetadata").collect()
+            for row in rows:
+                commit = Commit.from_json(row["userMetadata"] or "")
+                if commit is not None and commit.app_id == app_id:
+                    return commit
+        return None
 
 
 def _table(path: str) -> str:
@@ -159,7 +180,7 @@ def _ddl(columns: Columns) -> str:
 
 
 def _features(columns: Columns) -> dict[str, str]:
-    """Properties that Delta wants for some columns; readers of other engines must know them too."""
+    """Return the table properties that some columns require; other engines must support them to read the table."""
     features = {}
     if any("timestamp_ntz" in kind for _, kind in columns):
         features["delta.feature.timestampNtz"] = "supported"

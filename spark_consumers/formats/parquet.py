@@ -1,11 +1,10 @@
-"""Plain Parquet files: no transactions, so a table is written anew beside the old one and takes its place by renaming.
+"""Plain Parquet files: without transactions, a changed table is written beside the old one and then renamed.
 
-The directory holds ``_rowtide.json`` with the identity of the last step; readers skip names that begin with ``_``.
-Between the two renames of :meth:`ParquetFormat._replace` the table is missing for an instant; a crash there is repaired
-by the next run. Object stores cannot rename: use Delta Lake there.
+The directory contains ``_rowtide.json`` with the identity of the last step; readers skip names that begin with ``_``.
+Between the two renames of :meth:`ParquetFormat._replace` the table is missing for an instant; after a crash there, the
+next run completes the replacement. Object stores cannot rename a directory: use Delta Lake there.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,14 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import cast, quote
-from rowtide.spark_consumers.formats.base import Effect
+from rowtide.spark_consumers.errors import StateError
+from rowtide.spark_consumers.formats.base import RowCounts
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.fold import DELETED
 from rowtide.spark_consumers.state import Commit
 
-_MARK = "_rowtide.json"
+_COMMIT_FILE = "_rowtide.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class ParquetFormat:
     spark: SparkSession
 
     def columns(self, path: str) -> Columns | None:
-        """The table's columns; a replacement that was interrupted is finished first."""
+        """Return the table's columns, after completing an interrupted replacement."""
         self._repair(path)
         if not self._files.exists(path):
             return None
         return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
 
     def read(self, path: str) -> DataFrame:
-        """The table's rows."""
+        """Return the table's rows."""
         return self.spark.read.parquet(path)
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
@@ -56,10 +56,10 @@ class ParquetFormat:
 
     def upsert(
         self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit
-    ) -> Effect:
-        """Join by key and write the outcome."""
-        if self._has(path, commit):
-            return Effect()
+    ) -> RowCounts:
+        """Join by key and write the result."""
+        if self._is_applied(path, commit):
+            return RowCounts()
         old = self.read(path)
         names = [quote(name) for name in old.columns]
         same_key = F.expr(" AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys))
@@ -71,21 +71,21 @@ class ParquetFormat:
         inserted = new.count() - (met - deleted)
         removed = others.count() if replace else 0
         self._replace(path, new.select(*names) if replace else others.unionAll(new.select(*names)), commit)
-        return Effect(inserted, met - deleted, deleted + removed)
+        return RowCounts(inserted, met - deleted, deleted + removed)
 
-    def exchange(
+    def replace_rows(
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
-    ) -> Effect:
-        """Write what stays and what comes."""
-        if self._has(path, commit):
-            return Effect()
+    ) -> RowCounts:
+        """Write the rows that stay and the new ones."""
+        if self._is_applied(path, commit):
+            return RowCounts()
         old = self.read(path)
         names = [quote(name) for name in old.columns]
         stays = old.limit(0) if replace else old
         if removed is not None and not replace:
             same = F.expr(" AND ".join(f"t.{name} <=> s.{name}" for name in names))
             stays = old.alias("t").join(removed.alias("s"), same, "left_anti").select(*names)
-        effect = Effect(inserted=added.count(), deleted=old.count() - stays.count())
+        effect = RowCounts(inserted=added.count(), deleted=old.count() - stays.count())
         self._replace(path, stays.unionAll(added.select(*names)), commit)
         return effect
 
@@ -93,19 +93,21 @@ class ParquetFormat:
     def _files(self) -> HadoopFiles:
         return HadoopFiles(self.spark)
 
-    def _has(self, path: str, commit: Commit) -> bool:
-        mark = join(path, _MARK)
-        if not self._files.exists(mark):
+    def _is_applied(self, path: str, commit: Commit) -> bool:
+        file = join(path, _COMMIT_FILE)
+        if not self._files.exists(file):
             return False
-        content = json.loads(self._files.read(mark))
-        return bool(content["app_id"] == commit.app_id and content["version"] >= commit.version)
+        newest = Commit.from_json(self._files.read(file))
+        if newest is None:
+            raise StateError(f"{file} is damaged: build the table again with --restart")
+        return commit.is_applied(newest)
 
     def _replace(self, path: str, rows: DataFrame, commit: Commit) -> None:
-        if self._has(path, commit):
+        if self._is_applied(path, commit):
             return
-        new, old = _aside(path, "new"), _aside(path, "old")
+        new, old = _scratch(path, "new"), _scratch(path, "old")
         rows.write.mode("overwrite").parquet(new)
-        self._files.create(join(new, _MARK), json.dumps({"app_id": commit.app_id, "version": commit.version}))
+        self._files.create(join(new, _COMMIT_FILE), commit.to_json())
         self._files.delete(old)
         if self._files.exists(path):
             self._files.rename(path, old)
@@ -114,10 +116,10 @@ class ParquetFormat:
         self.spark.catalog.refreshByPath(path)
 
     def _repair(self, path: str) -> None:
-        """Finish or undo a replacement that was interrupted."""
-        new, old = _aside(path, "new"), _aside(path, "old")
+        """Complete or undo an interrupted replacement."""
+        new, old = _scratch(path, "new"), _scratch(path, "old")
         if not self._files.exists(path):
-            if self._files.exists(join(new, _MARK)):  # written last: the directory is complete
+            if self._files.exists(join(new, _COMMIT_FILE)):  # written last: the directory is complete
                 self._files.rename(new, path)
             elif self._files.exists(old):
                 self._files.rename(old, path)
@@ -125,6 +127,7 @@ class ParquetFormat:
         self._files.delete(old)
 
 
-def _aside(path: str, what: str) -> str:
+def _scratch(path: str, purpose: str) -> str:
+    """Return a directory beside the table that no other table can have: topic names contain no ``~``."""
     parent, _, name = path.rpartition("/")
-    return f"{parent}/_{name}.{what}"
+    return f"{parent}/_{name}~{purpose}"

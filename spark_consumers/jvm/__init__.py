@@ -1,1 +1,1 @@
-"""The Java side of Spark: the session, Hadoop's files, and what PySpark keeps to itself."""
+"""The Java side of Spark: the session, the driver's classes and Hadoop's file systems."""

@@ -1,4 +1,4 @@
-"""The Java side of Spark's driver: the one place that uses what PySpark keeps to itself."""
+"""Access to the Java side of Spark's driver: the only module that uses private parts of PySpark."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from rowtide.spark_consumers.errors import SettingsError
 
 
 def driver(spark: SparkSession) -> Any:
-    """The driver's Java classes, for Kafka's client, Hadoop's file systems and Delta Lake.
+    """Return the root of the driver's Java classes: Kafka's client, Hadoop's file systems, Delta Lake.
 
     Raises:
-        SettingsError: a Spark Connect session has no driver in reach.
+        SettingsError: the session is one of Spark Connect, which gives no access to its driver.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
@@ -20,10 +20,10 @@ def driver(spark: SparkSession) -> Any:
 
 
 def hadoop_configuration(spark: SparkSession) -> Any:
-    """Hadoop's settings: file systems and their credentials."""
+    """Return Hadoop's configuration: file systems and their credentials."""
     return spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
 
 def java_session(spark: SparkSession) -> Any:
-    """The session as Java has it."""
+    """Return the session's Java object."""
     return spark._jsparkSession  # noqa: SLF001

@@ -1,12 +1,13 @@
-"""A Spark session that can read Kafka and write Delta Lake."""
+"""The Spark session: packages for Kafka and Delta Lake, and the settings that conversions depend on."""
 
+import os
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 DELTA_PACKAGE = "io.delta:delta-spark_2.13:4.0.0"
-"""Newer ones do not resolve everywhere: the token provider of later Kafka packages is missing in places."""
+"""Later versions do not resolve from every mirror: the token provider that the Kafka package needs is missing."""
 
 _DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -22,26 +23,48 @@ def build_session(
     packages: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark, or take the session that is there (under ``spark-submit``).
+    """Start Spark, or return the session of ``spark-submit``. See :func:`session_settings` for the arguments."""
+    builder = SparkSession.builder.appName("rowtide tables")
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the driver
+    found = session_settings(
+        delta=delta, master=master, jars=jars, packages=packages, settings=settings, submitted=submitted
+    )
+    for name, value in found.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def session_settings(
+    *,
+    delta: bool,
+    master: str | None = None,
+    jars: str | None = None,
+    packages: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    submitted: bool = False,
+) -> dict[str, str]:
+    """Return the settings of the session.
+
+    In local mode Spark's web UI is off: it would listen on all interfaces, without a password.
 
     Args:
         delta: whether Delta Lake is needed.
-        master: Spark's master; ``None`` leaves it to ``spark-submit``, else ``local[*]``.
+        master: Spark's master; ``None`` for that of ``spark-submit``, or else ``local[*]``.
         jars: paths of jars, separated by commas; with it nothing is downloaded.
-        packages: Maven coordinates instead of the usual ones.
-        settings: more Spark settings; they win.
+        packages: Maven coordinates that replace the default ones.
+        settings: more Spark settings, which take precedence.
+        submitted: whether ``spark-submit`` runs this process; its master is then used if there is no other.
     """
-    builder = SparkSession.builder.appName("rowtide tables")
-    if master:
-        builder = builder.master(master)
+    found = {"spark.master": master} if master else {}
     if jars:
-        builder = builder.config("spark.jars", jars)
+        found["spark.jars"] = jars
     else:
-        usual = ",".join([KAFKA_PACKAGE, *([DELTA_PACKAGE] if delta else [])])
-        builder = builder.config("spark.jars.packages", packages or usual)
-    for name, value in {**(_DELTA_SETTINGS if delta else {}), **(settings or {})}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+        default = ",".join([KAFKA_PACKAGE, *([DELTA_PACKAGE] if delta else [])])
+        found["spark.jars.packages"] = packages or default
+    more = settings or {}
+    if (more.get("spark.master") or master or ("" if submitted else "local[*]")).startswith("local"):
+        found["spark.ui.enabled"] = "false"
+    return {**found, **(_DELTA_SETTINGS if delta else {}), **more}
 
 
 _LOG_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
@@ -51,30 +74,30 @@ _MOST_PARTITIONS = 200
 
 
 def fit_partitions(session: SparkSession, records: int, table_bytes: int) -> None:
-    """Let shuffles have as many partitions as the work is worth: 200 for a handful of rows take longer than the rows.
+    """Set the number of shuffle partitions by the size of the work. With Spark's 200, a handful of rows takes longer.
 
-    A number that the user gave Spark stays.
+    A number that the user configured stays.
     """
     name = "spark.sql.shuffle.partitions"
     if session.sparkContext.getConf().contains(name):
         return
-    wanted = max(records // _RECORDS_OF_A_PARTITION, table_bytes // _BYTES_OF_A_PARTITION)
-    session.conf.set(name, str(min(_MOST_PARTITIONS, max(session.sparkContext.defaultParallelism, wanted))))
+    needed = max(records // _RECORDS_OF_A_PARTITION, table_bytes // _BYTES_OF_A_PARTITION)
+    session.conf.set(name, str(min(_MOST_PARTITIONS, max(session.sparkContext.defaultParallelism, needed))))
 
 
 def own_session(spark: SparkSession) -> SparkSession:
-    """A session of the same application with settings of its own.
+    """Return a session of the same application with its own settings.
 
     Conversions must not depend on the user's settings: times without a zone are read as UTC, and a value that does not
-    fit is an error, not null.
+    fit is an error instead of null.
     """
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
     session.conf.set("spark.sql.caseSensitive", "false")
     if not session.sparkContext.getConf().contains(_LOG_PARTITIONS):
-        # Delta's own log: 50 tasks at each commit unless it is told.
+        # By default Delta reads its log with 50 tasks at each commit.
         session.conf.set(_LOG_PARTITIONS, str(session.sparkContext.defaultParallelism))
-    # What is merged is in Spark's cache already, and reading the same offsets again gives the same rows.
+    # The source of a merge is cached already, and reading the same offsets again returns the same rows.
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
     return session

@@ -1,1 +1,1 @@
-"""Topics as Spark reads them: ranges of offsets, records, and which table a topic belongs to."""
+"""Topics: ranges of offsets, the records in them, and the name of a topic's table."""

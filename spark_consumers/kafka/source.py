@@ -1,4 +1,4 @@
-"""Where Kafka's records come from."""
+"""Sources of records: a Kafka cluster, or a DataFrame."""
 
 import re
 import uuid
@@ -21,44 +21,44 @@ class RecordSource(Protocol):
     """Topics that can be read by ranges of offsets."""
 
     def topics(self, pattern: str) -> list[str]:
-        """Names that match the whole regular expression, sorted."""
+        """Return the topics whose whole name matches a regular expression, sorted."""
 
     def bounds(self, topic: str) -> Ranges:
-        """First offset that is there, and the end that readers may see, of each partition."""
+        """Return the first available offset and the readable end of each partition."""
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
-        """Columns ``partition`` int, ``offset`` bigint, ``key`` and ``value`` binary."""
+        """Return the columns ``partition`` int, ``offset`` bigint, ``key`` and ``value`` binary."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """A Kafka cluster, asked with Kafka's own Java client inside Spark's driver.
+    """A Kafka cluster, accessed with Kafka's Java client in Spark's driver.
 
     Attributes:
-        spark: gives the driver.
-        properties: of the client, in Java's spelling: ``bootstrap.servers``, ``security.protocol``, ...
+        spark: the session with the driver.
+        properties: of the Java client: ``bootstrap.servers``, ``security.protocol``, ...
     """
 
     spark: SparkSession
     properties: Mapping[str, str]
 
     def topics(self, pattern: str) -> list[str]:
-        """Names that match."""
+        """Return the topics that match."""
         with _Consumer(self) as consumer:
-            names = [str(name) for name in consumer.ask("listTopics").keySet()]
+            names = [str(name) for name in consumer.call("listTopics").keySet()]
         expression = re.compile(pattern)
         return sorted(name for name in names if expression.fullmatch(name))
 
     def bounds(self, topic: str) -> Ranges:
-        """First and end offsets; with ``read_committed`` the end is that of the finished transactions."""
+        """Return first and end offsets; with ``read_committed`` the end is the last stable offset."""
         with _Consumer(self) as consumer:
             partitions = consumer.partitions(topic)
-            first = consumer.ask("beginningOffsets", partitions)
-            end = consumer.ask("endOffsets", partitions)
+            first = consumer.call("beginningOffsets", partitions)
+            end = consumer.call("endOffsets", partitions)
             return {found.partition(): (int(first[found]), int(end[found])) for found in partitions}
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
-        """The records of the ranges."""
+        """Return the records of the ranges."""
         reader = spark.read.format("kafka")
         for name, value in self.client_properties().items():
             reader = reader.option(f"kafka.{name}", value)
@@ -72,17 +72,16 @@ class KafkaSource:
         )
 
     def _tasks(self, ranges: Ranges) -> int:
-        """How many readers: a topic of one partition is read by several cores too."""
+        """Return the number of reading tasks; several cores share a large partition."""
         return max(len(ranges), min(self.spark.sparkContext.defaultParallelism, count(ranges) // OFFSETS_OF_A_TASK))
 
     def client_properties(self) -> dict[str, str]:
-        """Properties of every client."""
-        # Records of an aborted transaction never happened.
+        """Return the properties of every client; records of aborted transactions are skipped."""
         return {"isolation.level": "read_committed", **self.properties}
 
 
 class _Consumer:
-    """Kafka's consumer, closed at the end."""
+    """Kafka's consumer, closed when the context ends."""
 
     def __init__(self, source: KafkaSource) -> None:
         self._servers = source.properties.get("bootstrap.servers", "")
@@ -99,7 +98,7 @@ class _Consumer:
             self._consumer = kafka.clients.consumer.KafkaConsumer(
                 self._settings, bytes_deserializer(), bytes_deserializer()
             )
-        except TypeError as error:  # an unknown class is a package to py4j
+        except TypeError as error:  # py4j takes an unknown class for a package
             raise KafkaUnreachableError(
                 "Spark has no Kafka client: start it with the package spark-sql-kafka-0-10 (--packages or --jars)"
             ) from error
@@ -110,17 +109,17 @@ class _Consumer:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
-    def ask(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the consumer."""
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the Java consumer."""
         try:
             return getattr(self._consumer, method)(*arguments)
         except Exception as error:
             raise self._unreachable(error) from error
 
     def partitions(self, topic: str) -> Any:
-        """A Java list of the topic's partitions."""
+        """Return a Java list of the topic's partitions."""
         found = self._jvm.java.util.ArrayList()
-        for partition in self.ask("partitionsFor", topic):
+        for partition in self.call("partitionsFor", topic):
             found.add(self._jvm.org.apache.kafka.common.TopicPartition(topic, partition.partition()))
         return found
 
@@ -132,29 +131,29 @@ class _Consumer:
 
 @dataclass(frozen=True, slots=True)
 class FrameSource:
-    """Records that are at hand as a DataFrame with ``topic``, ``partition``, ``offset``, ``key`` and ``value``."""
+    """Records in a DataFrame with the columns ``topic``, ``partition``, ``offset``, ``key`` and ``value``."""
 
     frame: DataFrame
 
     def topics(self, pattern: str) -> list[str]:
-        """Names that match."""
+        """Return the topics that match."""
         expression = re.compile(pattern)
         names = (row.topic for row in self.frame.select("topic").distinct().collect())
         return sorted(name for name in names if expression.fullmatch(name))
 
     def bounds(self, topic: str) -> Ranges:
-        """First and end offsets."""
+        """Return first and end offsets."""
         found = self.frame.where(self.frame.topic == topic).groupBy("partition")
         rows = found.agg(F.min("offset").alias("first"), F.max("offset").alias("last")).collect()
         return {row["partition"]: (row["first"], row["last"] + 1) for row in rows}
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
-        """The records of the ranges."""
+        """Return the records of the ranges."""
         inside = " OR ".join(
             f"(partition = {partition} AND offset >= {first} AND offset < {end})"
             for partition, (first, end) in ranges.items()
         )
         name = f"rowtide_{uuid.uuid4().hex}"
-        self.frame.createOrReplaceGlobalTempView(name)  # the way from one session to another
+        self.frame.createOrReplaceGlobalTempView(name)  # global views are visible in every session
         frame = spark.table(f"global_temp.{name}")
         return frame.where(frame.topic == topic).where(inside).select("partition", "offset", "key", "value")

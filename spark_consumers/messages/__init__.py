@@ -1,1 +1,1 @@
-"""The messages of a batch: key and envelope, the schemas that they bring, and parts with the same schema."""
+"""The messages of a batch: split into schema and payload, grouped by schema, and cut where the key changes."""

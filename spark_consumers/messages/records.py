@@ -1,9 +1,9 @@
-"""Kafka's bytes cut into schema and payload, and a first look at what there is.
+"""Messages split into schema and payload, and a summary of the groups of records in a batch.
 
-A message with schemas is mostly schema: 8 kB around a row of 400 bytes, and the same text every time. It is cut off
-without parsing, and kept as a version's number; the text itself survives in the list of versions only. To find where
-a schema ends takes longer than everything else that is done to a message. So the schemas of a few messages are found
-first (:func:`known_schemas`), and the others are compared with them.
+A message with schemas is mostly schema: 8 kB around a row of 400 bytes, with the same text every time. The schema is
+cut off without parsing and replaced by the number of its version; only the list of versions keeps the text. Finding
+the end of a schema takes longer than all other processing of a message, so the schemas of a sample are determined
+first (:func:`known_schemas`), and the other messages are compared with them.
 """
 
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ _COLUMNS = ("key", "value")
 
 @dataclass(frozen=True, slots=True)
 class KnownSchemas:
-    """Schemas that are expected: text by version, of keys and of values."""
+    """The schemas of a sample of the messages: text by version, for keys and for values."""
 
     key: Mapping[int, str] = field(default_factory=dict)
     value: Mapping[int, str] = field(default_factory=dict)
 
     def of(self, column: str) -> Mapping[int, str]:
-        """Those of ``key`` or ``value``."""
+        """Return the schemas of ``key`` or ``value``."""
         return self.key if column == "key" else self.value
 
 
 def known_schemas(sample: DataFrame) -> KnownSchemas:
-    """The schemas of some of Kafka's records."""
-    records = cut(sample)
+    """Return the schemas of some of Kafka's records."""
+    records = split_messages(sample)
     found = [
         {
             row["version"]: row["text"]
@@ -44,11 +44,11 @@ def known_schemas(sample: DataFrame) -> KnownSchemas:
     return KnownSchemas(*found)
 
 
-def cut(raw: DataFrame, known: KnownSchemas | None = None) -> DataFrame:
-    """Columns ``partition``, ``offset``, ``key``, ``key_schema``, ``key_version``, ``value``, ... and ``op``.
+def split_messages(raw: DataFrame, known: KnownSchemas | None = None) -> DataFrame:
+    """Return columns ``partition``, ``offset``, ``key``, ``key_schema``, ``key_version``, ``value``, ... and ``op``.
 
-    ``key`` and ``value`` are the payloads' text; ``value`` is null for a tombstone, and so is ``op``. A version is a
-    hash of its schema's text, null if there is none. The text of a known schema is left out.
+    ``key`` and ``value`` are the text of the payloads; ``value`` and ``op`` are null for a tombstone. A version is a
+    hash of the schema's text, null without a schema. The text of a known schema is omitted.
     """
     known = known or KnownSchemas()
     matched = raw.selectExpr("*", *(f"{_known(column, known.of(column))} AS {column}_known" for column in _COLUMNS))
@@ -71,16 +71,17 @@ def _prefix(schema: str) -> bytes:
 
 
 def _known(column: str, known: Mapping[int, str]) -> str:
-    """SQL of the known version that a message begins with, null for none."""
+    """Return SQL of the known version whose schema a message starts with, null for none."""
     cases = (f"WHEN startswith({column}, X'{_prefix(text).hex()}') THEN {number}L" for number, text in known.items())
     return f"CASE {' '.join(cases)} END" if known else "CAST(NULL AS bigint)"
 
 
 def _schema_and_payload(column: str, known: Mapping[int, str]) -> tuple[str, str]:
-    """SQL of schema and payload of a message.
+    """Return SQL of the schema and of the payload of a message.
 
-    ``JsonConverter`` writes the schema first and no blanks. A default value in the schema may hold the text that is
-    searched for, but with its quotes escaped. Anything else is parsed; without schemas it is all payload.
+    ``JsonConverter`` writes the schema first and no whitespace. A default value in the schema may contain the text
+    that is searched for, but with escaped quotes. Messages of other writers are parsed; a message without a schema is
+    all payload.
     """
     text = f"CAST({column} AS string)"
     prefix = f"substring_index({text}, '{_SPLIT}', 1)"
@@ -106,30 +107,30 @@ def _schema_and_payload(column: str, known: Mapping[int, str]) -> tuple[str, str
 
 
 def _payload(column: str, start: str) -> str:
-    """SQL of what stands behind ``start`` bytes, without the closing brace."""
+    """Return SQL of the text after ``start`` bytes, without the closing brace."""
     return f"CAST(substring({column}, {start} + 1, octet_length({column}) - ({start}) - 1) AS string)"
 
 
 KeyId = tuple[int | None, tuple[str, ...] | None]
-"""Number of a key's schema and, without schema, the names of its fields; both ``None`` without key."""
+"""The version of a key's schema or, without a schema, the names of its fields; both ``None`` without a key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Records of one partition that share their schemas and their operation.
+class RecordGroup:
+    """Records of one partition with the same schemas and the same operation.
 
     Attributes:
         partition: of the topic.
-        key_version: number of the key's schema; ``None`` without schema.
-        key_schema: its text.
-        key_fields: names in a key without schema; ``None`` if there is no key.
-        value_version: number of the value's schema; ``None`` without schema, and for tombstones.
-        value_schema: its text.
+        key_version: version of the key's schema; ``None`` without a schema.
+        key_schema: text of the key's schema.
+        key_fields: field names of a key without a schema; ``None`` without a key.
+        value_version: version of the value's schema; ``None`` without a schema, and for tombstones.
+        value_schema: text of the value's schema.
         op: the operation, ``None`` for a tombstone.
         tombstone: whether the value is null.
         first: smallest offset.
         last: largest offset.
-        count: records.
+        count: number of records.
     """
 
     partition: int
@@ -146,16 +147,16 @@ class Group:
 
     @property
     def key_id(self) -> KeyId:
-        """What tells the key's schema from others."""
+        """Identifies the schema of the key."""
         return self.key_version, self.key_fields
 
 
-def survey(records: DataFrame, known: KnownSchemas | None = None) -> list[Group]:
-    """All groups of a batch: few rows, whatever the batch's size.
+def summarize(records: DataFrame, known: KnownSchemas | None = None) -> list[RecordGroup]:
+    """Return the groups of a batch: few, however large the batch is.
 
     Args:
-        records: of :func:`cut`.
-        known: the schemas that it knew.
+        records: from :func:`split_messages`.
+        known: the schemas that were passed to it.
     """
     known = known or KnownSchemas()
     grouped = records.groupBy(
@@ -164,7 +165,7 @@ def survey(records: DataFrame, known: KnownSchemas | None = None) -> list[Group]
         "value_version", "op", F.expr("value IS NULL").alias("tombstone"),
     )  # fmt: skip
     counted = grouped.agg(
-        # A record with a known schema lacks its text.
+        # Records with a known schema do not have its text.
         F.expr("any_value(key_schema, true)").alias("key_schema"),
         F.expr("any_value(value_schema, true)").alias("value_schema"),
         F.min("offset").alias("first"),
@@ -172,7 +173,7 @@ def survey(records: DataFrame, known: KnownSchemas | None = None) -> list[Group]
         F.count("*").alias("records"),
     )
     return [
-        Group(
+        RecordGroup(
             partition=row["partition"],
             key_version=row["key_version"],
             key_schema=known.key.get(row["key_version"], row["key_schema"]),
@@ -187,3 +188,11 @@ def survey(records: DataFrame, known: KnownSchemas | None = None) -> list[Group]
         )
         for row in counted.collect()
     ]
+
+
+def connector_prefix(raw: DataFrame) -> str | None:
+    """Return the ``topic.prefix`` in the ``source`` of one of Kafka's records, ``None`` if none has a source."""
+    text = "CAST(value AS string)"
+    name = f"coalesce(get_json_object({text}, '$.payload.source.name'), get_json_object({text}, '$.source.name'))"
+    rows = raw.selectExpr(f"{name} AS name").where("name IS NOT NULL").limit(1).collect()
+    return str(rows[0]["name"]) if rows else None

@@ -1,7 +1,7 @@
-"""Parts of a batch: which schemas it brings, in which order, and where the table's key changes.
+"""The order of the schemas in a batch, its segments with the same key columns, and its TRUNCATEs.
 
-Within a partition the order is that of the offsets. Between partitions it is that of the positions in the source, which
-cost one more look at the records and are asked for only where they matter.
+Within a partition the order is that of the offsets. Between partitions it is that of the binlog positions; reading them
+takes another pass over the records and is done only where it matters.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,32 +10,32 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.messages.records import Group, KeyId
+from rowtide.spark_consumers.messages.records import KeyId, RecordGroup
 from rowtide.spark_consumers.state import Truncation
 
 _FILE = "CAST(regexp_extract(get_json_object(value, '$.source.file'), '([0-9]+)$', 1) AS bigint)"
 _POS = "CAST(get_json_object(value, '$.source.pos') AS bigint)"
 POSITION = f"named_struct('file', {_FILE}, 'pos', {_POS})"
-"""SQL of a record's position in the source."""
+"""SQL of a record's position in the binlog."""
 
 Window = tuple[int, int, int]
-"""Partition, first and last offset."""
+"""Partition, first and last offset of some records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Records that share the names of their key's columns; no names for records without key.
+    """Records whose keys have the same columns.
 
     Attributes:
-        key_names: of the key.
-        windows: where they are; ``None`` for the whole batch.
+        key_names: the key's columns; empty for records without a key.
+        windows: offsets of the records; ``None`` for the whole batch.
     """
 
     key_names: tuple[str, ...]
     windows: tuple[Window, ...] | None = None
 
     def within(self, records: DataFrame) -> DataFrame:
-        """The segment's records."""
+        """Return the segment's records."""
         if self.windows is None:
             return records
         return records.where(
@@ -43,8 +43,8 @@ class Segment:
         )
 
 
-def ordered_versions(groups: Sequence[Group], records: DataFrame) -> list[int | None]:
-    """Numbers of the value schemas, oldest first."""
+def ordered_versions(groups: Sequence[RecordGroup], records: DataFrame) -> list[int | None]:
+    """Return the versions of the value schemas, oldest first."""
     found = [group for group in groups if not group.tombstone and group.op != "t"]
     versions = list(dict.fromkeys(group.value_version for group in found))
     if len(versions) < 2:
@@ -61,25 +61,27 @@ def ordered_versions(groups: Sequence[Group], records: DataFrame) -> list[int | 
     return sorted(versions, key=lambda v: first[v])
 
 
-def segments(groups: Sequence[Group], records: DataFrame, names: Callable[[Group], tuple[str, ...]]) -> list[Segment]:
-    """The batch cut where the key changes (``ALTER TABLE ... DROP PRIMARY KEY, ADD PRIMARY KEY``), in order."""
+def segments(
+    groups: Sequence[RecordGroup], records: DataFrame, names: Callable[[RecordGroup], tuple[str, ...]]
+) -> list[Segment]:
+    """Split a batch where the key changes (``ALTER TABLE ... DROP PRIMARY KEY, ADD PRIMARY KEY``), in order."""
     lists = {names(group) for group in groups if group.op != "t"}
     if len(lists) < 2:
-        return [Segment(found) for found in lists]
+        return [Segment(key_names) for key_names in lists]
     by_kind = {group.key_id: names(group) for group in groups if group.op != "t"}
     runs = _runs(records)
-    cut: list[Segment] = []
+    found: list[Segment] = []
     for kind, window in runs:
         key_names = by_kind[kind]
-        if cut and cut[-1].key_names == key_names:
-            cut[-1] = replace(cut[-1], windows=(*(cut[-1].windows or ()), window))
+        if found and found[-1].key_names == key_names:
+            found[-1] = replace(found[-1], windows=(*(found[-1].windows or ()), window))
         else:
-            cut.append(Segment(key_names, (window,)))
-    return cut
+            found.append(Segment(key_names, (window,)))
+    return found
 
 
 def _runs(records: DataFrame) -> list[tuple[KeyId, Window]]:
-    """Stretches of a partition with the same key schema, by their position in the source."""
+    """Return the runs of consecutive records of a partition with the same key schema, by binlog position."""
     kind = "named_struct('version', key_version, 'fields', IF(key_version IS NULL, json_object_keys(key), NULL))"
     marked = records.where("op IS NULL OR op <> 't'").selectExpr(
         "partition", "offset", f"{kind} AS kind", f"{POSITION} AS at"
@@ -109,31 +111,31 @@ class Truncations:
 
     Attributes:
         offsets: of the last one in each partition that has one.
-        newest: the last one of all, by its position in the source.
+        newest: the one with the highest binlog position.
     """
 
     offsets: Mapping[int, int]
     newest: Truncation
 
-    def survivors(self, records: DataFrame, *, alone: bool) -> DataFrame:
-        """Records that come after all of them.
+    def records_after(self, records: DataFrame, *, alone: bool) -> DataFrame:
+        """Return the records after the last TRUNCATE.
 
         Args:
             records: of the batch.
-            alone: the topic has one partition: offsets say it all.
+            alone: the topic has one partition, so that offsets are sufficient.
         """
         later = " AND ".join(f"NOT (partition = {p} AND offset <= {o})" for p, o in self.offsets.items())
         return records.where(later) if alone else after(records, self.newest).where(later)
 
 
 def after(records: DataFrame, truncation: Truncation) -> DataFrame:
-    """Records of another partition that were written after a TRUNCATE; tombstones, which only delete, stay."""
+    """Return the records after a TRUNCATE in the binlog. Tombstones, which have no position, stay: they only delete."""
     point = f"named_struct('file', {truncation.file}L, 'pos', {truncation.pos}L)"
     return records.where(f"value IS NULL OR {POSITION} > {point}")
 
 
-def truncations(groups: Sequence[Group], records: DataFrame) -> Truncations | None:
-    """The TRUNCATEs of a batch, ``None`` if there are none."""
+def truncations(groups: Sequence[RecordGroup], records: DataFrame) -> Truncations | None:
+    """Return the TRUNCATEs of a batch, ``None`` if there are none."""
     if not any(group.op == "t" for group in groups):
         return None
     rows = records.where("op = 't'").selectExpr("partition", "offset", f"{POSITION} AS at").collect()

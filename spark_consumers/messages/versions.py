@@ -1,4 +1,4 @@
-"""The schemas that a batch of records brings: of keys and of envelopes, one version for every text that differs."""
+"""The schemas in a batch of records: a version for each different schema of a key or an envelope."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,39 +14,39 @@ _ENVELOPE_FIELDS = {"before", "after", "source", "op"}
 
 @dataclass(frozen=True, slots=True)
 class KeyVersion:
-    """A key's schema; ``columns`` is empty for records without a key."""
+    """The schema of a key. ``id`` is ``None`` without a schema, ``columns`` is empty for records without a key."""
 
     id: int | None
     columns: tuple[Column, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The key's columns."""
+        """The names of the key's columns."""
         return tuple(column.name for column in self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueVersion:
-    """A row's schema."""
+    """The schema of a row. ``id`` is ``None`` for messages without schemas."""
 
     id: int | None
     columns: tuple[Column, ...]
 
     def column(self, name: str) -> Column | None:
-        """The column of that name; MySQL's column names do not depend on case."""
+        """Return the column of that name, without regard to case, as in MySQL."""
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)
 
 
-def key_version(version: int | None, schema: JsonSchema, form: ConverterSettings) -> KeyVersion:
-    """The version of a key's Connect schema."""
-    return KeyVersion(version, tuple(column_of(field, form) for field in schema["fields"]))
+def key_version(version: int | None, schema: JsonSchema, settings: ConverterSettings) -> KeyVersion:
+    """Return the version of a key's Connect schema."""
+    return KeyVersion(version, tuple(column_of(field, settings) for field in schema["fields"]))
 
 
-def value_version(version: int | None, schema: JsonSchema, form: ConverterSettings, topic: str) -> ValueVersion:
-    """The version of an envelope's Connect schema.
+def value_version(version: int | None, schema: JsonSchema, settings: ConverterSettings, topic: str) -> ValueVersion:
+    """Return the version of an envelope's Connect schema.
 
     Raises:
-        NotAnEnvelopeError: the schema is not that of a change event.
+        NotAnEnvelopeError: it is not the schema of a change event.
     """
     fields = {field.get("field"): field for field in schema.get("fields", ())}
     if schema.get("type") != "struct" or not fields.keys() >= _ENVELOPE_FIELDS:
@@ -55,31 +55,33 @@ def value_version(version: int | None, schema: JsonSchema, form: ConverterSettin
             f"topic {topic} holds no change events: expected an envelope with before, after, source and op, found "
             f"{found}. Leave the topic out with --topics, or remove the transform that unwraps the envelope"
         )
-    return ValueVersion(version, tuple(column_of(field, form) for field in fields["after"]["fields"]))
+    return ValueVersion(version, tuple(column_of(field, settings) for field in fields["after"]["fields"]))
 
 
 def parse_schema(text: str, topic: str) -> Mapping[str, Any]:
-    """The Connect schema in a message.
+    """Parse the Connect schema of a message.
 
     Raises:
-        NotAnEnvelopeError: it is not a JSON object.
+        NotAnEnvelopeError: the text is not a JSON object.
     """
     try:
         schema = json.loads(text)
     except ValueError as error:
         raise NotAnEnvelopeError(f"topic {topic}: a message's schema is not JSON ({error})") from error
     if not isinstance(schema, dict):
-        raise NotAnEnvelopeError(f"topic {topic}: a message's schema is {text[:80]}, not that of a struct")
+        raise NotAnEnvelopeError(
+            f"topic {topic}: a message's schema is {text[:80]}, which is not the schema of a struct"
+        )
     return schema
 
 
 def wire_struct(columns: Iterable[Column]) -> str:
-    """DDL with which ``from_json`` reads a row."""
+    """Return the DDL with which ``from_json`` reads a row."""
     return f"STRUCT<{', '.join(f'{quote(column.name)}: {column.wire}' for column in columns)}>"
 
 
 def row_schema(columns: Sequence[Column]) -> str:
-    """DDL with which ``from_json`` reads an envelope's payload."""
+    """Return the DDL with which ``from_json`` reads an envelope's payload."""
     row = wire_struct(columns)
     source = (
         "STRUCT<ts_ms: BIGINT, snapshot: STRING, server_id: BIGINT, gtid: STRING, file: STRING, pos: BIGINT, row: INT>"

@@ -1,1 +1,1 @@
-"""Rows of a batch: typed changes, the last state of each key, and the columns that the table needs for them."""
+"""The rows of a batch: typed changes, the last change of each key, and the columns of the table."""

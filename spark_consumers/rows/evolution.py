@@ -1,9 +1,9 @@
-"""What a table must look like after a batch, and what rows get in columns that they did not have.
+"""The columns of a table after a batch, and the values of existing rows in new columns.
 
-A batch may hold records of several schemas, because of ``ALTER TABLE``. Every record is read with its own schema, then
-all are brought to one list of columns: those of the table, then those that the batch adds. In MySQL a new column has
-a value in every row at once, its default, although no record says so; so have rows here. A dropped column stays, and
-is null in rows written later.
+A batch may contain records of several schemas because of ``ALTER TABLE``. Every record is read with its own schema and
+converted to one list of columns: those of the table, followed by those that the batch adds. In MySQL a new column has
+its default in every existing row at once, without a change event, and so it has here. A dropped column stays, and is
+null in rows written later.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from rowtide.spark_consumers.errors import TypeConflictError
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion
 
 Columns = tuple[tuple[str, str], ...]
-"""Names and types, in order."""
+"""Names and types of columns, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """From the columns that a table has to those that it needs.
+    """The change of a table's columns by a batch.
 
     Attributes:
-        before: the table's columns, ``None`` if there is no table.
-        after: the columns it needs.
-        fills: SQL of the new values of rows that were there before, by column.
-        notes: what the user should know.
+        before: the columns before the batch, ``None`` if there is no table.
+        after: the columns after the batch.
+        fills: SQL of new values of existing rows, by column.
+        notes: messages for the user.
     """
 
     before: Columns | None
@@ -37,13 +37,13 @@ class Evolution:
 
     @property
     def added(self) -> Columns:
-        """Columns that the table does not have yet; none for a new table."""
+        """Columns to add to an existing table."""
         known = {name.lower() for name, _ in self.before or ()}
         return tuple(column for column in self.after if column[0].lower() not in known) if self.before else ()
 
     @property
     def widened(self) -> tuple[tuple[str, str, str], ...]:
-        """Name, old and new type of columns that change their type."""
+        """Name, old and new type of the columns that get another type."""
         old = {name.lower(): kind for name, kind in self.before or ()}
         return tuple((name, old[name.lower()], new) for name, new in self.after if old.get(name.lower(), new) != new)
 
@@ -56,18 +56,18 @@ def evolve(
     last_known: Sequence[str] | None,
     extra: Columns = (),
 ) -> Evolution:
-    """Plan the columns of a table after a batch.
+    """Determine the columns of a table after a batch.
 
     Args:
         table: its name, for errors.
-        before: its columns now.
+        before: its current columns.
         keys: the batch's key schemas.
         values: the batch's row schemas, oldest first.
         last_known: the columns of the newest row schema of earlier batches, ``None`` if there was none.
-        extra: columns that the table has beside those of the records.
+        extra: columns of the table that records do not have.
 
     Raises:
-        TypeConflictError: a column's old and new type have no common type.
+        TypeConflictError: the old and the new type of a column have no common type.
     """
     types: dict[str, tuple[str, str]] = {name.lower(): (name, kind) for name, kind in before or ()}
     # A new table has its columns in the order of the newest schema; dropped ones follow.
@@ -90,7 +90,7 @@ def _fills(
     values: Sequence[ValueVersion],
     last_known: Sequence[str] | None,
 ) -> dict[str, str]:
-    """Rows from before this batch get the default of each column that came since, once."""
+    """Return the defaults that existing rows get in columns that are new in this batch."""
     if before is None or last_known is None:
         return {}
     existing = {name.lower() for name, _ in before}
@@ -99,7 +99,7 @@ def _fills(
     for version in values:
         for column in version.columns:
             name, kind = types[column.name.lower()]
-            # A column that comes back after it was dropped holds values of its former life.
+            # A column that was dropped and added again still has its old values in the table.
             if name.lower() not in known and (column.default != "NULL" or name.lower() in existing):
                 fills[name] = cast(column.default, column.type, kind)
         known = {column.name.lower() for column in version.columns}
@@ -110,47 +110,65 @@ def _renames(table: str, values: Sequence[ValueVersion], last_known: Sequence[st
     lists = ([list(last_known)] if last_known is not None else []) + [[c.name for c in v.columns] for v in values]
     notes = []
     for old, new in pairwise(lists):
-        gone = [name for name in old if name not in new]
-        come = [name for name in new if name not in old]
-        if len(old) == len(new) and gone:
-            pairs = ", ".join(f"{a} and {b}" for a, b in zip(gone, come, strict=True) if old.index(a) == new.index(b))
+        removed = [name for name in old if name not in new]
+        added = [name for name in new if name not in old]
+        if len(old) == len(new) and removed:
+            replaced = zip(removed, added, strict=True)
+            pairs = ", ".join(f"{a} and {b}" for a, b in replaced if old.index(a) == new.index(b))
             if pairs:
                 notes.append(
-                    f"{table}: a column disappeared where another one appeared ({pairs}). If it was renamed, rows that "
-                    f"have not changed since keep their value under the old name"
+                    f"{table}: a column was removed and another one was added in its place ({pairs}). If it was "
+                    f"renamed, rows that have not changed since then keep their value under the old name"
                 )
     return notes
 
 
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A row image in a parsed envelope ``e``.
+
+    Attributes:
+        name: ``before`` or ``after``.
+        is_snapshot: SQL of whether the record comes from a snapshot.
+    """
+
+    name: str
+    is_snapshot: str
+
+
 def row_expression(
-    evolution: Evolution, versions: Sequence[ValueVersion], index: int, row: str, snapshot: str, keys: dict[str, str]
+    evolution: Evolution, versions: Sequence[ValueVersion], index: int, image: Image, keys: dict[str, str]
 ) -> str:
-    """SQL of a row in the table's columns, from a row of one version.
+    """Return SQL of a row in the table's columns, from a row image of one version.
 
     Args:
         evolution: of the table.
         versions: the batch's row schemas, oldest first.
-        index: which of them the row has.
-        row: SQL of the struct that ``from_json`` read.
-        snapshot: SQL of "comes from a snapshot".
+        index: of the row's schema among them.
+        image: the row image. For a version without a schema, ``{image.name}_fields`` is an array of its field names.
         keys: SQL of the key's columns by lower-case name; they take precedence.
     """
     parts = []
     for name, kind in evolution.after:
-        value = keys.get(name.lower()) or _column_value(versions, index, name, kind, row, snapshot)
+        value = keys.get(name.lower()) or _column_value(versions, index, name, kind, image)
         parts.append(f"{literal(name)}, {value}")
     return f"named_struct({', '.join(parts)})"
 
 
-def _column_value(versions: Sequence[ValueVersion], index: int, name: str, kind: str, row: str, snapshot: str) -> str:
+def _column_value(versions: Sequence[ValueVersion], index: int, name: str, kind: str, image: Image) -> str:
     column = versions[index].column(name)
     if column is not None:
-        return convert(column, f"{row}.{quote(column.name)}", snapshot, kind)
+        value = convert(column, f"e.{image.name}.{quote(column.name)}", image.is_snapshot, kind)
+        if versions[index].id is not None or column.default == "NULL":
+            return value
+        # The supplied schema is the newest one: a message without the field was written before the column was added.
+        default = cast(column.default, column.type, kind)
+        return f"IF(array_contains({image.name}_fields, {literal(column.name)}), {value}, {default})"
     later = (version.column(name) for version in versions[index + 1 :])
     added = next((found for found in later if found is not None), None)
     return cast(added.default, added.type, kind) if added else f"CAST(NULL AS {kind})"
 
 
 def convert(column: Column, value: str, snapshot: str, kind: str) -> str:
-    """SQL of a value in the table's type, from the SQL of the value read."""
+    """Return SQL of a value in the table's type, from the SQL of the value in the message."""
     return cast(column.expression(value, snapshot), column.type, kind)

@@ -1,8 +1,8 @@
-"""From changes to their outcome: the last row of each key, or how often each row is there in a table without keys.
+"""The result of a batch of changes: the last row of each key, or the number of copies of each row without keys.
 
-Which change of a key is the last one? All records of a key are in one partition, written in the order of commits, so
-the offset decides; the position in the binlog would not survive a fail-over to another server. Only if a topic got
-more partitions may a key be in two of them. Then offsets say nothing and the position in the source decides.
+The last change of a key is the one with the highest offset: all records of a key are in one partition, in the order of
+commits. Binlog positions are not comparable after a failover to another server. Only if partitions were added to the
+topic, records of a key can be in two of them; then the binlog position decides.
 """
 
 from collections.abc import Collection
@@ -16,11 +16,11 @@ from rowtide.spark_consumers.rows.evolution import Columns
 
 DELETED = "_rowtide_deleted"
 CONTENT = "content"
-REMEMBERED = 5_000
-"""Records without key whose repetition is noticed in a later batch."""
+REPETITION_WINDOW = 5_000
+"""The number of the last records without a key whose repetition is recognized in later batches."""
 
 _STREAMED = "key IS NULL AND value IS NOT NULL AND op NOT IN ('r', 't')"
-_IDENTITY = (
+_HASH = (
     f"xxhash64(op, {', '.join(f'get_json_object(value, {name!r})' for name in ('$.source', '$.before', '$.after'))})"
 )
 
@@ -31,7 +31,7 @@ class Latest:
 
     Attributes:
         rows: the table's columns and :data:`DELETED`.
-        cached: to be unpersisted after use.
+        cached: a frame to unpersist after use.
     """
 
     rows: DataFrame
@@ -39,11 +39,11 @@ class Latest:
 
 
 def latest(changes: DataFrame) -> Latest:
-    """The last change of each key."""
+    """Return the last change of each key."""
     folded = _folded(changes, "offset")
     if folded.selectExpr("bool_or(moved) AS moved").collect()[0]["moved"]:
         folded.unpersist()
-        # A tombstone has no position: null is smallest, so it counts only where nothing else is known of the key.
+        # A tombstone has no position. Null is the smallest value, so a tombstone only counts if it is alone.
         folded = _folded(changes, "struct(at, offset)")
     return Latest(folded.select("last.row.*", F.col("last.deleted").alias(DELETED)), folded)
 
@@ -54,16 +54,16 @@ def _folded(changes: DataFrame, order: str) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """What to do to a table without keys.
+class RowChanges:
+    """The changes of a table without keys.
 
     Attributes:
-        removed: distinct rows of which every copy goes; ``None`` for none.
-        added: rows that come, as often as they stand here; copies that stay of what is removed are among them.
-        inserted: rows more than before, by content.
-        deleted: rows less than before, by content.
-        unmatched: deletions and old images of updates that no row had.
-        cached: to be unpersisted after use.
+        removed: distinct rows, of which all copies are removed; ``None`` for none.
+        added: rows to add, one for each copy; they include the remaining copies of removed rows.
+        inserted: number of added copies.
+        deleted: number of removed copies.
+        unmatched: number of old images that matched no row.
+        cached: a frame to unpersist after use.
     """
 
     removed: DataFrame | None
@@ -75,46 +75,46 @@ class Exchange:
 
 
 def without_repetitions(changes: DataFrame) -> DataFrame:
-    """Leave out what a connector wrote twice after a crash: the same row of the same event.
+    """Remove changes that a connector wrote twice after a crash: those of the same row of the same event.
 
-    The rows of a snapshot have no position of their own; equal ones are equal rows.
+    Snapshot records have no position of their own: equal ones are different rows with the same content.
     """
     streamed = changes.where("op <> 'r'").dropDuplicates(["server_id", "gtid", "ts_ms", "at", "op", "before", "after"])
     return changes.where("op = 'r'").unionAll(streamed)
 
 
-def unseen(records: DataFrame, seen: Collection[int]) -> DataFrame:
-    """Leave out streamed records without key that an earlier batch had.
+def without_earlier(records: DataFrame, seen: Collection[int]) -> DataFrame:
+    """Remove streamed records without a key that an earlier batch contained.
 
     Args:
-        records: of :func:`rowtide.spark_consumers.messages.records.cut`.
-        seen: of :func:`identities`.
+        records: from :func:`rowtide.spark_consumers.messages.records.split_messages`.
+        seen: from :func:`record_hashes`.
     """
     if not seen:
         return records
-    return records.where(F.expr(f"NOT ({_STREAMED})") | ~F.expr(_IDENTITY).isin(*seen))
+    return records.where(F.expr(f"NOT ({_STREAMED})") | ~F.expr(_HASH).isin(*seen))
 
 
-def identities(records: DataFrame) -> tuple[int, ...]:
-    """What tells the last records without key from others, oldest first.
+def record_hashes(records: DataFrame) -> tuple[int, ...]:
+    """Return hashes of the last records without a key, oldest first.
 
-    After a crash a connector that delivers at least once writes again what was not acknowledged: the same changes of
-    the same place in the source, and no more of them than its producer holds back.
+    After a crash, a connector with at-least-once delivery writes the records that were not acknowledged again. They
+    have the same content, and there are no more of them than its producer buffers.
     """
-    last = records.where(_STREAMED).orderBy(F.desc("offset")).limit(REMEMBERED).selectExpr(f"{_IDENTITY} AS found")
+    last = records.where(_STREAMED).orderBy(F.desc("offset")).limit(REPETITION_WINDOW).selectExpr(f"{_HASH} AS found")
     return tuple(row["found"] for row in reversed(last.collect()))
 
 
-def exchange(changes: DataFrame, existing: DataFrame | None, loose: str) -> Exchange:
-    """Apply changes to a table that is a bag of rows: each old image takes one copy away, each new one adds one.
+def row_changes(changes: DataFrame, existing: DataFrame | None, loose: str) -> RowChanges:
+    """Apply changes to a multiset of rows: each old image removes one copy, each new image adds one.
 
-    The order does not matter, so neither do partitions.
+    The order of the changes does not matter, and so neither do partitions.
 
     Args:
         changes: with ``before`` and ``after``.
-        existing: the table's rows in a struct ``content``; ``None`` if there are none, or none to be taken away.
-        loose: SQL of ``content`` without what snapshot and stream spell differently, see :func:`loose_content`. A row
-            that is not there as it stands is looked for by this.
+        existing: the table's rows in a struct ``content``; ``None`` if there are none, or all are removed anyway.
+        loose: SQL of ``content`` without the differences between snapshot and stream, see :func:`loose_content`. It is
+            compared if no row equals an old image exactly.
     """
     counts = _counts(changes, existing, loose).withColumn("taken", F.expr("least(minus, plus + old)"))
     if loose != CONTENT:
@@ -126,7 +126,7 @@ def exchange(changes: DataFrame, existing: DataFrame | None, loose: str) -> Exch
     ).collect()[0]  # fmt: skip
     copies = "IF(final < old, final, final - old)"
     added = result.where(f"{copies} > 0").select(CONTENT, F.expr(f"explode(sequence(1L, {copies}))").alias("copy"))
-    return Exchange(
+    return RowChanges(
         removed=result.where("final < old").select("content.*") if totals["removals"] else None,
         added=added.select("content.*"),
         inserted=totals["inserted"] or 0,
@@ -137,38 +137,38 @@ def exchange(changes: DataFrame, existing: DataFrame | None, loose: str) -> Exch
 
 
 def _counts(changes: DataFrame, existing: DataFrame | None, loose: str) -> DataFrame:
-    """Columns ``content``, ``loose``, ``plus``, ``minus`` and ``old``: how often each row comes, goes and was there."""
+    """Return the numbers of added (``plus``), removed (``minus``) and existing (``old``) copies of each row."""
     plus = changes.where("after IS NOT NULL").selectExpr("after AS content", "1L AS plus", "0L AS minus", "0L AS old")
     minus = changes.where("before IS NOT NULL").selectExpr(
         "before AS content", "0L AS plus", "1L AS minus", "0L AS old"
     )
     images = plus.unionAll(minus).withColumn("loose", F.expr(loose))
     if existing is not None:
-        gone = images.where("minus > 0").select(F.col("loose").alias("gone")).distinct()
+        removed = images.where("minus > 0").select(F.col("loose").alias("removed")).distinct()
         rows = existing.selectExpr(CONTENT, "0L AS plus", "0L AS minus", "1L AS old").withColumn("loose", F.expr(loose))
-        images = images.unionAll(rows.join(gone, F.col("loose").eqNullSafe(F.col("gone")), "left_semi"))
+        images = images.unionAll(rows.join(removed, F.col("loose").eqNullSafe(F.col("removed")), "left_semi"))
     return images.groupBy(CONTENT, "loose").agg(*(F.sum(name).alias(name) for name in ("plus", "minus", "old")))
 
 
 def _loosely_taken(counts: DataFrame) -> DataFrame:
-    """Let what was not found take rows that differ in spelling only, one after the other."""
+    """Match the remaining old images with rows that differ in their notation only, one after the other."""
     same = Window.partitionBy("loose")
     before = same.orderBy(CONTENT).rowsBetween(Window.unboundedPreceding, -1)
     free = F.expr("plus + old - taken")
-    wanted = F.sum(F.expr("minus - taken")).over(same)
-    share = F.greatest(F.lit(0), F.least(free, wanted - F.coalesce(F.sum(free).over(before), F.lit(0))))
+    open_images = F.sum(F.expr("minus - taken")).over(same)
+    share = F.greatest(F.lit(0), F.least(free, open_images - F.coalesce(F.sum(free).over(before), F.lit(0))))
     return counts.withColumn("taken", F.col("taken") + share)
 
 
 def loose_content(columns: Columns, inexact: Collection[str]) -> str:
-    """SQL of a row's content in which FLOAT and JSON columns do not depend on who wrote them.
+    """Return SQL of a row's content in which FLOAT and JSON columns are equal in snapshot and stream.
 
     A snapshot has FLOAT with six digits and JSON as the server prints it; the stream has all digits, and JSON without
-    blanks.
+    whitespace.
 
     Args:
         columns: of the table.
-        inexact: names of those columns, in lower case.
+        inexact: names of the FLOAT and JSON columns, in lower case.
     """
     if not inexact:
         return CONTENT

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.spark_consumers.errors import OffsetsLostError, SettingsError
-from rowtide.spark_consumers.kafka.naming import join, table_name, table_topics
+from rowtide.spark_consumers.kafka.naming import check_directories, join, table_name, table_topics
 from rowtide.spark_consumers.kafka.offsets import (
     advanced,
     assignment,
@@ -38,7 +38,7 @@ def test_batches_take_every_offset_once(sizes: dict[int, tuple[int, int]], limit
     ("bounds", "done", "what"),
     [
         ({0: (10, 20)}, {0: 7}, r"topic t, partition 0: offsets 7 to 9 were deleted by Kafka .* \(--restart\)"),
-        ({0: (0, 5)}, {0: 6}, r"remembered offset 6 lies behind the end, 5\. .* created anew"),
+        ({0: (0, 5)}, {0: 6}, r"stored offset 6 lies behind the end, 5\. .* recreated"),
         ({0: (0, 5)}, {0: 1, 3: 1}, r"topic t no longer has partition 3"),
     ],
 )
@@ -93,3 +93,36 @@ def test_only_topics_of_tables_are_read() -> None:
 
 def test_paths_join() -> None:
     assert join("s3a://lake/", "db/t") == "s3a://lake/db/t"
+
+
+@pytest.mark.parametrize(
+    ("topics", "state", "what"),
+    [
+        (
+            ["p._rowtide.t"],
+            "/out/_rowtide",
+            r"table _rowtide\.t of topic p\._rowtide\.t .* overlaps with /out/_rowtide",
+        ),
+        (["p._rowtide"], "/out/_rowtide", r"table _rowtide of .* --state"),
+        (["p.d.t"], "/out/d/t/offsets", r"table d\.t of .* overlaps with /out/d/t/offsets"),
+        (["p.d.t"], "/out", r"table d\.t of .* overlaps with /out"),
+        (["p.d", "p.d.t"], "/state", r"table d of topic p\.d and table d\.t of topic p\.d\.t overlap"),
+        (["p.d", "p.d-e.t", "p.d.t"], "/state", r"table d of topic p\.d and table d\.t of topic p\.d\.t overlap"),
+        (["d.t", "p.d.t", "d"], "/state", r"table d of topic d and table d\.t of topic p\.d\.t overlap"),
+    ],
+)
+def test_overlapping_directories_are_an_error(topics: list[str], state: str, what: str) -> None:
+    with pytest.raises(SettingsError, match=what):
+        check_directories([table_name(topic, "p") for topic in topics], "/out/", state)
+
+
+def test_directories_of_other_tables_and_the_state_are_apart() -> None:
+    names = [table_name(topic, "p") for topic in ("p.d.t", "p.d.t2", "p.d._t~new", "p.d.t.u", "p._rowtide2.t")]
+    check_directories(names, "/out", "/out/_rowtide")
+
+
+@pytest.mark.parametrize(
+    ("topic", "ambiguous"), [("shop.eu.db.t", True), ("shop.db.t", False), ("shop.db", False), ("other.a.b.c", True)]
+)
+def test_a_topic_of_a_longer_prefix_is_recognized(topic: str, ambiguous: bool) -> None:
+    assert table_name(topic, "shop").may_have_longer_prefix is ambiguous

@@ -138,16 +138,39 @@ def test_changes_can_be_kept_instead_of_applied(run, rows_of, tmp_path) -> None:
     ]
 
 
-def test_messages_without_schemas_need_given_ones_for_more_than_json_tells(run, rows_of, tmp_path) -> None:
-    columns = [ID, {"type": "int32", "optional": True, "field": "day", "name": "io.debezium.time.Date"}]
-    given, bare = (Topic(f"p.d.{name}", columns, key=["id"], schemas=False) for name in ("given", "bare"))
-    for topic in (given, bare):
+def test_messages_without_schemas_need_supplied_ones(run, rows_of, tmp_path) -> None:
+    day = {"type": "int32", "optional": True, "field": "day", "name": "io.debezium.time.Date"}
+    more = {"type": "string", "optional": True, "field": "more", "default": "new"}
+    topics = {name: Topic(f"p.d.{name}", [ID, day], ["id"], schemas=False) for name in ("supplied", "bare", "partial")}
+    for topic in topics.values():
         topic.change("c", None, {"id": 1, "day": 365}, 10)
-    told = {"p.d.given": {"key": _struct([ID]), "value": given._envelope()}}
-    outcomes = run([*given.records, *bare.records], schemas=told)
-    assert [outcome.error for outcome in outcomes.values()] == [None, None]
-    assert [str(row["day"]) for row in rows_of(str(tmp_path / "p.d.given"))] == ["1971-01-01"]
-    assert rows_of(str(tmp_path / "p.d.bare")) == [{"id": 1, "day": 365}]
+        topic.change("c", None, {"id": 2, "day": None}, 20)
+    records = [record for topic in topics.values() for record in topic.records]
+    schemas = {
+        "p.d.supplied": {"key": _struct([ID]), "value": topics["supplied"]._envelope()},
+        "p.d.partial": {"key": _struct([ID]), "value": Topic("", [ID])._envelope()},
+    }
+    outcomes = run(records, schemas=schemas)
+    assert outcomes["p.d.supplied"].error is None
+    for name, field in [("bare", "id"), ("partial", "day")]:
+        error = str(outcomes[f"p.d.{name}"].error)
+        assert f"topic p.d.{name}: the messages have no schemas" in error
+        assert f"field {field!r}" in error
+        assert "--config" in error
+        assert "--schemas" in error
+        assert not (tmp_path / f"p.d.{name}").exists()
+    rows = rows_of(str(tmp_path / "p.d.supplied"))
+    assert sorted((row["id"], str(row["day"])) for row in rows) == [(1, "1971-01-01"), (2, "None")]
+
+    # A column is added: older rows and older messages have its default, null is null
+    topic = topics["supplied"]
+    topic.change("c", None, {"id": 3, "day": None}, 30)
+    topic.columns = [ID, day, more]
+    topic.change("c", None, {"id": 4, "day": 1, "more": None}, 40)
+    schemas = {"p.d.supplied": {"key": _struct([ID]), "value": topic._envelope()}}
+    assert run(topic.records, schemas=schemas)["p.d.supplied"].error is None
+    rows = {row["id"]: row["more"] for row in rows_of(str(tmp_path / "p.d.supplied"))}
+    assert rows == {1: "new", 2: "new", 3: "new", 4: None}
 
 
 def _struct(fields):
@@ -181,10 +204,80 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(run, rows_of, tmp_path
     assert "cannot be read" in str(run(good.records)["p.d.good"].error)
     for file in state.parent.iterdir():
         file.unlink()
-    assert "remembers no offsets" in str(run(good.records)["p.d.good"].error)
+    assert "holds no offsets" in str(run(good.records)["p.d.good"].error)
     state.write_text(kept)
     (tmp_path / "p.d.good").rename(tmp_path / "elsewhere")
-    assert "is gone from" in str(run(good.records)["p.d.good"].error)
+    assert "is missing from" in str(run(good.records)["p.d.good"].error)
+
+
+@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@pytest.mark.parametrize("locks", [True, False], ids=["local", "object store"])
+def test_overlapping_runs_lose_nothing(run, rows_of, tmp_path, monkeypatch, table_format, locks) -> None:
+    from contextlib import nullcontext
+
+    from rowtide.spark_consumers.jvm.files import HadoopFiles
+    from rowtide.spark_consumers.state import StateStore
+
+    if not locks:  # neither are there files that only one run can create
+        monkeypatch.setattr(HadoopFiles, "lock", lambda _files, _path: nullcontext())
+        monkeypatch.setattr(HadoopFiles, "create_new", HadoopFiles.create)
+    topic = Topic("p.d.t", [ID])
+    for number in range(10):
+        topic.change("c", None, {"id": number}, number)
+    inner = {}
+    plan = StateStore.plan
+
+    def overlapped(store, batch) -> None:
+        monkeypatch.setattr(StateStore, "plan", plan)
+        inner.update(run(topic.records[:6], format=table_format))
+        plan(store, batch)
+
+    monkeypatch.setattr(StateStore, "plan", overlapped)
+    outer = run(topic.records, format=table_format)["p.d.t"]
+    if locks:
+        assert "another run of rowtide tables is updating this table (process" in inner["p.d.t"].error
+        assert outer.error is None
+    else:
+        assert inner["p.d.t"].error is None
+        assert "written to the table by another run of rowtide tables" in outer.error
+    assert run(topic.records, format=table_format)["p.d.t"].error is None
+    same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), [{"id": number} for number in range(10)])
+
+
+def test_a_connector_with_a_longer_prefix_is_left_out(spark, frame_of, tmp_path) -> None:
+    from rowtide.spark_consumers.job import update_tables
+    from rowtide.spark_consumers.kafka.source import FrameSource
+    from rowtide.spark_consumers.settings import Settings
+
+    topics = {"shop.eu.db.t": "shop.eu", "shop.db.u.v": "shop", "shop.db.t": "shop"}
+    records = []
+    for name, prefix in topics.items():
+        topic = Topic(name, [ID], ["id"], connector=prefix)
+        topic.tombstone({"id": 1})
+        topic.change("c", None, {"id": 1}, 10)
+        records += topic.records
+    settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), prefix="shop")
+    outcomes = {o.name.topic: o for o in update_tables(spark, FrameSource(frame_of(records)), settings)}
+    assert {topic: (outcome.records, outcome.error) for topic, outcome in outcomes.items()} == {
+        "shop.eu.db.t": (0, None), "shop.db.u.v": (2, None), "shop.db.t": (2, None),
+    }  # fmt: skip
+    assert "topic.prefix shop.eu" in outcomes["shop.eu.db.t"].notes[0]
+    assert not (tmp_path / "eu").exists()
+
+
+def test_names_of_columns_do_not_break_the_sql(run, rows_of, tmp_path) -> None:
+    names = ["{rows}", "{value}", "{snapshot}", "a`b", "it's"]
+    columns = [ID, *({"type": "string", "optional": True, "field": name} for name in names)]
+    topic = Topic("p.d.t", columns, ["id"])
+    bag = Topic("p.d.bag", columns)
+    for number in range(2):
+        row = {"id": 1, **{name: f"{name} {number}" for name in names}}
+        topic.change("c", None, row, number)
+        bag.change("c", None, row, number)
+        assert [outcome.error for outcome in run([*topic.records, *bag.records]).values()] == [None, None]
+    same_rows(rows_of(str(tmp_path / "p.d.t")), [row])
+    bag.change("d", row, None, 10)
+    assert run(bag.records)["p.d.bag"].rows.deleted == 1
 
 
 def test_a_table_can_be_built_again(spark, frame_of, run, rows_of, tmp_path) -> None:
@@ -198,7 +291,7 @@ def test_a_table_can_be_built_again(spark, frame_of, run, rows_of, tmp_path) -> 
     run(topic.records)
     source = FrameSource(frame_of([dataclasses.replace(record) for record in topic.records]))
     settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"))
-    with pytest.raises(SettingsError, match=r"no topic is of such a table; there are p\.d\.t"):
+    with pytest.raises(SettingsError, match=r"no topic has this table; there are p\.d\.t"):
         restart_tables(spark, source, settings, ["d.u"], ".*")
     restart_tables(spark, source, settings, ["p.d.t"], ".*")
     assert not (tmp_path / "p.d.t").exists()

@@ -1,18 +1,18 @@
-"""What is remembered between runs survives every crash, and refuses what it does not understand."""
+"""The stored state survives every crash; overlapping runs and unreadable files are errors."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.spark_consumers.errors import StateError
-from rowtide.spark_consumers.state import Batch, MemoryFiles, StateStore, Truncation
+from rowtide.spark_consumers.state import Batch, Commit, MemoryFiles, StateStore, Truncation
 
 _OFFSETS = st.dictionaries(st.integers(0, 9), st.integers(0, 10**15), max_size=3)
 _BATCHES = st.builds(
     Batch,
     app_id=st.text(),
     number=st.integers(0, 10**6),
-    done=_OFFSETS,
+    offsets=_OFFSETS,
     ranges=st.dictionaries(st.integers(0, 9), st.tuples(st.integers(0, 9), st.integers(10, 99)), max_size=3),
     columns=st.none() | st.lists(st.text()).map(tuple),
     truncation=st.none() | st.builds(Truncation, st.integers(0), st.integers(0)),
@@ -25,11 +25,12 @@ def test_a_batch_survives_its_file(batch: Batch) -> None:
     assert Batch.from_json(batch.to_json()) == batch
 
 
-def test_a_new_table_has_nothing_and_an_identity_of_its_own() -> None:
-    first, second = StateStore(MemoryFiles(), "a").load(), StateStore(MemoryFiles(), "a").load()
+def test_runs_that_start_a_table_have_one_identity_and_plans_of_their_own() -> None:
+    first, second = StateStore(MemoryFiles(), "s/a").load(), StateStore(MemoryFiles(), "s/a").load()
     assert first.is_new
     assert first.planned is None
-    assert first.done.app_id != second.done.app_id
+    assert first.done.app_id == second.done.app_id != StateStore(MemoryFiles(), "s/b").load().done.app_id
+    assert first.done.next({}).plan_id != second.done.next({}).plan_id
 
 
 def test_a_plan_without_its_end_is_found_again_under_its_number() -> None:
@@ -45,7 +46,7 @@ def test_a_plan_without_its_end_is_found_again_under_its_number() -> None:
     store.plan(following)
     found = store.load()
     assert (found.done, found.planned) == (planned, following)
-    assert following.done == {0: 8, 1: 2}
+    assert following.offsets == {0: 8, 1: 2}
     assert following.commit(1).version > planned.commit(999).version
 
 
@@ -59,7 +60,7 @@ def test_old_files_go_and_the_last_stay() -> None:
         store.finish(batch)
     assert store.load().done == batch
     assert len(files.names("s")) == 12
-    store.forget()
+    store.reset()
     assert store.load().is_new
 
 
@@ -73,3 +74,39 @@ def test_what_cannot_be_read_is_an_error_with_its_place(text: str) -> None:
 def test_a_batch_of_too_many_steps_is_an_error() -> None:
     with pytest.raises(StateError, match="--max-records"):
         Batch("a").commit(1000)
+
+
+def test_a_second_plan_of_the_same_batch_is_an_error() -> None:
+    files = MemoryFiles()
+    first, second = StateStore(files, "s"), StateStore(files, "s")
+    batch = first.load().done
+    first.plan(batch.next({0: (0, 5)}))
+    with pytest.raises(StateError, match=r"s/00000001\.plan\.json exists: another run"):
+        second.plan(batch.next({0: (0, 9)}))
+    assert first.load().planned.ranges == {0: (0, 5)}
+
+
+def test_a_step_of_another_plan_in_the_table_is_an_error() -> None:
+    batch = Batch("a").next({0: (0, 5)})
+    rival = Batch("a").next({0: (0, 9)})
+    step = batch.commit(1)
+    assert Commit.from_json(step.to_json()) == step
+    assert step.is_applied(step)
+    assert step.is_applied(batch.commit(2))
+    for newest in (None, batch.commit(0), Commit("b", 10**9, "x")):
+        assert not step.is_applied(newest)
+    for newest in (rival.commit(1), rival.next({}).commit(1), Commit("a", 1001)):
+        with pytest.raises(StateError, match=r"batch 1 was written .* by another run .*--restart"):
+            step.is_applied(newest)
+
+
+def test_an_older_release_left_a_plan_without_an_id() -> None:
+    old = '{"version": 1, "app_id": "a", "batch": 1, "offsets": {"0": 5}, "ranges": {"0": [0, 5]}}'
+    planned = StateStore(MemoryFiles({"s/00000001.plan.json": old}), "s").load().planned
+    assert planned is not None
+    assert planned.commit(1).is_applied(Commit("a", 1001))
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", "by hand"])
+def test_commits_of_other_writers_have_no_identity(text: str) -> None:
+    assert Commit.from_json(text) is None

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from rowtide.spark_consumers.columns.conversion import Column, ConverterSettings, column_of
 from rowtide.spark_consumers.columns.spark_types import common_type, literal, quote
 from rowtide.spark_consumers.errors import TypeConflictError
-from rowtide.spark_consumers.messages.schemaless import object_fields
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion
 from rowtide.spark_consumers.rows.evolution import evolve
 
@@ -98,7 +97,7 @@ def test_a_probable_rename_is_told() -> None:
 
 def test_types_without_a_common_one_are_an_error_with_the_way_out() -> None:
     with pytest.raises(
-        TypeConflictError, match=r"table db\.t, column c: .* bring binary, the table has int.*--restart"
+        TypeConflictError, match=r"table db\.t, column c: .* have type binary, the table has int.*--restart"
     ):
         evolve("db.t", (("c", "int"),), [], [_value(_column("c", "binary"))], None)
 
@@ -129,11 +128,3 @@ def test_all_versions_of_a_batch_count(order: tuple[str, ...]) -> None:
 )  # fmt: skip
 def test_types_of_columns(schema: dict[str, object], kind: str) -> None:
     assert column_of({**schema, "field": "c"}, ConverterSettings()).type == kind
-
-
-def test_the_shape_of_a_variant() -> None:
-    text = "OBJECT<a: BIGINT, `b,c`: ARRAY<OBJECT<x: DOUBLE>>, d: DECIMAL(3,1), `e``f`: VOID>"
-    assert list(object_fields(text)) == [
-        ("a", "BIGINT"), ("b,c", "ARRAY<OBJECT<x: DOUBLE>>"), ("d", "DECIMAL(3,1)"), ("e`f", "VOID"),
-    ]  # fmt: skip
-    assert list(object_fields("VOID")) == []

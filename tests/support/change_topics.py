@@ -13,7 +13,7 @@ __all__ = ["Topic"]
 
 _SOURCE = {
     **dict.fromkeys(("ts_ms", "server_id", "pos"), "int64"),
-    **dict.fromkeys(("gtid", "file"), "string"),
+    **dict.fromkeys(("name", "gtid", "file"), "string"),
     "row": "int32",
 }
 
@@ -27,6 +27,7 @@ class Topic:
         columns: Connect schemas of the table's columns, with their names as ``field``.
         key: names of the key's columns.
         schemas: whether messages carry their schemas.
+        connector: ``topic.prefix`` in the source of the events.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Topic:
     schemas: bool = True
     records: list[Recorded] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
+    connector: str = "p"
 
     def change(
         self,
@@ -48,7 +50,15 @@ class Topic:
         row: int = 0,
     ) -> Recorded:
         """Write a change event at a position of the source."""
-        source = {"ts_ms": pos, "server_id": 1, "gtid": None, "file": f"bin.{file:06d}", "pos": pos, "row": row}
+        source = {
+            "name": self.connector,
+            "ts_ms": pos,
+            "server_id": 1,
+            "gtid": None,
+            "file": f"bin.{file:06d}",
+            "pos": pos,
+            "row": row,
+        }
         image = after if after is not None else before
         key = {name: image[name] for name in self.key} if image is not None and self.key else None
         payload = {"before": before, "after": after, "source": source, "op": op}

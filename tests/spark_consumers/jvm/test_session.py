@@ -1,0 +1,32 @@
+"""The settings of the Spark session."""
+
+import pytest
+
+from rowtide.spark_consumers.jvm.session import session_settings
+
+UI = "spark.ui.enabled"
+
+
+@pytest.mark.parametrize(
+    ("master", "submitted", "settings", "ui"),
+    [
+        (None, False, {}, "false"),
+        ("local[*]", False, {}, "false"),
+        ("local", True, {}, "false"),
+        (None, False, {"spark.master": "local[4]"}, "false"),
+        ("local[2]", False, {UI: "true"}, "true"),
+        (None, True, {}, None),  # the master is that of spark-submit
+        ("spark://h:7077", False, {}, None),
+        (None, False, {"spark.master": "yarn"}, None),
+    ],
+)
+def test_the_web_ui_is_off_in_local_mode(
+    master: str | None, submitted: bool, settings: dict[str, str], ui: str | None
+) -> None:
+    assert session_settings(delta=False, master=master, submitted=submitted, settings=settings).get(UI) == ui
+
+
+def test_jars_replace_packages() -> None:
+    assert "spark.jars.packages" not in session_settings(delta=True, jars="a.jar")
+    assert session_settings(delta=True, packages="x:y:1")["spark.jars.packages"] == "x:y:1"
+    assert "delta" in session_settings(delta=True)["spark.jars.packages"]
