@@ -34,6 +34,20 @@ _DENIED = {
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
 _REFUSED = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS, KafkaError.POLICY_VIOLATION}
+_DESTROY_BROKER = -137
+"""librdkafka's "Broker handle destroyed without termination", which older versions of its Python client do not name."""
+_AWAY = {
+    KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's local codes
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    _DESTROY_BROKER,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+"""A broker that restarts or hangs, and one that just has, answer so."""
 _RETRY_S = 0.5
 _ERRORS_ONLY = 2
 """librdkafka's own log, on standard error: what matters of it is raised."""
@@ -239,7 +253,7 @@ class TopicAdmin:
         text = f"cannot {what} topic {topic!r}: {error.str()}"
         if error.code() in _DENIED:
             return TopicError(f"{text}. Grant the user of the connector the right, or create the topic beforehand")
-        if error.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}:  # noqa: SLF001
+        if error.code() in _AWAY or "brokers are currently fenced" in error.str():  # they register after a restart
             return KafkaUnreachable(f"{text}. No broker answers at bootstrap.servers={self._servers}")
         if settings is not None and error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
             return TopicError(

@@ -34,6 +34,15 @@ def broker_findings(
     problems, brokers = _reach(config.kafka.admin, "bootstrap.servers", timeout)
     if problems:
         return problems
+    for name, client in (("producer.override", config.kafka.producer), ("consumer.override", config.kafka.consumer)):
+        connection = _connection(client)
+        if connection != _connection(config.kafka.admin):
+            found += [
+                finding._replace(subject=f"{name}.{finding.subject}")
+                for finding in _reach(connection, "bootstrap.servers", timeout)[0]
+            ]
+    if found:
+        return found
     found += _copies(config, brokers)
     found += _topics(config, tables, timeout)
     history = config.history
@@ -63,6 +72,12 @@ def _settings(config: Configuration) -> Iterator[Finding]:
         except (KafkaException, ValueError) as error:
             reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
             yield Finding(Severity.ERROR, name, f"Kafka's client refuses these settings: {reason}")
+
+
+def _connection(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a client that decide which broker it connects to, and as whom."""
+    prefixes = ("bootstrap.", "metadata.broker.", "security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.")
+    return {name: value for name, value in settings.items() if name.startswith(prefixes)}
 
 
 def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> tuple[list[Finding], int]:

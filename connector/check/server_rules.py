@@ -1,11 +1,12 @@
 """How a server must be set up for its binlog to be read; pure rules over what is known of it."""
 
+import ipaddress
 from collections.abc import Iterator
 
 from rowtide.connector.check.facts import ServerFacts
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration, Flavor
-from rowtide.connector.config.choices import SnapshotMode
+from rowtide.connector.config.choices import SnapshotMode, SslMode
 
 _DAY = 86400
 _OLDEST = {Flavor.MYSQL: (5, 7), Flavor.MARIADB: (10, 2)}
@@ -14,8 +15,9 @@ _TESTED = {Flavor.MYSQL: (8, 0), Flavor.MARIADB: (10, 5)}
 
 
 def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
-    """Everything about the server itself; privileges and tables have rules of their own."""
+    """Findings about the server itself; privileges and tables have rules of their own."""
     yield from _kind(config, facts)
+    yield from _encryption(config)
     if streams(config):
         yield from _binlog(config, facts)
         yield from _gtids(facts)
@@ -57,6 +59,24 @@ def _kind(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
         yield _warning(
             "version", f"rowtide is not tested with the server's version {facts.version}, only with newer ones"
         )
+
+
+def _encryption(config: Configuration) -> Iterator[Finding]:
+    """``preferred`` protects against no attacker: whoever can intercept the connection can switch TLS off."""
+    if config.database.tls.mode is SslMode.PREFERRED and not _is_local(config.database.hostname):
+        yield _warning(
+            "database.ssl.mode",
+            f"is preferred, and {config.database.hostname} is another host: whoever can intercept the connection can "
+            "turn TLS off, and read the password and the rows. Set verify_identity, with the certificate authority in "
+            "database.ssl.truststore",
+        )
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost" or host.lower().endswith(".localhost")
 
 
 def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:

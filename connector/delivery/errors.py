@@ -5,12 +5,14 @@ ConnectorError
     ├── RecordRejected         Kafka will never take this message: too large, topic missing, not authorised
     ├── AccessDenied           Kafka does not know us, or does not let us
     ├── ProducerFenced         another instance with the same transactional.id has taken over
+    ├── TransactionExpired     a transaction stayed open for too long: the process slept, or Kafka was away
     ├── ProducerFailed         the Kafka client has given up
     ├── BrokerUnavailable      Kafka did not answer in time
     ├── SinkUnavailable        a sink beside Kafka cannot write now
     ├── TransactionAborted     this transaction is lost, its messages are not: send them again
     ├── DeliveryInterrupted    asked to stop before everything was acknowledged
     └── OffsetStoreError       the offsets topic or file cannot be read or written
+        └── OffsetStoreUnavailable   no broker answered, or a transaction stays open
 """
 
 from typing import ClassVar
@@ -38,6 +40,12 @@ class AccessDenied(DeliveryError):
 
 class ProducerFenced(DeliveryError):
     """Another instance with the same ``transactional.id`` has started: this one must stop."""
+
+
+class TransactionExpired(DeliveryError):
+    """Kafka aborted a transaction that stayed open longer than ``transaction.timeout.ms``, and fenced its producer."""
+
+    restartable = True
 
 
 class ProducerFailed(DeliveryError):
@@ -72,3 +80,9 @@ class DeliveryInterrupted(DeliveryError):
 
 class OffsetStoreError(DeliveryError):
     """Source offsets cannot be read or written."""
+
+
+class OffsetStoreUnavailable(OffsetStoreError):
+    """The offsets topic cannot be read now: no broker answered, or a transaction stays open."""
+
+    restartable = True

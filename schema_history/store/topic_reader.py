@@ -46,10 +46,16 @@ _PASSING = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.KAFKA_STORAGE_ERROR,
     KafkaError.OFFSET_NOT_AVAILABLE,
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError._TRANSPORT,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    -137,  # "Broker handle destroyed without termination", which older versions of the client do not name
 }
 """A partition that was just created or is moving answers so for a moment."""
 
@@ -59,7 +65,15 @@ _MARKERS = 2
 
 
 class TopicReadError(Exception):
-    """A topic cannot be read to its end; the message names it and the reason."""
+    """A topic cannot be read to its end; the message names it and the reason.
+
+    Attributes:
+        retriable: whether a later attempt may succeed: no broker answered, or a transaction stays open.
+    """
+
+    def __init__(self, message: str, *, retriable: bool = False) -> None:
+        super().__init__(message)
+        self.retriable = retriable
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +144,9 @@ class TopicReader:
 
     def _unreadable(self, topic: str, failure: KafkaException) -> TopicReadError:
         brokers = self._admin.get("bootstrap.servers", "its brokers")
-        return TopicReadError(f"cannot read topic {topic!r} from {brokers}: {failure.args[0].str()}")
+        error = failure.args[0]
+        message = f"cannot read topic {topic!r} from {brokers}: {error.str()}"
+        return TopicReadError(message, retriable=error.code() in _PASSING)
 
     def _ask(self, admin: AdminClient, topic: str) -> dict[int, Extent] | None:
         partitions = [TopicPartition(topic, number) for number in self._partitions(admin, topic)]
@@ -217,7 +233,7 @@ class TopicReader:
                 if position >= open_ends[partition]:
                     del open_ends[partition]
             if open_ends and time.monotonic() - progress > self._timeout:
-                raise TopicReadError(self._stuck(topic, reached, open_ends))
+                raise TopicReadError(self._stuck(topic, reached, open_ends), retriable=True)
 
     @staticmethod
     def _place(message: Any) -> tuple[int, int]:

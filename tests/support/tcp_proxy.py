@@ -42,6 +42,12 @@ class TcpProxy:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
+    def redirect(self, host: str, port: int) -> None:
+        """Cut all connections; new ones lead to another server."""
+        self._server = (host, port)
+        for sock in self._sockets[1:]:
+            _end(sock)
+
     def __exit__(self, *_: object) -> None:
         for sock in self._sockets:
             _end(sock)

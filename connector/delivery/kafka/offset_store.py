@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings
-from rowtide.connector.delivery.errors import OffsetStoreError
+from rowtide.connector.delivery.errors import OffsetStoreError, OffsetStoreUnavailable
 from rowtide.connector.delivery.offset_store import OffsetRecord, is_offset_key, offset_key
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.topic_reader import StoredRecord, TopicReader, TopicReadError
@@ -58,6 +58,7 @@ class KafkaOffsetStore:
 
         Raises:
             OffsetStoreError: the topic cannot be read to its end, or what is stored is no offset.
+            OffsetStoreUnavailable: the topic cannot be read now.
         """
         last: dict[int, StoredRecord] = {}
         try:
@@ -65,7 +66,8 @@ class KafkaOffsetStore:
                 if record.key == self._key or is_offset_key(record.key, self._name, self._prefix):
                     last[record.partition] = record
         except TopicReadError as failure:
-            raise OffsetStoreError(f"the source offset cannot be read: {failure}") from failure
+            kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
+            raise kind(f"the source offset cannot be read: {failure}") from failure
         if not last:
             return None
         # one key has one partition, but another spelling of it may have another one: then the time decides

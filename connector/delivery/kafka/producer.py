@@ -69,6 +69,7 @@ class RecordProducer:
         new_client: Callable[[dict[str, Any]], ProducerClient] = Producer,
     ) -> None:
         self.transactional_id = str(settings.get("transactional.id", ""))
+        self.transaction_timeout_s = int(settings.get("transaction.timeout.ms", 60_000)) / 1000
         self._quiet = quiet
         self._show_keys = show_keys
         self._failure: DeliveryError | None = None

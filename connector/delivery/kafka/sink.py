@@ -7,12 +7,12 @@ instance with the same transactional id.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from confluent_kafka import KafkaException
 
-from rowtide.connector.delivery.errors import BrokerUnavailable
+from rowtide.connector.delivery.errors import BrokerUnavailable, ProducerFenced, TransactionExpired
 from rowtide.connector.delivery.kafka.errors import call_failed, is_retriable
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.producer import RecordProducer
@@ -83,15 +83,25 @@ class TransactionalSink:
         producer: made with ``transactional_settings``.
         offsets: tells the record that stores an offset.
         open_timeout: seconds that ``open`` may take.
+        clock: seconds since the epoch; unlike a monotonic clock, it moves while the machine sleeps.
     """
 
     transactional = True
 
-    def __init__(self, producer: RecordProducer, offsets: KafkaOffsetStore, *, open_timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        producer: RecordProducer,
+        offsets: KafkaOffsetStore,
+        *,
+        open_timeout: float = 60.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._producer = producer
         self._offsets = offsets
         self._open_timeout = open_timeout
+        self._clock = clock
         self._in_transaction = False
+        self._begun_at = 0.0
 
     def open(self) -> None:
         """Fence older instances and end what they left open; only now is the stored offset sure to be the last one."""
@@ -101,8 +111,9 @@ class TransactionalSink:
 
     def send(self, batches: Sequence[Batch]) -> None:
         """Queue the messages within the open transaction, or a new one."""
-        self._begin()
-        self._producer.send(batches)
+        with self._expiry():
+            self._begin()
+            self._producer.send(batches)
 
     def _begin(self) -> None:
         if self._in_transaction:
@@ -112,10 +123,26 @@ class TransactionalSink:
         except KafkaException as failure:
             raise call_failed("begin a transaction", failure.args[0], self._producer.transactional_id) from failure
         self._in_transaction = True
+        self._begun_at = self._clock()
+
+    @contextmanager
+    def _expiry(self) -> Iterator[None]:
+        """Tell a transaction that expired from a second instance: Kafka fences the producer in both cases."""
+        try:
+            yield
+        except ProducerFenced as failure:
+            limit = self._producer.transaction_timeout_s
+            if not self._in_transaction or self._clock() - self._begun_at < limit:
+                raise
+            raise TransactionExpired(
+                f"a transaction was open for longer than transaction.timeout.ms={limit * 1000:.0f}, and Kafka aborted "
+                "it: this process was suspended, or Kafka did not answer"
+            ) from failure
 
     def poll(self) -> None:
         """Look for messages that failed."""
-        self._producer.serve()
+        with self._expiry():
+            self._producer.serve()
 
     def waiting(self) -> int:
         """The commit waits for all of them."""
@@ -123,18 +150,20 @@ class TransactionalSink:
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Add the offset to the transaction and commit it."""
-        self._begin()
-        self._producer.put(self._offsets.record(offset))
-        if not self._producer.drain(timeout):
-            return False
-        self._until_done("commit the transaction", self._producer.client.commit_transaction)
+        with self._expiry():
+            self._begin()
+            self._producer.put(self._offsets.record(offset))
+            if not self._producer.drain(timeout):
+                return False
+            self._until_done("commit the transaction", self._producer.client.commit_transaction)
         self._in_transaction = False
         return True
 
     def rollback(self) -> None:
         """Abort the open transaction."""
         if self._in_transaction:
-            self._until_done("abort the transaction", self._producer.client.abort_transaction)
+            with self._expiry():
+                self._until_done("abort the transaction", self._producer.client.abort_transaction)
             self._in_transaction = False
         self._producer.forget()
 

@@ -192,6 +192,16 @@ def test_unreachable_kafka(mysql: MySQL, closed_port: int) -> None:
     assert "Connection refused" in found[0].message
 
 
+@pytest.mark.parametrize(("client", "setting"), [("producer", "override"), ("consumer", "override")])
+def test_a_client_with_wrong_security_settings(mysql: MySQL, kafka: Kafka, client: str, setting: str) -> None:
+    """The producer connects with settings of its own, which nothing else uses."""
+    wrong = {f"{client}_{setting}_security_protocol": "SSL"}
+    found = broker_findings(config(mysql, kafka.bootstrap, **wrong), timeout=5)
+    (error,) = errors_in(found)
+    assert error.subject.startswith(f"{client}.{setting}.")
+    assert kafka.bootstrap in error.message
+
+
 def test_a_history_in_another_kafka_that_is_unreachable(mysql: MySQL, kafka: Kafka, closed_port: int) -> None:
     other = {"schema_history_internal_kafka_bootstrap_servers": f"127.0.0.1:{closed_port}"}
     found = broker_findings(config(mysql, kafka.bootstrap, **other), timeout=3)

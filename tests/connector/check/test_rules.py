@@ -42,6 +42,21 @@ def test_a_setting_of_the_server(
     assert text in finding.message
 
 
+@pytest.mark.parametrize("host", ["db.example.com", "10.0.0.7", "2001:db8::1"])
+def test_preferred_tls_to_another_host(host: str, facts: Facts, configured: Configured) -> None:
+    (finding,) = judge(configured({"database.hostname": host}), facts())
+    assert (finding.severity, finding.subject) == (Severity.WARNING, "database.ssl.mode")
+    assert host in finding.message
+    assert "verify_identity" in finding.message
+    for mode in ("disabled", "required", "verify_ca", "verify_identity"):
+        assert judge(configured({"database.hostname": host, "database.ssl.mode": mode}), facts()) == []
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.0.1", "::1", "db.localhost"])
+def test_preferred_tls_to_this_host(host: str, facts: Facts, configured: Configured) -> None:
+    assert judge(configured({"database.hostname": host}), facts()) == []
+
+
 @pytest.mark.parametrize(
     "variables",
     [

@@ -12,7 +12,13 @@ from configurations import PROPERTIES
 from rowtide.connector.check import CheckFailedError, Finding, Severity
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.errors import Problem
-from rowtide.connector.delivery.errors import ProducerFailed, ProducerFenced
+from rowtide.connector.delivery.errors import (
+    OffsetStoreError,
+    OffsetStoreUnavailable,
+    ProducerFailed,
+    ProducerFenced,
+    TransactionExpired,
+)
 from rowtide.connector.engine import task as task_module
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import UnknownTable
@@ -104,6 +110,8 @@ def test_a_failure_that_may_pass_is_followed_by_a_new_run(made: Made, failure: B
         ("STARTING", ProducerFailed("x")),
         ("STARTING", KafkaUnreachable("x")),
         ("STARTING", LOST),
+        ("STARTING", OffsetStoreUnavailable("x")),
+        ("RUNNING", TransactionExpired("x")),
         ("SNAPSHOT", LOST),
         ("SNAPSHOT", StreamBroken("x")),
     ],
@@ -130,10 +138,11 @@ def test_the_check_at_the_start_is_repeated_until_it_passes(made: Made) -> None:
     ("state", "failure"),
     [
         ("RUNNING", UnknownTable("x")),
-        ("RUNNING", ProducerFenced("x")),
         ("RUNNING", TrimmedHistory("x")),
         ("RUNNING", ZeroDivisionError("x")),
+        ("RUNNING", ProducerFenced("x")),
         ("STARTING", ProducerFenced("x")),
+        ("STARTING", OffsetStoreError("x")),
         ("STARTING", WRONG),
         ("STARTING", CheckFailedError([AWAY, Finding(Severity.ERROR, "database.password", "is wrong")])),
         ("RUNNING", DatabaseUnreachableError(Problem("database.password", "is wrong"))),

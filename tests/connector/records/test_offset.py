@@ -1,9 +1,11 @@
 """Offsets are read and written in Debezium's format."""
 
+import json
+
 import pytest
 from golden import Case, cases
 
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import PreparedXa, SourceOffset
 
 
 @pytest.mark.parametrize("name", cases())
@@ -11,6 +13,18 @@ def test_every_recorded_offset_round_trips_byte_for_byte(name: str) -> None:
     for record in Case(name).records:
         if record["topic"] == "connect-offsets" and record["value"] and "incremental_" not in record["value"]:
             assert SourceOffset.from_json(record["value"]).to_json() == record["value"]
+
+
+def test_the_server_is_stored_where_there_are_no_gtids() -> None:
+    """A file and a position mean nothing on another server; GTIDs mean the same on all."""
+    for offset in (
+        SourceOffset("b.1", 4, server="uuid"),
+        SourceOffset("b.1", 4, server="uuid", prepared=(PreparedXa("X'1'", "b.1", 4, SourceOffset("b.0", 4)),)),
+    ):
+        assert json.loads(offset.to_json())["rowtide_server"] == "uuid"
+        assert SourceOffset.from_json(offset.to_json()) == offset
+        assert "rowtide_server" not in offset.to_map(), "not in the schema history"
+    assert "server" not in SourceOffset("b.1", 4, "a:1-5", server="uuid").to_json()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.position_rules import file_check, mariadb_check, mysql_gtid_check
+from rowtide.connector.source.position_rules import file_check, mariadb_check, mysql_gtid_check, server_check
 from rowtide.topics.filters import EVERYTHING
 
 A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -23,6 +23,14 @@ def test_a_file_must_be_there_and_reach_the_position(file: str, pos: int, reason
     found = file_check(SourceOffset(file, pos), {"b.2": 100, "b.3": 50})
     assert found.available == (not reason)
     assert reason in found.reason
+
+
+def test_a_file_and_position_hold_on_one_server() -> None:
+    assert server_check(SourceOffset("b.1", 4, server=A), A).available
+    assert server_check(SourceOffset("b.1", 4), A).available, "Debezium stores no server"
+    found = server_check(SourceOffset("b.1", 4, server=A), B)
+    assert not found.available
+    assert f"was read from server {A}, and this is server {B}" in found.reason
 
 
 def test_a_server_without_binlog_files_has_no_position() -> None:

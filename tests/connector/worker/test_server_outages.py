@@ -6,6 +6,7 @@ The same at least once: ``test_legacy_promises``.
 from __future__ import annotations
 
 import json
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,3 +125,27 @@ def test_a_second_worker_takes_over(mysql_db: Database, kafka: Kafka, tmp_path: 
             eventually(lambda: len(keys(topics, config, mysql_db)) >= 300, "all rows")
             second.stop()
     assert keys(topics, config, mysql_db) == list(range(1, 301))
+
+
+def test_a_process_that_sleeps_longer_than_a_transaction_may_last(
+    mysql_db: Database, kafka: Kafka, tmp_path: Path
+) -> None:
+    """Kafka aborts its transaction and fences its producer: it starts again by itself."""
+    topics = Topics(kafka.bootstrap)
+    config = prepared(mysql_db, tmp_path, kafka.bootstrap)
+    config.properties |= {
+        "transaction.boundary": "interval",
+        "transaction.boundary.interval.ms": "2000",
+        "producer.override.transaction.timeout.ms": "3000",
+    }
+    with Worker(config).streaming() as worker:
+        insert(mysql_db, 100)
+        time.sleep(0.5)  # within a transaction
+        worker.signal(signal.SIGSTOP)
+        time.sleep(15)  # Kafka looks every ten seconds for transactions that are too old, and aborts them
+        worker.signal(signal.SIGCONT)
+        insert(mysql_db, 100)
+        eventually(lambda: len(keys(topics, config, mysql_db)) >= 200, "all rows")
+        worker.stop()
+        assert "was open for longer than transaction.timeout.ms=3000" in worker.log
+    assert keys(topics, config, mysql_db) == list(range(1, 201))

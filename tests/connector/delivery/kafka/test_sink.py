@@ -17,6 +17,7 @@ from rowtide.connector.delivery.errors import (
     ProducerFenced,
     RecordRejected,
     TransactionAborted,
+    TransactionExpired,
 )
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
@@ -333,6 +334,25 @@ def test_exactly_once_a_message_that_came_too_late_aborts_once() -> None:
     sink.rollback()
     sink.send([batch(b"1")])
     assert sink.commit(OFFSET)
+
+
+@pytest.mark.parametrize("where", ["commit", "abort", "poll"])
+@pytest.mark.parametrize(("slept", "kind"), [(9.0, ProducerFenced), (11.0, TransactionExpired)])
+def test_exactly_once_a_process_that_slept_too_long_is_no_second_instance(
+    where: str, slept: float, kind: type[DeliveryError]
+) -> None:
+    """Kafka fences the producer of a transaction that is open for longer than ``transaction.timeout.ms``."""
+    now = 1000.0
+    made, client = producer(**{"transactional.id": "rowtide-shop-0", "transaction.timeout.ms": 10_000})
+    sink = TransactionalSink(made, TopicOffsets(), clock=lambda: now)
+    sink.open()
+    sink.send([batch(b"1")])
+    now += slept
+    client.failures[where] = [kafka_error(K._FENCED, fatal=True)]
+    with pytest.raises(DeliveryError) as caught:
+        sink.rollback() if where == "abort" else sink.commit(OFFSET)
+    assert type(caught.value) is kind
+    assert caught.value.restartable is (kind is TransactionExpired)
 
 
 @pytest.mark.parametrize("where", ["init", "begin", "commit", "abort"])
