@@ -202,7 +202,7 @@ class Delivery:
             self._roll_back(failure)
 
     def _send(self, taken: Taken) -> None:
-        batches = [batch for batch in taken.batches if batch.messages]
+        batches = [piece for batch in taken.batches if batch.messages for piece in batch.destinations()]
         if batches:
             for topic in {batch.topic for batch in batches} - self._known:
                 self._ensure(topic)

@@ -174,8 +174,8 @@ class Reader:
                     outputs += made
                     size += sum(output.size for output in made if isinstance(output, Batch))
                     if size >= _PUT_BYTES:
-                        self._write(outputs)
-                        outputs, size = [], 0
+                        full, outputs, size = outputs, [], 0
+                        self._write(full)  # what cannot be written must not be written a second time below
         finally:
             self._write(outputs)
         self.status.events += len(packets)

@@ -226,7 +226,7 @@ class ConnectorRun:
         """The notification that no snapshot was due, if notifications are wanted."""
         transforms = self._settings.transforms
         for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
-            components.store.put([Transformer(transforms, start).batch(batch) if transforms else batch])
+            components.store.put([Transformer(transforms).batch(batch) if transforms else batch])
 
     def _streaming(self, components: Components, tables: Tables, start: SourceOffset) -> None:
         self.state = "RUNNING"

@@ -82,10 +82,8 @@ class Pipeline:
         self._start_place = False, (start.file, start.pos, start.gtids and str(self._gtids), start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, guard)
-        self._transformer = Transformer(settings.transforms, start) if settings.transforms else None
+        self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self.xa = XaTransactions(start, reread)
-        self._events_to_skip, self._rows_to_skip = start.event, start.row
-        self._skipping = False
         self._event_end = start.pos
         self._out: list[Output] = []
         self._handlers: dict[type, Callable[..., None]] = {
@@ -125,18 +123,29 @@ class Pipeline:
         """
         out: list[Output] = []
         self._out = out
+        point = self.progress.resume_point()
+        counts = self._monitor.state() if self._monitor else None
+        try:
+            self._receive(packet)
+            if self._transformer is not None:
+                return list(self._transformer.outputs(out))
+        except Exception:  # what the event has made so far is dropped: a restart must read the event again
+            self.progress.return_to(point)
+            if self._monitor and counts:
+                self._monitor.return_to(counts)
+            raise
+        return out
+
+    def _receive(self, packet: bytes) -> None:
         try:
             event = self.decoder.decode(packet)
         except ProtocolError as error:
             if packet[4] not in ROWS_TYPES:
                 raise
             self._leave_out(error)
-            self._passed()
-            return out
-        self._handle(event)
-        if self._transformer is not None:
-            return list(self._transformer.outputs(out))
-        return out
+            self.progress.completed()
+        else:
+            self._handle(event)
 
     def offset(self) -> SourceOffset:
         """Where a restart would go on now."""
@@ -168,14 +177,7 @@ class Pipeline:
                     raise
                 else:
                     raise problem from error
-        self._passed()
-
-    def _passed(self) -> None:
-        """Count an event of the transaction, also one that was left out: offsets name its place among them."""
-        self.progress.completed()
-        if self._skipping:
-            self._events_to_skip -= 1
-            self._skipping = self._events_to_skip > 0
+        self.progress.completed()  # also if it was left out: offsets name its place among the events
 
     def _leave_out(self, problem: ProtocolError) -> None:
         """Rows that cannot be handled, or are not there (``event.processing.failure.handling.mode``)."""
@@ -218,7 +220,6 @@ class Pipeline:
     def _begin(self, thread: int | None) -> None:
         self.progress.began(thread)
         self._announce()
-        self._skipping = self._events_to_skip > 0
 
     def _announce(self) -> None:
         """The record of a transaction's beginning, if they are wanted."""
@@ -236,7 +237,6 @@ class Pipeline:
             monitor.end()
         self.progress.committed(self._event_end)
         self._table_ids.clear()
-        self._skipping, self._events_to_skip, self._rows_to_skip = False, 0, 0
         if end is not None:  # with the offset behind the transaction: a restart from there must not give it again
             self._transaction_record(*end)
 
@@ -272,7 +272,7 @@ class Pipeline:
             self._end_transaction()
         elif is_xa(word):
             self._xa(event)
-        elif self._skipping:
+        elif self.progress.skipping:
             # CREATE TABLE … SELECT: its rows may be wanted. From the history the table is known already.
             with suppress(SchemaHistoryError):
                 self.tables.apply(query_event(event, self._place()))
@@ -298,18 +298,15 @@ class Pipeline:
             offset = self.xa.offset(plain)
             self._out.extend(output._replace(offset=offset) if isinstance(output, Batch) else output for output in made)
         else:
-            self._events_to_skip = 0
             progress.executed()
 
     def _xa(self, event: events.Query) -> None:
         """The frame of an XA transaction: Debezium gives its rows neither metadata nor a thread."""
         if event.statement[:24].lstrip().upper().startswith(b"XA START"):
             self.progress.began(None)
-            self._skipping = self._events_to_skip > 0
-            place = replace(self._plain_offset(), event=self._events_to_skip, row=self._rows_to_skip)
-            self.xa.begin(place, self.progress.group)
+            self.xa.begin(self._plain_offset(), self.progress.group)
             return
-        before, skip = replace(self._plain_offset(), pos=self.progress.pos), self._events_to_skip
+        before, skip = replace(self._plain_offset(), pos=self.progress.pos), self.progress.events_to_skip
         try:
             self.xa.recall(event.statement)
         except ProtocolError as problem:
@@ -317,7 +314,6 @@ class Pipeline:
         self.progress.executed()
         self._out += self.xa.ended(event.statement, before, self._plain_offset(), skip)
         if not self.progress.in_transaction:
-            self._events_to_skip = 0
             self._emit("", -1, ())
 
     def _xa_prepare(self, event: events.XaPrepare) -> None:
@@ -334,9 +330,9 @@ class Pipeline:
         self._table_ids[event.table_id] = event.structure
 
     def _rows(self, event: events.Rows) -> None:
-        if self._skipping:
+        if self.progress.skipping:
             return
-        skip, self._rows_to_skip = self._rows_to_skip, 0
+        skip = self.progress.rows_to_skip()
         if event.kind.value in self._settings.skipped_operations:
             return
         structure = self._table_ids.get(event.table_id)

@@ -1,8 +1,9 @@
-"""Where the stream stands: position, transaction, and from where a restart would go on.
+"""The position in the binlog: of the current event, and the one from which a restart resumes.
 
-This follows Debezium's offset context step by step, because offsets must be exchangeable: a restart begins at the
-transaction's BEGIN (or behind the last statement outside of one), skips ``event`` events of the transaction, and then
-``row`` rows of the next one. Debezium counts every event after BEGIN, table maps and row queries included.
+The resume position follows Debezium's offset context step by step, because offsets must be exchangeable. A restart
+begins at the transaction's BEGIN (outside of a transaction: behind the last statement), skips ``event`` events of the
+transaction, and then ``row`` rows of the next row event. Debezium counts every event from BEGIN on, TABLE_MAP and
+ROWS_QUERY included.
 """
 
 from collections.abc import Mapping
@@ -12,23 +13,30 @@ from typing import Any
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 
+ResumePoint = tuple[str, int, str | None, int, int, bool, SourceOffset | None]
+"""The state from which :class:`Progress` makes the resume position."""
+
 
 class Progress:
-    """The position of the event in hand, and the restart point.
+    """The position of the current event, and the resume position.
+
+    The part of the first transaction that was done before the start is *skipped*. Until the stream has passed it, the
+    resume position is that of the start: a stream that is cut again while it skips loses nothing of the count.
 
     Attributes:
         file: binlog file.
-        pos: start of the event in hand.
-        end: where the last event ends that has a place in ``file``.
+        pos: start of the current event.
+        end: where the last event ends that has a position in ``file``.
         row: row number of the last record, kept until the next one as Debezium does.
-        server_id: of the event in hand.
-        timestamp: of the event in hand, seconds since the epoch.
+        server_id: of the current event.
+        timestamp: of the current event, seconds since the epoch.
         timestamp_before: of the event before it.
-        gtid: of the transaction in hand, ``None`` without GTIDs.
+        gtid: of the current transaction, ``None`` without GTIDs.
         micros: commit time of the transaction on its first server in µs, ``None`` if the event has none.
-        thread: of the transaction in hand, ``None`` outside of one.
-        query: statement of the rows in hand, if it is wanted.
-        in_transaction: between BEGIN and its end.
+        thread: of the current transaction, ``None`` outside of one.
+        query: statement of the current rows (``include.query``).
+        group: file and position of the GTID event of the current transaction.
+        in_transaction: between BEGIN and the end of the transaction.
     """
 
     def __init__(self, start: SourceOffset) -> None:
@@ -45,7 +53,7 @@ class Progress:
         self.query: str | None = None
         self.group = start.file, start.pos
         self.in_transaction = False
-        # By GTIDs a server begins with the head of a file, which is no place behind the transactions of the set.
+        # By GTIDs a server begins with the head of a file, which is no position behind the transactions of the set.
         self._settled = start.gtids is None
         self._server = start.server
         self._restart_file = start.file
@@ -54,6 +62,7 @@ class Progress:
         self._current_gtids = start.gtids
         self._events_done = 0
         self._rows_done = 0
+        self._skip: SourceOffset | None = start if start.event or start.row else None
         self._transactions = 0
         self._statement_pos: int | None = None
 
@@ -77,14 +86,12 @@ class Progress:
         if self._settled and not self.in_transaction:
             self._restart_file = self.file
             self._restart_pos = end
-            self._events_done = self._rows_done = 0
 
     def rotated(self, file: str, pos: int) -> None:
-        """The log goes on in another file."""
+        """The binlog continues in another file."""
         self.file, self.pos, self.end, self.row = file, pos, pos, 0
         if self._settled and not self.in_transaction:
             self._restart_file, self._restart_pos = file, pos
-            self._events_done = self._rows_done = 0
 
     def gtid_started(self, gtid: str, before: str, with_it: str, micros: int | None) -> None:
         """A transaction with a GTID; ``before`` and ``with_it`` are the executed sets."""
@@ -119,6 +126,7 @@ class Progress:
         if end:
             self._restart_pos = end
         self._events_done = self._rows_done = 0
+        self._skip = None
         self.in_transaction = False
         self.thread = None
         self.query = None
@@ -128,41 +136,59 @@ class Progress:
         self._statement_pos = self.pos
 
     def executed(self) -> None:
-        """The statement in hand is done: outside of a transaction a restart goes on behind it."""
+        """The current statement is done: outside of a transaction a restart resumes behind it."""
         self._statement_pos = None
         if not self.in_transaction:
             self._restart_gtids = self._current_gtids
+            self._skip = None
 
     @property
     def statement_place(self) -> tuple[str, int, str | None, int]:
-        """Where Debezium's offset of the statement in hand stands: file, position, GTIDs, events."""
+        """Where Debezium's offset of the current statement stands: file, position, GTIDs, events."""
         if self._statement_pos is not None:
             return self._restart_file, self._statement_pos, self._restart_gtids, 1
         return self._restart_file, self._restart_pos, self._restart_gtids, self._events_done
 
     def statement_offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
-        """Debezium's offset of the records of the statement in hand."""
+        """Debezium's offset of the records of the current statement."""
         _, pos, _, event = self.statement_place
         return replace(self.offset(transaction), pos=pos, event=event)
 
     def taken_transactions(self) -> int:
-        """How many transactions have ended since this was asked last."""
+        """How many transactions have ended since the last call."""
         ended, self._transactions = self._transactions, 0
         return ended
 
+    @property
+    def skipping(self) -> bool:
+        """Whether the current event of a transaction was done before the start."""
+        return self._skip is not None and self.in_transaction and self._events_done < self._skip.event
+
+    @property
+    def events_to_skip(self) -> int:
+        """How many events of the first transaction were done before the start; 0 once that part is passed."""
+        return 0 if self._skip is None else self._skip.event
+
+    def rows_to_skip(self) -> int:
+        """How many rows of the current row event were done before the start: only the first one has such rows."""
+        if self._skip is not None:
+            self._rows_done, self._skip = self._skip.row, None
+            return self._rows_done
+        return 0
+
     def completed(self) -> None:
-        """The event in hand is done."""
+        """The current event is done."""
         if self.in_transaction:
             self._events_done += 1
             self._rows_done = 0
 
     def rows(self, last: int, total: int) -> None:
-        """Records up to row ``last`` of ``total`` rows of the event in hand are made."""
+        """Records up to row ``last`` of ``total`` rows of the current event are made."""
         self.row = last
         self._rows_done = last + 1 if last < total - 1 else total
 
     def change_micros(self) -> int:
-        """The time of the change in hand, in µs since the epoch."""
+        """The time of the current change, in µs since the epoch."""
         return self.micros if self.micros is not None else (self.timestamp or 0) * 1_000_000
 
     def change_seconds(self) -> int | None:
@@ -176,16 +202,47 @@ class Progress:
         return (self.timestamp_before or 0) * 1000
 
     def offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
-        """Where a restart goes on after the records made so far."""
+        """Where a restart resumes after the records made so far.
+
+        Args:
+            transaction: fields of transaction metadata.
+        """
+        event, row, skip = self._events_done, self._rows_done, self._skip
+        if skip is not None:
+            event, row = max(event, skip.event), skip.row
         return SourceOffset(
             self._restart_file,
             self._restart_pos,
             self._restart_gtids or None,
-            self._events_done,
-            self._rows_done,
+            event,
+            row,
             self.server_id,
             self.change_seconds(),
             None,
             transaction,
             server=self._server,
         )
+
+    def resume_point(self) -> ResumePoint:
+        """What :meth:`return_to` needs."""
+        return (
+            self._restart_file,
+            self._restart_pos,
+            self._restart_gtids,
+            self._events_done,
+            self._rows_done,
+            self.in_transaction,
+            self._skip,
+        )
+
+    def return_to(self, point: ResumePoint) -> None:
+        """Resume from an earlier point, because an event behind it could not be handled to its end."""
+        (
+            self._restart_file,
+            self._restart_pos,
+            self._restart_gtids,
+            self._events_done,
+            self._rows_done,
+            self.in_transaction,
+            self._skip,
+        ) = point

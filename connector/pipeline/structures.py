@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, SchemaError, UnknownTable
+from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaError, UnknownTable
 from rowtide.connector.pipeline.row_hashes import with_hashes_of_rows
 from rowtide.connector.pipeline.structure_comparison import contradictions, structure_text, table_text
 from rowtide.connector.pipeline.structure_repair import Repair, repaired, restated
@@ -109,7 +109,7 @@ class Structures:
         for source, make in (("its rows' TABLE_MAP", self._of_map), ("the server's SHOW CREATE TABLE", self._of_now)):
             try:
                 repair = make(structure, table, place)
-            except (SchemaHistoryError, StructureUnsure, ConnectorError, ValueError) as error:
+            except (SchemaHistoryError, StructureUnsure, SchemaError, ProtocolError, ValueError) as error:
                 reasons.append(f"{source} cannot take its place: {error}")
                 continue
             if repair is not None:

@@ -1,4 +1,4 @@
-"""Counting the events of a transaction, for transaction metadata (``provide.transaction.metadata``)."""
+"""Counts the events of a transaction, for transaction metadata (``provide.transaction.metadata``)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,15 @@ from rowtide.envelope.transaction import block_text
 
 _ORDER = "transaction_data_collection_order_"
 
+MonitorState = tuple[str | None, Mapping[str, int], Mapping[str, Any]]
+"""The state of a :class:`TransactionMonitor`."""
+
 
 class TransactionMonitor:
-    """Knows the transaction in hand: its id, and how many records each table has had.
+    """The id of the current transaction, and the number of records of each table in it.
+
+    Args:
+        restored: the transaction fields of the start position, if it is inside a transaction.
 
     Attributes:
         id: of the transaction, ``None`` outside of one.
@@ -19,21 +25,22 @@ class TransactionMonitor:
     def __init__(self, restored: Mapping[str, Any] | None) -> None:
         self.id: str | None = None
         self._counts: dict[str, int] = {}
-        # Counts of a transaction that was cut by a stop; they hold if the stream comes back to it.
+        # Counts of a transaction that a stop has cut; they hold if the stream comes back to it.
         self._restored = dict(restored or {})
 
     def begin(self, transaction_id: str) -> bool:
-        """A transaction begins; returns whether it is a new one, and not the rest of one that was cut by a stop."""
+        """Begin a transaction; returns false for the rest of one that a stop has cut."""
         self.id = transaction_id
-        again = self._restored.pop("transaction_id", None) == transaction_id
+        resumed = self._restored.get("transaction_id") == transaction_id
         self._counts = {}
-        if again:
-            self._counts = {name.removeprefix(_ORDER): int(count) for name, count in self._restored.items()}
+        if resumed:
+            orders = ((name, count) for name, count in self._restored.items() if name.startswith(_ORDER))
+            self._counts = {name.removeprefix(_ORDER): int(count) for name, count in orders}
         self._restored = {}
-        return not again
+        return not resumed
 
     def end(self) -> None:
-        """The transaction ends."""
+        """End the transaction."""
         self._counts, self.id = {}, None
 
     @property
@@ -57,7 +64,18 @@ class TransactionMonitor:
         return {"id": self.id, "total_order": sum(self._counts.values()), "data_collection_order": order}
 
     def offset_fields(self) -> dict[str, Any]:
-        """The fields of the offset; none outside of a transaction."""
+        """The fields of the offset; none outside of a transaction.
+
+        Before the first transaction begins they are those of the start position, so that a restart finds them again.
+        """
         if self.id is None:
-            return {}
+            return dict(self._restored)
         return {"transaction_id": self.id, **{f"{_ORDER}{name}": count for name, count in self._counts.items()}}
+
+    def state(self) -> MonitorState:
+        """What :meth:`return_to` needs."""
+        return self.id, dict(self._counts), self._restored
+
+    def return_to(self, state: MonitorState) -> None:
+        """Return to an earlier state."""
+        self.id, self._counts, self._restored = state[0], dict(state[1]), dict(state[2])

@@ -29,7 +29,8 @@ def rereader(settings: PipelineSettings, tables: Tables, clock: Clock, packets: 
 
     def records(xa: PreparedXa) -> list[Batch]:
         log.info("XA transaction %s is committed: its rows are read from %s:%d", xa.xid, xa.file, xa.pos)
-        pipeline = Pipeline(settings, tables.copy(), SourceOffset(xa.file, xa.pos), clock)
+        done = (xa.before.event, xa.before.row) if xa.before is not None else (0, 0)
+        pipeline = Pipeline(settings, tables.copy(), SourceOffset(xa.file, xa.pos, None, *done), clock)
         for packet in packets(xa):
             pipeline.receive(packet)
             found = pipeline.xa.records(xa.xid)
@@ -37,6 +38,10 @@ def rereader(settings: PipelineSettings, tables: Tables, clock: Clock, packets: 
                 return found
             if pipeline.progress.taken_transactions():
                 break
-        raise ProtocolError(f"XA transaction {xa.xid} does not stand at {xa.file}:{xa.pos} of the binlog")
+        raise ProtocolError(
+            f"the binlog has another transaction than XA transaction {xa.xid} at {xa.file}:{xa.pos}: the server is not "
+            "the one that prepared it, or its binlog was reset. Take a new snapshot of its tables, or set "
+            "event.processing.failure.handling.mode=warn to continue without its rows"
+        )
 
     return records

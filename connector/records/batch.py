@@ -1,6 +1,6 @@
 """The output of the pipeline: batches of messages, each with the offset behind it, and schema history entries.
 
-A batch is the unit of the event store and of back-pressure.
+A batch is the unit of the event store, of back-pressure and of commits.
 """
 
 from collections.abc import Sequence
@@ -34,6 +34,8 @@ class Batch(NamedTuple):
         schemas: the schemas of keys and values, for transforms.
         timestamp: the messages' timestamp (milliseconds since the epoch); 0 for the time when they are sent.
         changes: the same rows as Python values, instead of messages (``PipelineSettings.changes``).
+        pieces: of a batch with several destinations: the batches to send instead of it, in order. ``messages`` are
+            then those of all pieces, and ``topic``, ``partition`` and ``timestamp`` say nothing.
     """
 
     topic: str
@@ -45,11 +47,26 @@ class Batch(NamedTuple):
     schemas: Schemas | None = None
     timestamp: int = 0
     changes: Sequence[Change] = ()
+    pieces: "Sequence[Batch]" = ()
 
     @property
     def events(self) -> int:
         """How many messages or changes it holds."""
         return len(self.messages) or len(self.changes)
+
+    def destinations(self) -> "Sequence[Batch]":
+        """The batches to send, each with one topic, partition and timestamp; only the last offset may be stored."""
+        return self.pieces or (self,)
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """One batch of the messages that one event has made, with the offset of the last: a commit has all or none."""
+    if len(batches) == 1:
+        return batches[0]
+    pieces = [piece for batch in batches for piece in batch.destinations()]
+    messages = [message for piece in pieces for message in piece.messages]
+    size, last = sum(piece.size for piece in pieces), batches[-1]
+    return Batch("", -1, messages, last.offset, size, last.ts_ms, pieces=pieces)
 
 
 class HistoryEntry(NamedTuple):

@@ -56,4 +56,4 @@ class Heartbeat:
         message = (key, value, ())
         size, schemas = len(key) + len(value), (KEY_SCHEMA, VALUE_SCHEMA)
         batch = Batch(settings.naming.heartbeat, 0, [message], offset, size, now, schemas)
-        return Transformer(settings.transforms, offset).batch(batch) if settings.transforms else batch
+        return Transformer(settings.transforms).batch(batch) if settings.transforms else batch

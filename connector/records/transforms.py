@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.records.batch import Batch, Headers, Message, Output
+from rowtide.connector.records.batch import Batch, Headers, Message, Output, joined
 from rowtide.connector.records.codecs.messages import wrapping
-from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import Transforms
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import value_from_json
@@ -28,60 +27,51 @@ class TransformFailed(ConnectorError):
 
 
 class Transformer:
-    """Applies transforms to what is on its way to the event store.
+    """Applies transforms to batches on their way to the event store."""
 
-    Args:
-        transforms: what to apply.
-        start: the offset before the first batch. When the messages of a batch go to several topics, only the last of
-            the new batches may move the offset on; those before it repeat the one that came before.
-    """
-
-    def __init__(self, transforms: Transforms, start: SourceOffset) -> None:
+    def __init__(self, transforms: Transforms) -> None:
         self._chain = transforms.chain
         self._keys = _Converter(transforms.keys)
         self._values = _Converter(transforms.values)
-        self._before = start
 
     def outputs(self, outputs: Iterable[Output]) -> Iterator[Output]:
-        """What takes the place of outputs, in their order.
+        """Yield the transformed output for each output, in order.
 
         Raises:
             TransformFailed: a transform cannot work on a record.
         """
         for output in outputs:
-            if isinstance(output, Batch) and output.messages:
-                yield from self._batches(output)
-                self._before = output.offset
-            else:
-                yield output
+            yield self.batch(output) if isinstance(output, Batch) and output.messages else output
 
     def batch(self, batch: Batch) -> Batch:
-        """What takes the place of a batch of a single message."""
-        (one,) = self._batches(batch)
-        return one
+        """The transformed batch; one without messages if the transforms drop them all.
 
-    def _batches(self, batch: Batch) -> list[Batch]:
-        """At least one batch, of which the last has the offset."""
+        Raises:
+            TransformFailed: a transform cannot work on a record.
+        """
+        pieces = [piece for original in batch.destinations() for piece in self._pieces(original)]
+        if not pieces:
+            return Batch("", -1, (), batch.offset, 0, batch.ts_ms)
+        return joined(pieces)._replace(offset=batch.offset)
+
+    def _pieces(self, batch: Batch) -> list[Batch]:
+        """A batch for each run of messages with the same topic, partition and timestamp."""
         pieces: list[Batch] = []
-        place: tuple[str, int | None, int | None] | None = None
+        destination: tuple[str, int | None, int | None] | None = None
         messages: list[Message] = []
         for message in batch.messages:
             record = self._transformed(batch, message)
             if record is None:
                 continue
-            if (record.topic, record.partition, record.timestamp) != place:
-                place = record.topic, record.partition, record.timestamp
+            if (record.topic, record.partition, record.timestamp) != destination:
+                destination = record.topic, record.partition, record.timestamp
                 messages = []
                 partition = -1 if record.partition is None else record.partition
                 pieces.append(
-                    Batch(record.topic, partition, messages, self._before, 0, batch.ts_ms, None, record.timestamp or 0)
+                    Batch(record.topic, partition, messages, batch.offset, 0, batch.ts_ms, None, record.timestamp or 0)
                 )
             messages.append(self._message(record))
-        pieces = [piece._replace(size=_size(piece.messages)) for piece in pieces]
-        if not pieces:
-            return [Batch("", -1, (), batch.offset, 0, batch.ts_ms)]
-        pieces[-1] = pieces[-1]._replace(offset=batch.offset)
-        return pieces
+        return [piece._replace(size=_size(piece.messages)) for piece in pieces]
 
     def _transformed(self, batch: Batch, message: Message) -> ConnectRecord | None:
         try:

@@ -197,8 +197,10 @@ class _Source:
                 self._add(*ESCAPE_FIXES)
             self._add(f"add({result})")
         body = "\n".join(f"        {line}" for line in self._lines)
+        # Images without columns have no bytes; MySQL refuses to write more than one such row into an event.
+        loop = "while p < end" if any(map(any, images)) else "for _ in range(1)"
         source = (
-            f"def rows(b, p, end):\n    out = []\n    add = out.append\n    while p < end:\n{body}\n"
+            f"def rows(b, p, end):\n    out = []\n    add = out.append\n    {loop}:\n{body}\n"
             "    if p != end:\n        raise overrun(p, end)\n    return out\n"
         )
         names = {**self._names, "overrun": _overrun, "normalize_escapes": normalize_escapes}

@@ -128,7 +128,7 @@ class Snapshot:
             offset = replace(self._offset, snapshot=INITIAL)
             transforms = self._settings.transforms
             for batch in self._notifications.ended("ABORTED", offset):
-                yield Transformer(transforms, offset).batch(batch) if transforms else batch
+                yield Transformer(transforms).batch(batch) if transforms else batch
 
     def _opened(self, session: Session) -> tuple[View, list[Statement], list[ListedTable]]:
         """Open a view; the statements of its structure, and the tables to read."""
@@ -232,7 +232,7 @@ class Snapshot:
         self._offset = completed
         outputs = self._written(session, running, completed, statements, chosen)
         if self._settings.transforms is not None:
-            outputs = Transformer(self._settings.transforms, running).outputs(outputs)
+            outputs = Transformer(self._settings.transforms).outputs(outputs)
         yield from outputs
 
     def _written(

@@ -20,7 +20,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_end import bytes_behind
 from rowtide.connector.source.binlog_statements import StatementReader
-from rowtide.connector.source.binlog_stream import stream_beside
+from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.enum_labels import with_labels
 from rowtide.connector.source.session import Session
@@ -52,7 +52,8 @@ class CurrentStructure:
         """The text of SHOW CREATE TABLE, if the table had that structure at the place too.
 
         Raises:
-            StructureUnsure: it may have been changed since, or the server does not tell; the message says why.
+            StructureUnsure: it may have been changed since, or the server does not report it; the message says why.
+            StreamBroken: a connection broke; a later attempt may succeed.
         """
         try:
             with Session(self._config, mariadb=self._mariadb) as session:
@@ -67,7 +68,12 @@ class CurrentStructure:
             if behind > _MOST_BYTES:
                 raise StructureUnsure(f"the rows are {behind >> 20} MiB behind the end of the binlog")
             self._refuse_if_changed(table, since, end, server)
-        except (ConnectorError, DatabaseUnreachableError, pymysql.MySQLError, OSError) as error:
+        except StreamBroken:
+            raise
+        except DatabaseUnreachableError as error:
+            kind = StreamBroken if error.retriable else StructureUnsure
+            raise kind(f"the structure of {table} cannot be looked up: {error}") from error
+        except (ConnectorError, pymysql.MySQLError, OSError) as error:
             raise StructureUnsure(f"the server cannot be asked: {_reason(error)}") from error
         return text
 

@@ -86,7 +86,7 @@ def _print(outputs: Iterable[Output], stream: BinaryIO) -> int:
     """Write all messages as JSON lines; returns their number."""
     number = 0
     for batch in _batches(outputs):
-        stream.write("".join(_lines(batch)).encode())
+        stream.writelines("".join(_lines(piece)).encode() for piece in batch.destinations())
         number += len(batch.messages)
     stream.flush()
     return number

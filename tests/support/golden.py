@@ -141,10 +141,10 @@ def cases() -> list[str]:
 def written(outputs: Iterable[Output]) -> Iterator[Written]:
     """The messages of batches."""
     for output in outputs:
-        if isinstance(output, Batch):
-            for key, value, headers in output.messages:
+        for batch in output.destinations() if isinstance(output, Batch) else ():
+            for key, value, headers in batch.messages:
                 yield Written(
-                    output.topic,
+                    batch.topic,
                     None if key is None else key.decode(),
                     None if value is None else value.decode(),
                     tuple((name, None if text is None else text.decode()) for name, text in headers),

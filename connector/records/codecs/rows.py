@@ -220,7 +220,7 @@ class RowsCodec(ABC, Generic[Row, Record]):
 
     def _compiled(self, present: tuple[bytes, ...], columns: Sequence[Column]) -> Decoder[Row]:
         layouts = [self.present_columns(bitmap) for bitmap in present]
-        if len(layouts) == 2 and layouts[0] == layouts[1]:
+        if len(layouts) == 2 and layouts[0] == layouts[1] and any(layouts[0]):
             del layouts[1]  # pairs of one layout are a sequence of it
         if self._minimal_images:
             self._refuse_keyless(layouts[0], columns)

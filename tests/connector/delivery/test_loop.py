@@ -20,7 +20,7 @@ from rowtide.connector.delivery.errors import (
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.sink import InMemorySink
-from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.batch import Batch, joined
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 
@@ -84,6 +84,19 @@ def test_an_aborted_transaction_is_sent_again(transactional: bool, monkeypatch: 
     if transactional:
         assert values(sink) == expected(batches)
         assert delivery.counters().rollbacks == 1
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_messages_of_one_event_for_several_topics_are_committed_together(transactional: bool) -> None:
+    """However little room there is, and however often offsets are stored."""
+    sink, store = InMemorySink(transactional), EventStore(max_events=1, max_bytes=1)
+    pieces = [batch(1, 2, "a"), batch(1, 1, "b"), batch(1, 2, "a")]
+    delivery = delivered(sink, [joined([*pieces[:1], joined(pieces[1:])])], ALWAYS, store)
+    assert delivery.failure is None
+    assert [topic for topic, _, _ in sink.records] == ["a", "a", "b", "a", "a"]
+    assert values(sink) == expected(pieces)
+    assert sink.offsets == [offset(1)]
+    assert set(delivery.counters().topics) == {"a", "b"}
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,7 +9,7 @@ import pytest
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.errors import ColumnCountMismatch, SchemaError, UnknownTable
+from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, SchemaError, UnknownTable
 from rowtide.connector.pipeline.structures import RowsPlace, Structures, StructureUnsure
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.records.offset import SourceOffset
@@ -104,6 +104,18 @@ def test_the_server_of_now_stands_in(known: str | None, caplog: pytest.LogCaptur
 def test_what_the_server_says_may_be_of_no_use(answer: str | Exception, reason: str) -> None:
     with pytest.raises(SchemaError, match=f"The server's SHOW CREATE TABLE cannot take its place: {reason}"):
         Checked("id INT, b VARCHAR(20)", Now(answer))()
+
+
+class Lost(ConnectorError):
+    """A connection that broke."""
+
+
+def test_a_lost_connection_is_no_answer() -> None:
+    """Rows are neither left out nor an error for it: the stream is read again."""
+    checked = Checked("id INT, b VARCHAR(20)", Now(Lost("the connection broke"), NOW))
+    with pytest.raises(Lost):
+        checked()
+    assert checked()[0].primary_key == ("id",)
 
 
 def test_a_server_that_refused_is_not_asked_for_every_row() -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rowtide.connector.records.batch import Batch, HistoryEntry, Message
+from rowtide.connector.records.batch import Batch, HistoryEntry, Message, joined
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import Transforms
 from rowtide.connector.records.transforms import Transformer, TransformFailed
@@ -18,7 +18,7 @@ KEY = struct("t.Key", {"id": INT32})
 ROW = struct("t.Value", {"id": INT32, "v": STRING, "n": Schema("int32", optional=True, default=5)}, optional=True)
 SOURCE = struct("s", {"snapshot": Schema("string", optional=True, default="false")})
 ENVELOPE = struct("t.Envelope", {"before": ROW, "after": ROW, "source": SOURCE, "op": STRING})
-START, BEHIND = SourceOffset("binlog.1", 4), SourceOffset("binlog.1", 100)
+BEHIND = SourceOffset("binlog.1", 100)
 UNWRAP = {
     "transforms": "unwrap",
     "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
@@ -27,7 +27,7 @@ BY_VALUE = UNWRAP | {"transforms.unwrap.route.by.field": "v"}
 
 
 def transformer(properties: dict[str, str], values: JsonSettings = PLAIN) -> Transformer:
-    return Transformer(Transforms(chain_from_properties(properties), PLAIN, values), START)
+    return Transformer(Transforms(chain_from_properties(properties), PLAIN, values))
 
 
 def created(number: int, v: str = "a") -> Message:
@@ -57,18 +57,24 @@ def test_null_is_told_from_the_default_until_the_converter() -> None:
     assert one.messages[0][1] == b'{"id":1,"v":"a","n":null}'
 
 
-def test_only_the_last_of_several_topics_moves_the_offset_on() -> None:
-    batches = list(transformer(BY_VALUE).outputs([batch(created(1), created(2), created(3, "b"), created(4))]))
-    assert [one.topic for one in batches if isinstance(one, Batch)] == ["a", "b", "a"]
-    assert [len(one.messages) for one in batches if isinstance(one, Batch)] == [2, 1, 1]
-    assert [one.offset for one in batches if isinstance(one, Batch)] == [START, START, BEHIND]
+def test_a_batch_for_several_topics_stays_one_batch_with_one_offset() -> None:
+    """A commit between its pieces would repeat rows after a restart."""
+    (one,) = transformer(BY_VALUE).outputs([batch(created(1), created(2), created(3, "b"), created(4))])
+    assert isinstance(one, Batch)
+    assert [piece.topic for piece in one.destinations()] == ["a", "b", "a"]
+    assert [len(piece.messages) for piece in one.destinations()] == [2, 1, 1]
+    assert [message for piece in one.destinations() for message in piece.messages] == one.messages
+    assert one.size == sum(piece.size for piece in one.destinations()) > 0
+    assert (one.offset, one.ts_ms) == (BEHIND, 7)
 
 
-def test_the_offset_before_a_batch_is_that_of_the_last_one() -> None:
-    some = transformer(BY_VALUE)
-    list(some.outputs([batch(created(1))]))
-    later = Batch("t", -1, [created(1), created(2, "b")], SourceOffset("binlog.1", 200), 1, 7, (KEY, ENVELOPE))
-    assert [one.offset.pos for one in some.outputs([later]) if isinstance(one, Batch)] == [100, 200]
+def test_the_pieces_of_one_event_are_transformed_one_by_one() -> None:
+    """A statement makes records of several topics, each with schemas of its own."""
+    first, second = batch(created(1), created(2, "b")), batch(created(3))
+    after = SourceOffset("binlog.1", 200)
+    one = transformer(BY_VALUE).batch(joined([first, second])._replace(offset=after))
+    assert [(piece.topic, len(piece.messages)) for piece in one.destinations()] == [("a", 1), ("b", 1), ("a", 1)]
+    assert one.offset == after
 
 
 def test_the_offset_moves_on_without_records() -> None:

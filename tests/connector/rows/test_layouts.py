@@ -252,6 +252,16 @@ def test_a_row_that_does_not_fit_the_structure_is_an_error() -> None:
         rows(b"\x00\x01\x00\x00\x00\x00" + b"checksum", 0, 6)
 
 
+@pytest.mark.parametrize("images", [1, 2])
+def test_images_without_columns_are_one_row_and_have_no_bytes(images: int) -> None:
+    """INSERT INTO t () VALUES () with binlog_row_image=NOBLOB, into a table of TEXT columns only."""
+    some = column(column_layout(layouts.BLOB, 2), ColumnDecoding("text"))
+    rows = text_rows([some], [], *[[False]] * images)
+    assert rows(b"head", 4, 4) == [("{}", '{"c":null}')] * images
+    with pytest.raises(ValueError, match=r"the row images end at byte 5 .* ends at byte 4"):
+        rows(b"head\x00", 4, 5)
+
+
 @pytest.mark.parametrize("name", ["a'b", 'a"b', "a{b}", "a\\b", "a\nb", "ünï", "😀", "{0}"])
 def test_any_column_name_is_written_unchanged(name: str) -> None:
     rows = text_rows([column(column_layout(layouts.LONG, 0), ColumnDecoding("int"), name=name)], [0], [True])

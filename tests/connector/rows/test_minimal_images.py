@@ -105,3 +105,22 @@ def test_a_key_must_be_in_the_image(mysql_db: Database) -> None:
     more = ALLOWED | {"message.key.columns": rf"{mysql_db.name}\.t:n"}
     with pytest.raises(ProtocolError, match=r"lacks n, which is part of the key"):
         changes(mysql_db, more, "UPDATE t SET v = 'x'")
+
+
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+@pytest.mark.parametrize("image", ["NOBLOB", "MINIMAL"])
+def test_a_row_whose_image_has_no_columns_is_a_row(flavor: str, image: str, request: pytest.FixtureRequest) -> None:
+    """MySQL writes no bytes for it, and refuses a statement that would write two such rows into one event."""
+    database: Database = request.getfixturevalue(f"{flavor}_db")
+    database.execute("CREATE TABLE t (a TEXT, b BLOB)")
+    more = ALLOWED if image == "MINIMAL" else {"unavailable.value.placeholder": "?"}
+    found, _ = changes(
+        database,
+        more,
+        f"SET SESSION binlog_row_image = '{image}'",
+        "INSERT INTO t () VALUES ()",
+        "INSERT INTO t (a) VALUES ('x')",
+        "INSERT INTO t () VALUES ()",
+    )
+    assert [operation for operation, *_ in found] == ["c", "c", "c"]
+    assert "x" in (found[1][3] or [])

@@ -1,0 +1,217 @@
+"""A stream that is cut anywhere, again and again, yields every record once."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+from connector_properties import CONNECTORS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded_server import FILE, RecordedServer, recorded_stream
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.xa_reread import Packets, rereader
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.offset import PreparedXa, SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
+
+Record = tuple[str, bytes | None, bytes | None]
+"""Topic, key and value of a message."""
+
+SERVERS = ["mysql", "mysql-gtid-off", "mariadb"]
+PROPERTIES: Mapping[str, Mapping[str, str]] = {
+    "plain": {"skipped.operations": "none"},
+    "metadata": {"provide.transaction.metadata": "true"},
+    "routes": {
+        "transforms": "unwrap",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        "transforms.unwrap.route.by.field": "v",
+        "transforms.unwrap.delete.tombstone.handling.mode": "rewrite-with-tombstone",
+        "skipped.operations": "none",
+    },
+}
+_STATEMENT = re.compile(rb'"row":\d+(.*"ddl":)')
+"""The row number of a statement is that of the last record of the same connection."""
+_BEGIN = re.compile(rb'("status":"BEGIN".*"ts_ms":)\d+')
+"""Without a commit time in the GTID event, a transaction begins at the time of the event before in the connection."""
+
+
+@cache
+def server(name: str) -> RecordedServer:
+    return recorded_stream(name)
+
+
+@cache
+def pipeline_settings_of(connector: str, properties: str) -> PipelineSettings:
+    found = {
+        "name": "cut",
+        "connector.class": CONNECTORS[connector],
+        "topic.prefix": "p",
+        "database.hostname": "127.0.0.1",
+        "database.user": "u",
+        "database.password": "p",
+        "database.server.id": "184055",
+        "bootstrap.servers": "127.0.0.1:1",
+        "schema.history.internal.kafka.topic": "history",
+        **PROPERTIES[properties],
+    }
+    return pipeline_settings(from_properties(found), "run")
+
+
+class Connector:
+    """A connector that keeps its structures while its connections are cut, as the reader does."""
+
+    def __init__(self, name: str, properties: str, packets: Packets | None = None) -> None:
+        self.server = server(name)
+        self.settings = pipeline_settings_of(self.server.connector, properties)
+        decoder = self.server.decoder()
+        assert decoder.format is not None
+        self.tables = Tables(Server(Flavor(self.server.connector), decoder.format.server_version))
+        self.offset = self.server.start()
+        self._packets = packets or self.server.transaction
+
+    def connection(self) -> Iterator[list[Output]]:
+        """One connection, from the resume position of the one before: what each event makes."""
+        reread = rereader(self.settings, self.tables, lambda: 0, self._packets)
+        start = SourceOffset.from_json(self.offset.to_json())  # a restart of the process reads it so
+        pipeline = Pipeline(self.settings, self.tables, start, lambda: 0, reread=reread)
+        assert pipeline.offset().to_map() == start.to_map()
+        pipeline.enter_file(FILE, self.server.decoder())
+        try:
+            for packet in self.server.stream(start):
+                outputs = pipeline.receive(packet)
+                self.offset = pipeline.offset()
+                yield outputs
+        finally:
+            self.offset = pipeline.offset()
+
+
+def records(outputs: Iterable[Output]) -> list[Record]:
+    """The messages of batches, without what may differ between connections."""
+    return [
+        (piece.topic, key, value and _BEGIN.sub(rb"\g<1>0", _STATEMENT.sub(rb'"row":0\1', value)))
+        for output in outputs
+        if isinstance(output, Batch)
+        for piece in output.destinations()
+        for key, value, _ in piece.messages
+    ]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A place at which a stream may be cut: behind an event, or behind one of the batches that the event has made."""
+
+    offset: SourceOffset
+    tables: Tables
+    done: int
+    """Records before it."""
+
+
+@cache
+def whole(name: str, properties: str) -> tuple[list[Record], list[Stop], list[Stop]]:
+    """The records of a stream that nothing cuts, a stop for each of its events, and one for each batch."""
+    connector = Connector(name, properties)
+    found: list[Record] = []
+    events: list[Stop] = [Stop(connector.offset, connector.tables.copy(), 0)]
+    batches: list[Stop] = []
+    for outputs in connector.connection():
+        tables = connector.tables.copy()
+        for output in outputs:
+            if isinstance(output, Batch):
+                found += records([output])
+                batches.append(Stop(output.offset, tables, len(found)))
+        events.append(Stop(connector.offset, tables, len(found)))
+    assert len(found) > 40
+    return found, events, batches
+
+
+def check(name: str, properties: str, stop: Stop, cuts: Iterable[int]) -> None:
+    """Assert that connections from a stop on, which end after so many events each, yield what is behind it, once."""
+    expected, _, _ = whole(name, properties)
+    connector = Connector(name, properties)
+    connector.offset, connector.tables = stop.offset, stop.tables.copy()
+    found: list[Record] = []
+    for events in cuts:
+        outputs = connector.connection()
+        found += records(itertools.chain.from_iterable(itertools.islice(outputs, events)))
+        outputs.close()
+    assert found == expected[stop.done : stop.done + len(found)], (stop, cuts)
+    assert found or stop.done == len(expected)
+
+
+_TO_THE_NEXT = 30
+"""Events of a connection that is sure to leave the transaction in which it begins, and to make records."""
+
+
+@pytest.mark.parametrize("properties", PROPERTIES)
+@pytest.mark.parametrize("name", SERVERS)
+def test_every_record_comes_once_if_the_stream_is_cut_behind_any_event(name: str, properties: str) -> None:
+    """Also if the first attempt to connect again fails."""
+    for stop in whole(name, properties)[1]:
+        check(name, properties, stop, [0, _TO_THE_NEXT])
+
+
+@pytest.mark.parametrize("properties", PROPERTIES)
+@pytest.mark.parametrize("name", SERVERS)
+@given(data=st.data(), cuts=st.lists(st.integers(0, 12), max_size=8))
+@settings(max_examples=20)
+def test_every_record_comes_once_if_the_stream_is_cut_again_and_again(
+    name: str, properties: str, data: st.DataObject, cuts: list[int]
+) -> None:
+    """A connection that ends at once, or while it skips what was done, loses nothing of the count."""
+    stop = data.draw(st.sampled_from(whole(name, properties)[1]))
+    check(name, properties, stop, [*cuts, _TO_THE_NEXT])
+
+
+@pytest.mark.parametrize("properties", PROPERTIES)
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_restart_from_any_stored_offset_yields_the_rest(name: str, properties: str) -> None:
+    """Any batch may be the last one of a Kafka transaction: its offset stands for all records up to it."""
+    for stop in whole(name, properties)[2]:
+        check(name, properties, stop, [_TO_THE_NEXT])
+
+
+class Broken(ConnectorError):
+    """The second connection, over which XA transactions are read again."""
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_an_xa_commit_whose_rows_cannot_be_read_yet_comes_again(name: str) -> None:
+    """Each attempt to read a prepared transaction again breaks, after none of its events, after one, after two."""
+    failures: dict[str, int] = {}
+
+    def packets(xa: PreparedXa) -> Iterator[bytes]:
+        failures[xa.xid] = failed = failures.get(xa.xid, -1) + 1
+        for number, packet in enumerate(server(name).transaction(xa)):
+            if failed < 4 and number == failed:
+                raise Broken("the connection broke")
+            yield packet
+
+    connector = Connector(name, "plain", packets)
+    found: list[Record] = []
+    cuts = 0
+    while True:
+        before = connector.offset
+        try:
+            for outputs in itertools.islice(connector.connection(), 25):  # what is prepared is not in memory for long
+                before = connector.offset
+                found += records(outputs)
+        except Broken:
+            assert connector.offset == before
+        else:
+            if connector.offset == before and not any(server(name).stream(before)):
+                break
+        cuts += 1
+        assert cuts < 500
+    assert found == whole(name, "plain")[0]
+    assert max(failures.values()) >= 4
