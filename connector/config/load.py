@@ -14,7 +14,10 @@ from rowtide.connector.config.sections.connector import build
 
 
 def load(
-    path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ, unneeded: Collection[str] = ()
+    path: str | os.PathLike[str],
+    environ: Mapping[str, str] = os.environ,
+    unneeded: Collection[str] = (),
+    more: Mapping[str, str] | None = None,
 ) -> Configuration:
     """Read a configuration file, with overrides from the environment and references resolved.
 
@@ -22,11 +25,12 @@ def load(
         path: ``.properties``, ``.json``, ``.yaml`` or ``.yml``.
         environ: for ``ROWTIDE_…`` overrides and ``${env:…}``.
         unneeded: names of properties that may be left out, or refer to what is not there, for once.
+        more: properties over those of the file.
 
     Raises:
         ConfigurationError: with every problem that was found.
     """
-    return from_properties(read_file(Path(path)), environ, unneeded)
+    return from_properties({**read_file(Path(path)), **(more or {})}, environ, unneeded)
 
 
 def read_properties(

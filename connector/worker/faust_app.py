@@ -248,7 +248,7 @@ def create_app(config: Configuration, *, web_bind: str | None = None, web_port: 
     """
     app = App(
         f"rowtide-{config.name}",
-        broker=f"kafka://{config.kafka.bootstrap_servers.replace(',', ';')}",
+        broker=f"kafka://{config.kafka.bootstrap_servers.replace(',', ';') or 'localhost'}",  # it is never connected to
         Worker=Worker,
         web_bind=web_bind or os.environ.get("WEB_BIND", WEB_BIND),
         web_port=web_port or int(os.environ.get("WEB_PORT", WEB_PORT)),

@@ -1,6 +1,6 @@
 """The commands that start a connector: ``rowtide check`` and ``rowtide run``."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import click
 
@@ -10,18 +10,21 @@ from rowtide.connector.worker.logs import LEVELS
 _CONFIG = click.Path(exists=True, dir_okay=False)
 
 
-def read_configuration(path: str, unneeded: Collection[str] = ()) -> Configuration:
+def read_configuration(
+    path: str, unneeded: Collection[str] = (), more: Mapping[str, str] | None = None
+) -> Configuration:
     """Read the configuration of a command.
 
     Args:
         path: the configuration file.
         unneeded: names of required properties that this command does not need.
+        more: properties from options, over those of the file.
 
     Raises:
         click.ClickException: the configuration has errors; the message lists all of them.
     """
     try:
-        return load(path, unneeded=unneeded)
+        return load(path, unneeded=unneeded, more=more)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
 
@@ -46,7 +49,8 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
     configuration = read_configuration(config)
     found, facts = check_database(configuration, tables=not without_tables)
     if not without_kafka:
-        found += broker_findings(configuration, facts.tables if facts is not None else None)
+        if configuration.uses_kafka:
+            found += broker_findings(configuration, facts.tables if facts is not None else None)
         if not errors_in(found):
             found += beginning_findings(configuration)
     styles = {
@@ -69,6 +73,12 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
 @click.command()
 @click.argument("config", type=_CONFIG)
 @click.option(
+    "--sink",
+    metavar="kafka|stdout|file:DIR|URL",
+    help="Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
+    "[default: rowtide.sink of CONFIG, or kafka]",
+)
+@click.option(
     "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The lowest level that is logged."
 )
 @click.option(
@@ -83,6 +93,7 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
 def run(
     config: str,
     *,
+    sink: str | None,
     log_level: str,
     log_file: str | None,
     web_port: int | None,
@@ -93,13 +104,15 @@ def run(
     """Run a connector until it is stopped.
 
     Reads the configuration file CONFIG, checks the database and Kafka, takes a snapshot if no position is stored yet,
-    and then writes every row change to Kafka. SIGTERM and Ctrl-C stop it cleanly: it delivers what it has read, stores
-    the position, and resumes exactly there at the next start.
+    and then writes every row change to Kafka or to another sink. SIGTERM and Ctrl-C stop it cleanly: it delivers what
+    it has read, stores the position, and resumes exactly there at the next start.
 
     While it runs, /health reports its state as JSON (with status 503 if the connector does not work), and /metrics
     serves Prometheus metrics. The exit code is 0 after SIGTERM or Ctrl-C, and 1 after a failure.
     """
-    configuration = read_configuration(config)
+    configuration = read_configuration(config, more=None if sink is None else {"rowtide.sink": sink})
+    if configuration.delivery.sink == "python":
+        raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
     from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration
 
     app = faust_app.create_app(configuration, web_bind=web_bind, web_port=web_port)
