@@ -128,7 +128,10 @@ class TableBatch:
     def _schemas(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> BatchSchemas:
         """Return the schemas of the batch and the table's columns after it."""
         topic, converter = self.outcome.name.topic, ConverterSettings(self.settings.numeric_decimals)
-        supplied = self.settings.schemas.get(topic, {})
+        bare = any(
+            (group.key_fields is not None) or (group.value_schema is None and not group.tombstone) for group in groups
+        )
+        supplied = self.settings.schemas.get(topic, {}) if bare else {}
         keys: dict[KeyId, KeyVersion] = {}
         for group in groups:
             if group.op == "t" or group.key_id in keys:

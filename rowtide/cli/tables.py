@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +16,8 @@ from rowtide.spark_consumers.errors import SettingsError, TablesError
 from rowtide.spark_consumers.settings import Keyless, Settings
 
 _CLIENT = ("security.", "sasl.", "ssl.")
-_NAMES = ("bootstrap.servers", "topic.prefix")
+_DECIMALS = "value.converter.decimal.format"
+_NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS)
 
 
 @click.command("tables", short_help="Update Spark tables from the topics.")
@@ -58,7 +59,8 @@ _NAMES = ("bootstrap.servers", "topic.prefix")
 @click.option(
     "--schemas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='Connect schemas for topics whose messages have none, as JSON: {"TOPIC": {"key": SCHEMA, "value": SCHEMA}}.',
+    help="Connect schemas for topics whose messages have none, as JSON: "
+    '{"TOPIC": {"key": SCHEMA, "value": SCHEMA}}.  [default: from the schema history of --config]',
 )
 @click.option("--numeric-decimals", is_flag=True, help="The connector's converter uses decimal.format=NUMERIC.")
 @click.option(
@@ -99,7 +101,7 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
       rowtide tables --bootstrap-servers localhost:9092 --topic-prefix shop --output s3a://lake/shop
 
     The consumed offsets are stored in OUTPUT/_rowtide. After an interruption, run the command again: no record is lost
-    or applied twice. Two runs with the same OUTPUT must not overlap.
+    or applied twice. A table can be updated by one run at a time; a second one reports an error for it.
 
     The exit code is 1 if a table could not be updated. All other tables are updated nevertheless.
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
@@ -168,6 +170,7 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         given["topic.prefix"] = options["topic_prefix"]
     properties = {**(_configured(options["config"], given) if options["config"] else {}), **given}
     prefix = properties.pop("topic.prefix", None)
+    numeric = properties.pop(_DECIMALS, "").upper() == "NUMERIC"
     if "bootstrap.servers" not in properties:
         raise SettingsError(
             "no Kafka brokers: set --bootstrap-servers, or --config with a file that has bootstrap.servers"
@@ -181,8 +184,8 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         format=options["table_format"],
         keyless=Keyless(options["keyless"]),
         max_records=options["max_records"],
-        numeric_decimals=options["numeric_decimals"],
-        schemas=_schemas(options["schemas"]),
+        numeric_decimals=options["numeric_decimals"] or numeric,
+        schemas=_schemas(options["schemas"], options["config"]),
         parallel=options["parallel"],
     )
 
@@ -208,9 +211,14 @@ def _configured(path: Path, given: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _schemas(path: Path | None) -> dict[str, Any]:
+def _schemas(path: Path | None, config: Path | None) -> Mapping[str, Mapping[str, Any]]:
+    """Return the schemas of topics whose messages have none: from a file, else from the schema history."""
     if path is None:
-        return {}
+        if config is None:
+            return {}
+        from rowtide.cli.table_schemas import HistorySchemas  # noqa: PLC0415 - slow to import
+
+        return HistorySchemas(config)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -31,6 +31,7 @@ EDGES = {
     "rowtide.cli.replay": "clock files",
     "rowtide.cli.schema": "files",
     "rowtide.cli.schema_sources": "files",
+    "rowtide.cli.table_schemas": "files threads",
     "rowtide.cli.tables": "files processes",
     "rowtide.connector.check": "mysql",
     "rowtide.connector.check.broker": "kafka",
