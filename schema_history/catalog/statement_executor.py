@@ -78,6 +78,8 @@ class StatementExecutor:
                 _CLASSES[type(body)][1](self, body)
         except LookupError as problem:
             raise self._inconsistent(str(problem.args[0] if problem.args else problem)) from problem
+        except (ArithmeticError, ValueError) as problem:  # of numbers with thousands of digits, which no server accepts
+            raise self._inconsistent(f"a number is too large ({type(problem).__name__})") from problem
         before = tuple((table_id, self.catalog.table(table_id.database, table_id.table)) for table_id in self.staged)
         for table_id, table in self.staged.items():
             if table is None:

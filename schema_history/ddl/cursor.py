@@ -18,8 +18,8 @@ from rowtide.schema_history.ddl.statements import Expression, TableName
 from rowtide.schema_history.errors import UnparsedDdl
 
 _OPEN = {"(": ")", "{": "}"}
-
-
+_MOST_DIGITS = 20
+"""Of lengths, scales and the like: those of the largest 64-bit number. The servers accept far less."""
 _OUTSIDE = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -130,10 +130,14 @@ class Cursor:
         return name
 
     def number(self) -> str:
-        """Read an unsigned number."""
+        """Read an unsigned number, such as the length of a type."""
         if self.token.kind is not NUMBER:
             self.fail("a number")
-        return self.advance().value
+        digits = self.token.value.lstrip("0") or "0"
+        if len(digits) > _MOST_DIGITS:
+            self.fail(f"a number of at most {_MOST_DIGITS} digits")
+        self.at += 1
+        return digits
 
     def string(self) -> str:
         """Read a string; adjacent ones are one."""

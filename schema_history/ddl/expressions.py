@@ -57,10 +57,10 @@ class _Printer:
 
     def expression(self) -> Node:
         """Everything, OR first."""
-        node = self._xor()
+        nodes = [self._xor()]
         while self.c.accept_one("OR", "||"):  # with PIPES_AS_CONCAT, || was read as an operator of values
-            node = self._joined(node, self._xor(), "or")
-        return node
+            nodes.append(self._xor())
+        return _joined(nodes, "or")
 
     def _xor(self) -> Node:
         node = self._and()
@@ -71,23 +71,10 @@ class _Printer:
         return node
 
     def _and(self) -> Node:
-        node = self._not()
+        nodes = [self._not()]
         while self.c.accept_one("AND", "&&"):
-            node = self._joined(node, self._not(), "and")
-        return node
-
-    def _joined(self, left: Node, right: Node, operator: str) -> Node:
-        parts: list[str] = []
-        negated: list[str] = []
-        for node in (left, right):
-            if node.operator == operator:
-                parts.extend(node.parts)
-                negated.append(node.negated[1:-1])
-            else:
-                parts.append(_truth(node))
-                negated.append(_not(node))
-        other = "or" if operator == "and" else "and"
-        return Node(f"({f' {operator} '.join(parts)})", True, f"({f' {other} '.join(negated)})", operator, tuple(parts))
+            nodes.append(self._not())
+        return _joined(nodes, "and")
 
     def _not(self) -> Node:
         if not self.high_not and self.c.accept("NOT"):
@@ -281,6 +268,23 @@ class _Printer:
         return values
 
 
+def _joined(nodes: list[Node], operator: str) -> Node:
+    """Nodes joined by AND or OR; nodes that are joined by the same operator become one with the others."""
+    if len(nodes) == 1:
+        return nodes[0]
+    parts: list[str] = []
+    negated: list[str] = []
+    for node in nodes:
+        if node.operator == operator:
+            parts.extend(node.parts)
+            negated.append(node.negated[1:-1])
+        else:
+            parts.append(_truth(node))
+            negated.append(_not(node))
+    other = "or" if operator == "and" else "and"
+    return Node(f"({f' {operator} '.join(parts)})", True, f"({f' {other} '.join(negated)})", operator, tuple(parts))
+
+
 def _truth(node: Node) -> str:
     return node.text if node.truth else f"(0 <> {node.text})"
 
@@ -298,7 +302,7 @@ def _compared(left: str, operator: str, right: str) -> Node:
 def _number(text: str) -> str:
     if text.startswith("."):
         return "0" + text
-    return str(int(text)) if text.isdigit() else text
+    return text.lstrip("0") or "0" if text.isdigit() else text
 
 
 def _hexadecimal(digits: str, bits: bool) -> str:

@@ -57,7 +57,9 @@ def _arguments(c: Cursor) -> tuple[str, ...]:
         return ()
     arguments = []
     while not c.accept(")"):
-        if c.token.kind in (NUMBER, HEX, BITS):
+        if c.token.kind is NUMBER:
+            arguments.append(c.number())
+        elif c.token.kind in (HEX, BITS):
             arguments.append(c.advance().value)
         elif c.accept_one("CHAR", "BYTE"):  # Oracle mode: VARCHAR2(10 CHAR)
             continue

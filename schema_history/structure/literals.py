@@ -4,6 +4,7 @@ import ipaddress
 import re
 import struct
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from math import isinf
 
 from rowtide.schema_history.ddl.statements import Literal
 from rowtide.schema_history.model import Column
@@ -220,6 +221,8 @@ def float_text(value: float, digits: int) -> str:
     """A floating-point number as the servers write it: plain up to 15 places, else with an exponent."""
     if value == 0:
         return "0"
+    if isinf(value):
+        raise OverflowError("a floating-point number is too large")
     shortest = repr(value) if digits > 15 else f"{value:.{digits}g}"
     sign, mantissa, exponent = Decimal(shortest).normalize().as_tuple()
     assert isinstance(exponent, int)
