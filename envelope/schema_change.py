@@ -99,30 +99,30 @@ def table_changes(change: SchemaChange, *, comments: bool) -> Sequence[dict[str,
 
 
 def _table_value(table: Table, *, comments: bool) -> dict[str, Any]:
-    forms = [column.debezium for column in table.columns if column.debezium is not None]
+    columns = [column.debezium for column in table.columns if column.debezium is not None]
     return {
         "defaultCharsetName": table.debezium.default_charset_name,
         "primaryKeyColumnNames": list(table.debezium.primary_key),
-        "columns": [_column_value(form, place, comments=comments) for place, form in enumerate(forms, 1)],
+        "columns": [_column_value(column, position, comments=comments) for position, column in enumerate(columns, 1)],
         "comment": table.debezium.comment if comments else None,
     }
 
 
-def _column_value(form: DebeziumColumn, position: int, *, comments: bool) -> dict[str, Any]:
+def _column_value(column: DebeziumColumn, position: int, *, comments: bool) -> dict[str, Any]:
     return {
-        "name": form.name,
-        "jdbcType": form.jdbc_type,
-        "nativeType": form.native_type,
-        "typeName": form.type_name,
-        "typeExpression": form.type_expression,
-        "charsetName": form.charset_name,
-        "length": form.length,
-        "scale": form.scale,
+        "name": column.name,
+        "jdbcType": column.jdbc_type,
+        "nativeType": column.native_type,
+        "typeName": column.type_name,
+        "typeExpression": column.type_expression,
+        "charsetName": column.charset_name,
+        "length": column.length,
+        "scale": column.scale,
         "position": position,
-        "optional": form.optional,
-        "autoIncremented": form.auto_incremented,
-        "generated": form.generated,
-        "comment": form.comment if comments else None,
-        "defaultValueExpression": form.default_expression,
-        "enumValues": list(form.enum_values) or None,
+        "optional": column.optional,
+        "autoIncremented": column.auto_incremented,
+        "generated": column.generated,
+        "comment": column.comment if comments else None,
+        "defaultValueExpression": column.default_expression,
+        "enumValues": list(column.enum_values) or None,
     }

@@ -204,66 +204,71 @@ def _record_column(
     in_value = column not in table.hidden and rules.columns.captures(database, name, column.name)
     if not in_value and column.name not in key_names:
         return None
-    form = column.debezium
-    form_type = column_type(form, rules.values, stage) if form is not None else None
-    if form is None or form_type is None:
+    debezium = column.debezium
+    connect_type = column_type(debezium, rules.values, stage) if debezium is not None else None
+    if debezium is None or connect_type is None:
         unknown(table, column)
         return None
     # Debezium trims the fraction of TIMESTAMP values in a snapshot, but not that of their default.
-    key_schema = _column_schema(form, form_type, column_type(form, rules.values, "stream") or form_type, rules)
-    mapper, parameters = _mapper(table, form, rules)
+    default_type = column_type(debezium, rules.values, "stream") or connect_type
+    key_schema = _column_schema(debezium, connect_type, default_type, rules)
+    mapper, parameters = _mapper(table, debezium, rules)
     if rules.values.minimal_row_images and column.name not in key_names:
         key_schema = replace(key_schema, optional=True, default=None)  # null if the row image omits the column
     schema = replace(key_schema, parameters=key_schema.parameters + parameters)
     null = None
     if not schema.optional:
-        null = schema.default if schema.default is not None else form_type.epoch
+        null = schema.default if schema.default is not None else connect_type.epoch
     field_name = rules.values.adjust_field_name(column.name)
-    return RecordColumn(index, column, field_name, form_type, schema, key_schema, null, in_value, mapper)
+    return RecordColumn(index, column, field_name, connect_type, schema, key_schema, null, in_value, mapper)
 
 
-def _column_schema(form: DebeziumColumn, form_type: ColumnType, default_type: ColumnType, rules: RecordRules) -> Schema:
-    schema = form_type.schema
-    doc = form.comment if rules.values.include_schema_comments and form.comment is not None else schema.doc
-    if rules.values.zero_date_handling_mode == "null" and form_type.kind in ZERO_DATE_KINDS:
+def _column_schema(
+    debezium: DebeziumColumn, connect_type: ColumnType, default_type: ColumnType, rules: RecordRules
+) -> Schema:
+    schema = connect_type.schema
+    doc = debezium.comment if rules.values.include_schema_comments and debezium.comment is not None else schema.doc
+    if rules.values.zero_date_handling_mode == "null" and connect_type.kind in ZERO_DATE_KINDS:
         # Kafka Connect's converters would replace null by a default.
         return replace(schema, optional=True, doc=doc)
     return replace(
         schema,
-        optional=form.optional or schema.optional,
-        default=default_value(form, default_type),
+        optional=debezium.optional or schema.optional,
+        default=default_value(debezium, default_type),
         doc=doc,
     )
 
 
-def _mapper(table: Table, form: DebeziumColumn, rules: RecordRules) -> tuple[Callable[[Any], Any] | None, _Parameters]:
+def _mapper(
+    table: Table, debezium: DebeziumColumn, rules: RecordRules
+) -> tuple[Callable[[Any], Any] | None, _Parameters]:
     """Return the mapper of a column's values and the parameters of its schema.
 
     In Debezium only the first rule for a column takes effect, in the order truncating, masking, propagation of the
     source type, hashing. It therefore does not hash a column whose source type is propagated; rowtide does.
     """
-    rule = rules.column_rules.rule_for(table.id.database, table.id.table, form.name)
-    source = _source_parameters(table, form, rules)
+    rule = rules.column_rules.rule_for(table.id.database, table.id.table, debezium.name)
+    source = _source_parameters(table, debezium, rules)
     if rule is None:
         return None, source
-    mapper = column_mapper(rule, form)
+    mapper = column_mapper(rule, debezium)
     return mapper.convert, source if source and isinstance(rule, Hash) else mapper.parameters
 
 
-def _source_parameters(table: Table, form: DebeziumColumn, rules: RecordRules) -> _Parameters:
+def _source_parameters(table: Table, debezium: DebeziumColumn, rules: RecordRules) -> _Parameters:
     """Return the parameters of ``column.propagate.source.type`` and ``datatype.propagate.source.type``."""
     database, name = table.id.database, table.id.table
-    chosen = rules.propagate_columns.selects(database, name, form.name) or rules.propagate_types.selects(
-        database, name, form.type_name
+    chosen = rules.propagate_columns.selects(database, name, debezium.name) or rules.propagate_types.selects(
+        database, name, debezium.type_name
     )
     if not chosen:
         return ()
-    parameters = [("__debezium.source.column.type", form.type_name.upper())]
-    if form.length is not None:
-        parameters.append(("__debezium.source.column.length", str(form.length)))
-    if form.scale is not None:
-        parameters.append(("__debezium.source.column.scale", str(form.scale)))
-    if rules.values.include_schema_comments and form.comment:
-        parameters.append(("__debezium.source.column.comment", form.comment))
-    parameters.append(("__debezium.source.column.name", form.name))
+    parameters = [("__debezium.source.column.type", debezium.type_name.upper())]
+    if debezium.length is not None:
+        parameters.append(("__debezium.source.column.length", str(debezium.length)))
+    if debezium.scale is not None:
+        parameters.append(("__debezium.source.column.scale", str(debezium.scale)))
+    if rules.values.include_schema_comments and debezium.comment:
+        parameters.append(("__debezium.source.column.comment", debezium.comment))
+    parameters.append(("__debezium.source.column.name", debezium.name))
     return tuple(parameters)

@@ -1,4 +1,4 @@
-"""One Spark for all tests, small and quick to start."""
+"""One Spark session for all tests, with settings for a quick start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """PySpark leaves the socket of each collect() to the garbage collector: no leak of ours."""
+    """Ignore the sockets that PySpark leaves to the garbage collector after each collect()."""
     for item in items:
         if HERE in item.path.parents and item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _sockets_of_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the garbage collector find them while the warning is filtered."""
+    """Collect the garbage while the warning is filtered."""
     yield
     if request.node.get_closest_marker("spark"):
         gc.collect()
@@ -48,7 +48,7 @@ def spark() -> Iterator[SparkSession]:
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            # Small data: compiling a plan takes longer than running it.
+            # With small data, compiling a plan takes longer than running it.
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -61,7 +61,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def frame_of(spark: SparkSession) -> Callable[[list[Recorded]], DataFrame]:
-    """Records as the Kafka source would give them."""
+    """Return a function that returns records like the Kafka source."""
 
     def make(records: list[Recorded]) -> DataFrame:
         rows = [
@@ -75,7 +75,7 @@ def frame_of(spark: SparkSession) -> Callable[[list[Recorded]], DataFrame]:
 
 @pytest.fixture(scope="session")
 def rows_of(spark: SparkSession) -> Callable[..., list[dict[str, Any]]]:
-    """A table's rows as plain Python, as :func:`recorded_tables.value` gives them."""
+    """Return a function that reads a table's rows with the Python values of :func:`recorded_tables.value`."""
 
     def read(path: str, table_format: str = "delta") -> list[dict[str, Any]]:
         frame = spark.read.format(table_format).load(path)

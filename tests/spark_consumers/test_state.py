@@ -21,7 +21,7 @@ _BATCHES = st.builds(
 
 
 @given(_BATCHES)
-def test_a_batch_survives_its_file(batch: Batch) -> None:
+def test_a_batch_is_restored_from_its_file(batch: Batch) -> None:
     assert Batch.from_json(batch.to_json()) == batch
 
 
@@ -33,7 +33,7 @@ def test_runs_that_start_a_table_have_one_identity_and_plans_of_their_own() -> N
     assert first.done.next({}).plan_id != second.done.next({}).plan_id
 
 
-def test_a_plan_without_its_end_is_found_again_under_its_number() -> None:
+def test_an_unfinished_plan_is_found_under_its_number() -> None:
     store = StateStore(MemoryFiles(), "state/t")
     planned = store.load().done.next({0: (0, 5)})
     store.plan(planned)
@@ -50,7 +50,7 @@ def test_a_plan_without_its_end_is_found_again_under_its_number() -> None:
     assert following.commit(1).version > planned.commit(999).version
 
 
-def test_old_files_go_and_the_last_stay() -> None:
+def test_old_files_are_deleted() -> None:
     files = MemoryFiles()
     store = StateStore(files, "s")
     batch = store.load().done
@@ -65,7 +65,7 @@ def test_old_files_go_and_the_last_stay() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 2, "app_id": "x"}'])
-def test_what_cannot_be_read_is_an_error_with_its_place(text: str) -> None:
+def test_an_unreadable_file_is_an_error_with_its_path(text: str) -> None:
     store = StateStore(MemoryFiles({"s/00000003.done.json": text}), "s")
     with pytest.raises(StateError, match=r"s/00000003\.done\.json cannot be read .*--restart"):
         store.load()

@@ -1,4 +1,4 @@
-"""``rowtide tables`` from a real Kafka: topics that Debezium wrote, read in two runs, and what goes wrong there."""
+"""``rowtide tables`` with a real Kafka: topics that Debezium wrote, read in two runs, and errors."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def produce(bootstrap: str, topic: str, records) -> None:
     producer.begin_transaction()
     for record in records:
         producer.produce(topic, record.value, record.key, partition=record.partition)
-    producer.commit_transaction()  # its mark takes an offset, like that of the worker's transactions
+    producer.commit_transaction()  # its marker takes an offset, like those of the worker
     producer.begin_transaction()
     for record in records:
         producer.produce(topic, None, record.key, partition=record.partition)
@@ -75,13 +75,13 @@ def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: P
 
     status, output = run("--topics", "nothing.*")
     assert (status, "no topic matches nothing.*" in output) == (1, True)
-    # An address where nobody listens, for a client that gives up soon
+    # An address without a listener, and a client with a short timeout
     status, output = run("--bootstrap-servers", "127.0.0.1:9", "--kafka-property", "default.api.timeout.ms=1500")
     assert (status, "Kafka at 127.0.0.1:9 did not answer" in output) == (1, True)
 
 
 def large():
-    """So many records that not every schema is looked for in every one; a schema in the middle is not expected."""
+    """Return so many records that the schemas of a sample are used; one schema is not in the sample."""
     versions = [Topic("keys.k.large", columns, ["id"]) for columns in ([ID], [ID, TEXT], [ID, TEXT, MORE])]
     first = versions[0]
     for number in range(4_200):

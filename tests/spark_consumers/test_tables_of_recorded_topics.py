@@ -1,4 +1,4 @@
-"""Topics that Debezium wrote become tables that equal a fold of their records in plain Python."""
+"""The tables of topics that Debezium wrote equal a fold of their records in plain Python."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ TOPICS = {
     "no-tombstones-and-truncate": ["nt.t"],
     "defaults-in-schemas": ["def.t"],
 }
-"""One topic for each family of types, and for each thing that happens to a table; every topic takes seconds."""
+"""One topic for each family of types and each kind of change; every topic takes seconds."""
 
 
 def test_every_table_equals_the_fold_of_its_records(spark, frame_of, rows_of, tmp_path: Path) -> None:

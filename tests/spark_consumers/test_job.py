@@ -1,4 +1,4 @@
-"""Runs after each other: new records only, crashes in between, repeated and reordered records, lost ones."""
+"""Consecutive and overlapping runs: new records, crashes, repeated and reordered records, deleted records."""
 
 import dataclasses
 import os
@@ -16,7 +16,7 @@ TEXT = {"type": "string", "optional": True, "field": "text"}
 
 @pytest.fixture
 def run(spark, frame_of, tmp_path: Path):
-    """Bring the tables of some records up to date, and return the outcomes by topic."""
+    """Return a function that brings the tables of some records up to date and returns the outcomes by topic."""
 
     def update(records, *, first=0, **settings):
         from rowtide.spark_consumers.job import update_tables
@@ -77,7 +77,7 @@ def test_repeated_and_reordered_records(run, rows_of, tmp_path) -> None:
     ]
     for record in tail[1:]:
         repeated.again(record)
-    # The topic got a second partition, and the key moved there: offsets no longer tell what is newer
+    # A partition was added and the key moved there: offsets do not show which record is newer
     moved = Topic("p.d.moved", [ID, TEXT], key=["id"])
     for number in range(5):
         moved.change("c", None, {"id": 10 + number, "text": "x"}, number)
@@ -120,7 +120,7 @@ def test_a_relative_output_is_below_the_working_directory(spark, frame_of, rows_
         topic.change("u", {"id": 1, "text": "a"}, {"id": 1, "text": "b"}, 10)
 
 
-def test_changes_can_be_kept_instead_of_applied(run, rows_of, tmp_path) -> None:
+def test_changes_can_be_appended_instead_of_applied(run, rows_of, tmp_path) -> None:
     from rowtide.spark_consumers.settings import Keyless
 
     topic = Topic("p.d.log", [ID])
@@ -177,7 +177,7 @@ def _struct(fields):
     return {"type": "struct", "fields": fields, "optional": False}
 
 
-def test_what_cannot_be_done_is_told_and_the_rest_is_done(run, rows_of, tmp_path) -> None:
+def test_an_error_of_one_table_does_not_stop_the_others(run, rows_of, tmp_path) -> None:
     good, lost = (Topic(f"p.d.{name}", [ID], key=["id"]) for name in ("good", "lost"))
     other, odd = Topic("p.d.other", [ID], key=["id"]), Topic("p.d.odd", [ID], key=["id"])
     for topic in (good, lost):
@@ -265,7 +265,7 @@ def test_a_connector_with_a_longer_prefix_is_left_out(spark, frame_of, tmp_path)
     assert not (tmp_path / "eu").exists()
 
 
-def test_names_of_columns_do_not_break_the_sql(run, rows_of, tmp_path) -> None:
+def test_special_names_of_columns(run, rows_of, tmp_path) -> None:
     names = ["{rows}", "{value}", "{snapshot}", "a`b", "it's"]
     columns = [ID, *({"type": "string", "optional": True, "field": name} for name in names)]
     topic = Topic("p.d.t", columns, ["id"])
