@@ -1,4 +1,4 @@
-"""Measures rowtide, and Debezium beside it: ``python -m tests.bench --help``, from the root of the checkout."""
+"""The benchmark of rowtide, optionally beside Debezium: ``python -m tests.bench --help``, from the checkout's root."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = "bench"
 
 
 class FastKafka(Kafka):
-    """The stack's broker with all of Java's compilers: slower to start, and as fast as in use."""
+    """The broker of the stack with all Java compilers, as in production; it starts more slowly."""
 
     def _prepare(self, folder: Path) -> list[str]:
         command = [part for part in super()._prepare(folder) if not part.startswith("-XX:")]
@@ -35,13 +35,13 @@ class FastKafka(Kafka):
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("modes", nargs=-1, type=click.Choice(["stream", "snapshot"]))
-@click.option("--rows", default=200, show_default=True, help="Rows of each table, in thousands.")
+@click.option("--rows", default=200, show_default=True, help="Thousands of rows in each table.")
 @click.option("--debezium", envvar="ROWTIDE_BENCH_DEBEZIUM", type=click.Path(exists=True, file_okay=False),
-              help="Folder with kafka/*.jar and debezium-mysql/*.jar; without it rowtide runs alone.")  # fmt: skip
+              help="Folder with kafka/*.jar and debezium-mysql/*.jar. Without it, only rowtide runs.")  # fmt: skip
 @click.option("--schemas/--no-schemas", default=True, show_default=True, help="JSON with or without schemas.")
-@click.option("--tuned/--defaults", default=True, show_default=True, help="lz4 and large batches, or Debezium's own.")
-@click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="A connector property for both.")
-@click.option("--keep", type=click.Path(), help="Where logs are kept; by default they are removed.")
+@click.option("--tuned/--defaults", default=True, show_default=True, help="lz4 and large batches, or the defaults.")
+@click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="A property of both connectors. Repeatable.")
+@click.option("--keep", type=click.Path(), help="Folder in which the logs are kept; by default they are removed.")
 def main(
     modes: tuple[str, ...],
     rows: int,
@@ -52,10 +52,10 @@ def main(
     extra: tuple[str, ...],
     keep: str | None,
 ) -> None:
-    """Measure how fast changes are streamed, and a snapshot is read (both, if no mode is named).
+    """Measure the speed of streaming and of snapshots (both if no mode is given).
 
-    Starts MySQL and Kafka of its own. The load is made while the connectors are stopped; each is then timed alone over
-    its backlog, by the times of the first and the last record that it writes.
+    Starts its own MySQL and Kafka. The load is executed while the connectors are stopped. Each connector then runs
+    alone, and is timed from the first to the last record that it writes.
     """
     properties = dict(TUNED if tuned else DEFAULT) | dict(part.split("=", 1) for part in extra)
     if not schemas:
@@ -84,7 +84,7 @@ def _all(
     servers = servers_below(os.getpid())
     watch = TopicWatch(kafka.bootstrap)
 
-    def made(kind: type[Connector], mode: str, snapshot_mode: str) -> Connector:
+    def create(kind: type[Connector], mode: str, snapshot_mode: str) -> Connector:
         name = f"{kind.kind.lower()}-{mode}"
         history = history_topic(kafka.bootstrap, f"{name}-history")
         own = {**properties, "snapshot.mode": snapshot_mode}
@@ -92,12 +92,12 @@ def _all(
 
     database.execute(f"CREATE DATABASE {SCHEMA}")
     database.execute(*load.setup(), database=SCHEMA)
-    streaming = [made(kind, "stream", "no_data") for kind in kinds] if "stream" in modes else []
+    streaming = [create(kind, "stream", "no_data") for kind in kinds] if "stream" in modes else []
     try:
         for connector in streaming:
             click.echo(f"preparing {connector.kind}", err=True)
             prepare(connector, database, folder / connector.name)
-        click.echo("making the load", err=True)
+        click.echo("executing the load", err=True)
         database.execute(*load.changes(), database=SCHEMA)
         for connector in streaming:
             click.echo(f"streaming with {connector.kind}", err=True)
@@ -105,7 +105,7 @@ def _all(
         if "snapshot" in modes:
             for kind in kinds:
                 click.echo(f"snapshot with {kind.kind}", err=True)
-                connector = made(kind, "snapshot", "initial")
+                connector = create(kind, "snapshot", "initial")
                 streaming.append(connector)
                 yield snapshot_run(connector, SCHEMA, load, watch, servers, folder / connector.name)
     finally:
@@ -115,7 +115,7 @@ def _all(
 
 
 def show(figures: list[Figures]) -> None:
-    """Print a table, in Markdown."""
+    """Print the figures as a Markdown table."""
     head = ("run", "messages", "seconds", "messages/s", "CPU s", "µs/message", "servers' CPU s", "peak MB", "ratio")
     rows = [head, ("---", *["--:"] * (len(head) - 1))]
     base = {figure.name.split()[1]: figure.rate for figure in figures if figure.name.startswith("Debezium")}

@@ -1,6 +1,6 @@
-"""The two connectors that are compared, each as a process of its own over the same database and broker.
+"""The two connectors that are compared, each in its own process, with the same database and broker.
 
-Each can be started and stopped any number of times, and goes on from where it stopped.
+Both can be stopped and started any number of times, and resume at their stored offset.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ TUNED = {
     "max.batch.size": "8192",
     "max.queue.size": "32768",
 }
-"""What makes Debezium fast: small batches and no compression are its defaults."""
+"""Settings that make Debezium fast. Its defaults are small batches without compression."""
 DEFAULT: dict[str, str] = {}
 
 _OFFSETS_S = 5.0
-"""Connect stores offsets every second, and not when it is told to stop before."""
+"""Kafka Connect stores offsets at an interval, and not when a connector is stopped before."""
 
 
 class Rowtide(RowtideProcess):
@@ -34,14 +34,14 @@ class Rowtide(RowtideProcess):
 
 
 class Debezium(KafkaConnect):
-    """Debezium in Kafka Connect, from a folder that has ``kafka/*.jar`` (with Connect's) and ``debezium-mysql/*.jar``.
+    """Debezium in Kafka Connect, from a folder with ``kafka/*.jar`` (including Connect's) and ``debezium-mysql/*.jar``.
 
-    Stopped and started, the worker's process goes on, as it does in use: its code stays compiled.
+    The process of the worker stays when the connector is paused, as in production, so that its code remains compiled.
 
     Args:
-        name: of the connector.
-        properties: of the connector.
-        bootstrap: Kafka.
+        name: the name of the connector.
+        properties: the properties of the connector.
+        bootstrap: the addresses of Kafka.
     """
 
     kind = "Debezium"
@@ -59,7 +59,7 @@ class Debezium(KafkaConnect):
             self.create(self.name, self._properties)
 
     def pause(self) -> None:
-        """Stop the connector, and keep the worker."""
+        """Stop the connector, but not the worker."""
         time.sleep(_OFFSETS_S)
         self.halt(self.name)
 

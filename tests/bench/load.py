@@ -1,7 +1,7 @@
-"""The load: two tables as in many shops, filled by a few statements of many rows each.
+"""The load: two tables, filled by a few statements with many rows each.
 
-``sbtest`` is sysbench's table of four columns; ``orders`` has thirteen, of most types. Of ``n`` rows in each, the load
-updates half of the orders and deletes a quarter of sbtest's rows.
+``sbtest`` is sysbench's table with four columns; ``orders`` has thirteen columns of most types. The load inserts the
+same number of rows into both, updates half of the rows of ``orders`` and deletes a quarter of those of ``sbtest``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _INSERT_ORDERS = """INSERT INTO orders(
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load of a size.
+    """The load for a number of rows, which is ``few * many`` in each table.
 
     Attributes:
-        few: the rows of each table in thousands.
-        many: 1000; smaller in a test.
+        few: thousands of rows in each table.
+        many: 1000, or less in a test.
     """
 
     few: int = 200
@@ -49,21 +49,21 @@ class Load:
 
     @property
     def rows(self) -> int:
-        """Rows that are inserted into each table."""
+        """Number of rows inserted into each table."""
         return self.few * self.many
 
     @property
     def messages(self) -> dict[str, int]:
-        """Messages of the stream by table: a delete has a tombstone behind it."""
+        """Number of streamed messages by table. A delete is followed by a tombstone."""
         return {"sbtest": self.rows + 2 * (self.rows // 4), "orders": self.rows + self.rows // 2}
 
     @property
     def snapshot_rows(self) -> dict[str, int]:
-        """Rows that the tables have after the load."""
+        """Number of rows by table after the load."""
         return {"sbtest": self.rows - self.rows // 4, "orders": self.rows}
 
     def setup(self) -> list[str]:
-        """The statements that make the tables."""
+        """The statements that create the tables."""
         numbers = (
             f"WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {max(self.few, self.many)})"
         )

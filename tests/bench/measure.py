@@ -1,4 +1,4 @@
-"""What a run cost and how fast it was, seen from outside: from the process table and from the topics."""
+"""Measurements of a run from outside of the connector: from /proc and from the topics."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What came out of a run.
+    """The measurements of a run.
 
     Attributes:
-        name: of the connector and its mode.
-        messages: records written.
-        seconds: from the first to the last record, by the times that the producers gave them.
-        cpu_s: processor time of the connector from its start until the last record was there.
-        servers_cpu_s: the same of database and broker together.
-        peak_bytes: most memory that the connector's process had resident.
+        name: the connector and the mode.
+        messages: number of records written.
+        seconds: time from the first to the last record, by the timestamps of the records.
+        cpu_s: CPU time of the connector from its start to the last record.
+        servers_cpu_s: CPU time of the database and the broker together in the same period.
+        peak_bytes: peak resident memory of the connector's process.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Figures:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time that a process has used, that of its threads included."""
+    """CPU time of a process and all its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that a process ever had resident."""
+    """Peak resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -58,7 +58,7 @@ def peak_bytes(pid: int) -> int:
 
 
 def servers_below(pid: int) -> tuple[int, ...]:
-    """The processes of the local stack's servers: children of the supervisors that this process has started."""
+    """The processes of the servers: children of the supervisors that the process ``pid`` has started."""
     parents: dict[int, int] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -73,14 +73,14 @@ def servers_below(pid: int) -> tuple[int, ...]:
 
 
 class Usage:
-    """Processor time of some processes since this was made; a process that has ended counts no further."""
+    """CPU time of processes since the creation of this object. A process must not end before it is read."""
 
     def __init__(self, *pids: int) -> None:
         self._start = {pid: cpu_seconds(pid) for pid in pids}
 
     @property
     def seconds(self) -> float:
-        """Processor time since this was made."""
+        """CPU time since the creation of this object."""
         return sum(cpu_seconds(pid) - start for pid, start in self._start.items())
 
 
@@ -93,11 +93,11 @@ class TopicWatch:
         )
 
     def close(self) -> None:
-        """Let go of the broker."""
+        """Disconnect from the broker."""
         self._consumer.close()
 
     def counts(self, topics: Mapping[str, int]) -> dict[str, int]:
-        """How many records each topic has; a topic that is not there, or has no leader yet, has none."""
+        """Number of records of each topic; 0 for a topic that does not exist or has no leader yet."""
         known = self._consumer.list_topics(timeout=10).topics
         return {topic: self._end(topic) if topic in known else 0 for topic in topics}
 
@@ -114,10 +114,10 @@ class TopicWatch:
         return low, high
 
     def wait(self, topics: Mapping[str, int], alive: Callable[[], bool], patience: float = 600.0) -> None:
-        """Wait until every topic has as many records as are told.
+        """Wait until every topic has the given number of records.
 
         Raises:
-            RuntimeError: the connector has ended, wrote too many, or the time is over.
+            RuntimeError: the connector has ended or written too many records, or ``patience`` seconds have passed.
         """
         end = time.monotonic() + patience
         while True:
@@ -131,7 +131,7 @@ class TopicWatch:
             time.sleep(0.25)
 
     def seconds(self, topics: Mapping[str, int]) -> float:
-        """Between the first and the last record of all topics, by their own times."""
+        """Seconds between the first and the last record of all topics, by their timestamps."""
         times = []
         for topic in topics:
             low, high = self._marks(topic)
@@ -146,4 +146,4 @@ class TopicWatch:
                 if message is not None and message.error() is None:
                     return int(message.timestamp()[1])
             offset -= 1
-        raise RuntimeError(f"topic {topic} gives no record")
+        raise RuntimeError(f"topic {topic} has no record")

@@ -1,4 +1,4 @@
-"""How long a start takes to read a large schema history, and how much memory.
+"""Measures how long a start needs to read a large schema history, and how much memory it uses.
 
 python -m tests.bench.recovery [--tables 10000] [--alters 4] [--all] [--compact]
 """
@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 def statements(tables: int, alters: int) -> Iterator[str]:
-    """Some tables, each changed a few times, one after the other."""
+    """Statements that create tables and then alter each of them a few times."""
     yield "CREATE DATABASE shop"
     for number in range(tables):
         yield f"CREATE TABLE t{number} ({COLUMNS}) COMMENT 'number {number}'"
@@ -56,34 +56,34 @@ def write(path: Path, tables: int, alters: int) -> int:
 
 
 def summarise(path: Path) -> int:
-    """Write the compact form of the history; returns its bytes."""
+    """Write the summary of the history; returns its size in bytes."""
     kept = StoredHistory(FileSchemaHistory(path), "p", FileSummaries(path))
     wall, cpu = time.perf_counter(), time.process_time()
     save_summary(kept, read_history(kept, SERVER, None), 0)
-    report("making the compact form", wall, cpu)
+    report("writing the summary", wall, cpu)
     return len(next(FileSummaries(path).load()))
 
 
 def _elsewhere(work: Callable[..., int], *arguments: Any) -> int:
-    """Do something in another process, so that its memory does not count."""
+    """Call a function in another process, so that its memory does not count."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()
 
 
 def main() -> None:
-    """Write a history in another process, read it in this one, and print what that took."""
+    """Write a history in another process, read it in this one, and print time and memory."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--tables", type=int, default=10_000)
-    parser.add_argument("--alters", type=int, default=4, help="changes of each table")
-    parser.add_argument("--compact", action="store_true", help="write the compact form, and then read that")
-    parser.add_argument("--all", action="store_true", help="then make every table, as if all had changes at once")
+    parser.add_argument("--alters", type=int, default=4, help="number of ALTER statements for each table")
+    parser.add_argument("--compact", action="store_true", help="write the summary, and read that instead")
+    parser.add_argument("--all", action="store_true", help="then build the structures of all tables")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "history.jsonl")
         records = _elsewhere(write, path, options.tables, options.alters)
         if options.compact:
             packed = _elsewhere(summarise, path)
-            print(f"the compact form has {packed / 1e6:.1f} MB")
+            print(f"the summary has {packed / 1e6:.1f} MB")
         size = path.stat().st_size / 1e6
         base = peak_bytes(os.getpid()) / 2**20
         wall, cpu = time.perf_counter(), time.process_time()
@@ -94,12 +94,12 @@ def main() -> None:
         print(f"{len(tables)} tables of {records} records, {size:.0f} MB; writing them took up to {base:.0f} MB")
         if options.all:
             wall, cpu = time.perf_counter(), time.process_time()
-            made = len(list(tables))
-            report(f"making {made} tables", wall, cpu)
+            built = len(list(tables))
+            report(f"building {built} tables", wall, cpu)
 
 
 def report(what: str, wall: float, cpu: float) -> None:
-    """Print one line."""
+    """Print a line with the time, the CPU time and the peak memory since a start."""
     peak = peak_bytes(os.getpid()) / 2**20
     print(f"{what}: {time.perf_counter() - wall:.1f} s, CPU {time.process_time() - cpu:.1f} s, peak {peak:.0f} MB")
 

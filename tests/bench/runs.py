@@ -1,4 +1,4 @@
-"""The two runs: a backlog of the stream, and a snapshot."""
+"""The two kinds of runs: streaming a backlog, and a snapshot."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PATIENCE_S = 60.0
 
 
 def topics_of(connector: Connector, schema: str, numbers: dict[str, int]) -> dict[str, int]:
-    """Numbers by table as numbers by topic."""
+    """Convert counts by table to counts by topic."""
     return {f"{connector.name}.{schema}.{table}": number for table, number in numbers.items()}
 
 
 def prepare(connector: Connector, database: MySQL, folder: Path) -> None:
-    """Let a connector find out the structure and store an offset, and stop it: what comes next is its backlog."""
+    """Run a connector until it has stored the table structures and an offset. All later changes are its backlog."""
     connector.start(folder)
     end = time.monotonic() + _PATIENCE_S
     while not binlog_readers(database):
@@ -43,14 +43,14 @@ def prepare(connector: Connector, database: MySQL, folder: Path) -> None:
 def stream_run(
     connector: Connector, schema: str, load: Load, watch: TopicWatch, servers: tuple[int, ...], folder: Path
 ) -> Figures:
-    """Let a connector that was prepared read its backlog."""
+    """Measure a prepared connector while it reads its backlog."""
     return _timed(connector, topics_of(connector, schema, load.messages), watch, servers, folder, "stream")
 
 
 def snapshot_run(
     connector: Connector, schema: str, load: Load, watch: TopicWatch, servers: tuple[int, ...], folder: Path
 ) -> Figures:
-    """Let a new connector read all tables."""
+    """Measure a new connector while it reads all tables."""
     return _timed(connector, topics_of(connector, schema, load.snapshot_rows), watch, servers, folder, "snapshot")
 
 

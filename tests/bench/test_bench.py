@@ -1,4 +1,4 @@
-"""The benchmark's load and counting, with few rows: every change becomes the messages that the benchmark waits for."""
+"""The load and the counting of the benchmark, with few rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_messages_and_rows_of_a_load() -> None:
     assert load.snapshot_rows == {"sbtest": 150_000, "orders": 200_000}
 
 
-def test_a_rate_is_messages_by_seconds() -> None:
+def test_a_rate_is_messages_per_second() -> None:
     assert Figures("rowtide stream", 600, 2.0, 1.0, 1.0, 1).rate == 300
     assert Figures("rowtide stream", 600, 0.0, 1.0, 1.0, 1).rate == 0
 

@@ -1,4 +1,4 @@
-"""Debezium and rowtide take turns at one connector: ``python -m tests.interop --help``, from the checkout's root."""
+"""Runs Debezium and rowtide in turn as one connector: ``python -m tests.interop --help``, from the checkout's root."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import click
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
 
-from kafka_connect import KafkaConnect  # noqa: E402 - it is not installed
+from kafka_connect import KafkaConnect  # noqa: E402 - not installed as a package
 from rowtide_stack import Kafka, MariaDB, MySQL  # noqa: E402
 
-from tests.interop.runs import Outcome, Place, run  # noqa: E402
+from tests.interop.runs import Environment, Outcome, run_scenarios  # noqa: E402
 from tests.interop.scenarios import SCENARIOS, SERVERS, Scenario, ServerKind  # noqa: E402
 
 
@@ -26,15 +26,17 @@ from tests.interop.scenarios import SCENARIOS, SERVERS, Scenario, ServerKind  # 
               type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="Folder with kafka/*.jar, debezium-mysql/*.jar and debezium-mariadb/*.jar.")  # fmt: skip
 @click.option("--server", "servers", multiple=True, type=click.Choice([kind.name for kind in SERVERS]),
-              help="Only with this server (may be given several times).")  # fmt: skip
+              help="Use only this server. Repeatable.")  # fmt: skip
 @click.option("--only", "names", multiple=True, type=click.Choice([scenario.name for scenario in SCENARIOS]),
-              help="Only this scenario (may be given several times).")  # fmt: skip
-@click.option("--keep", type=click.Path(path_type=Path), help="Where logs are kept; by default they are removed.")
+              help="Run only this scenario. Repeatable.")  # fmt: skip
+@click.option(
+    "--keep", type=click.Path(path_type=Path), help="Folder in which the logs are kept; by default they are removed."
+)
 def main(debezium: Path, servers: tuple[str, ...], names: tuple[str, ...], keep: Path | None) -> None:
-    """Let the real Debezium and rowtide take turns at one connector's offsets and schema history.
+    """Run Debezium and rowtide in turn with the same offsets and schema history.
 
-    Every scenario must write what Debezium alone writes over the same statements: the same records in the same order,
-    none missing, none twice, and the same schema history. Exits with 1 if one does not.
+    Every scenario must produce what Debezium alone produces for the same statements: the same records in the same
+    order, without gaps and duplicates, and the same schema history. The exit code is 1 if one does not.
     """
     failed = 0
     with ExitStack() as stack:
@@ -47,31 +49,33 @@ def main(debezium: Path, servers: tuple[str, ...], names: tuple[str, ...], keep:
 
 def _chosen(names: tuple[str, ...]) -> Iterable[Scenario]:
     references = {scenario.reference for scenario in SCENARIOS if not names or scenario.name in names}
-    return (one for one in SCENARIOS if not names or one.name in names or one.name in references)
+    return (scenario for scenario in SCENARIOS if not names or scenario.name in names or scenario.name in references)
 
 
 def _run(kind: ServerKind, scenarios: list[Scenario], programs: Path, folder: Path) -> Iterable[Outcome]:
     folder.mkdir(parents=True, exist_ok=True)
-    made = (MariaDB if "mariadb" in kind.name else MySQL)(dict(kind.options))
+    server = (MariaDB if "mariadb" in kind.name else MySQL)(dict(kind.options))
     plugins = [name for name in ("debezium-mysql", "debezium-mariadb") if (programs / name).is_dir()]
     with ExitStack() as stack:
-        database, kafka = stack.enter_context(made), stack.enter_context(Kafka())
+        database, kafka = stack.enter_context(server), stack.enter_context(Kafka())
         worker = KafkaConnect("connect", programs, plugins, kafka.bootstrap)
         stack.callback(worker.stop)
         worker.start(folder)
-        yield from run(kind, scenarios, Place(database, kafka, worker, folder), lambda text: click.echo(text, err=True))
+        yield from run_scenarios(
+            kind, scenarios, Environment(database, kafka, worker, folder), lambda text: click.echo(text, err=True)
+        )
 
 
 def _show(kind: ServerKind, outcomes: Iterable[Outcome]) -> int:
-    failed, begin = 0, time.monotonic()
+    failed, started = 0, time.monotonic()
     for outcome in outcomes:
-        sides = outcome.scenario.sides + (", changed inside a transaction" if outcome.split else "")
+        sides = outcome.scenario.sides + (", switched inside a transaction" if outcome.split else "")
         verdict = "differs" if outcome.problems else "equal"
         click.echo(f"{kind.name}: {outcome.scenario.name} ({sides}): {outcome.records} records, {verdict}")
         for problem in outcome.problems:
             click.echo(f"    {problem}")
         failed += bool(outcome.problems)
-    click.echo(f"{kind.name}: {time.monotonic() - begin:.0f} s", err=True)
+    click.echo(f"{kind.name}: {time.monotonic() - started:.0f} s", err=True)
     return failed
 
 

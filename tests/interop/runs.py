@@ -1,4 +1,4 @@
-"""All scenarios of one server, side by side over the same statements."""
+"""Runs all scenarios of a server in parallel over the same statements."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from topic_tools import Topics
 
 from rowtide.schema_history.store.topic_reader import TopicReader
 from tests.interop import statements
-from tests.interop.compare import Answer, problems
+from tests.interop.compare import ConnectorOutput, problems
 from tests.interop.scenarios import Scenario, ServerKind
 from tests.interop.sides import Debezium, Rowtide, Side
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, SqlServer
 
-__all__ = ["Outcome", "run"]
+__all__ = ["Outcome", "run_scenarios"]
 
 _PATIENCE_S = 240.0
 _QUIET_S = 2.0
 _SWITCH_IN_TRANSACTION = 2
-"""Behind this stage the sides are changed in the middle of a long transaction."""
+"""After this stage, the sides are switched in the middle of a long transaction."""
 _OFFSET_S = 1.5
 _IN_TRANSACTION = re.compile(rb'"(?:event|row)":[1-9]')
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a scenario.
+    """The result of a scenario.
 
     Attributes:
-        scenario: which.
-        problems: its differences from the reference.
-        records: how many records were compared.
-        split: whether a stored offset was in the middle of a transaction.
+        scenario: the scenario.
+        problems: the differences from its reference.
+        records: number of records that were compared.
+        split: whether an offset in the middle of a transaction was stored.
     """
 
     scenario: Scenario
@@ -51,56 +51,58 @@ class Outcome:
     split: bool
 
 
-class Player:
-    """A scenario under way."""
+class ScenarioRun:
+    """A scenario that is running."""
 
-    def __init__(self, scenario: Scenario, number: int, server: ServerKind, place: Place) -> None:
+    def __init__(self, scenario: Scenario, number: int, server: ServerKind, environment: Environment) -> None:
         self.scenario = scenario
         self.prefix = f"{server.name.replace('-', '')}{number:02d}"
-        folder = place.folder
-        history = scenario.history(self.prefix, place.kafka.bootstrap, folder)
+        folder = environment.folder
+        history = scenario.history(self.prefix, environment.kafka.bootstrap, folder)
         given = {
-            **connector_properties(self.prefix, place.database, statements.SCHEMA, history),
+            **connector_properties(self.prefix, environment.database, statements.SCHEMA, history),
             "database.server.id": str(200000 + number),
             **scenario.more,
         }
         self._sides: dict[str, Side] = {
-            "D": Debezium(self.prefix, given, place.worker),
-            "R": Rowtide(self.prefix, {**given, **scenario.rowtide}, place.kafka, place.offsets, folder),
+            "D": Debezium(self.prefix, given, environment.worker),
+            "R": Rowtide(self.prefix, {**given, **scenario.rowtide}, environment.kafka, environment.offsets, folder),
         }
-        self._place = place
+        self._environment = environment
         self._running: Side | None = None
-        self.answer = Answer(self.prefix, place.topics, folder / f"{self.prefix}.history" if scenario.file else None)
+        self.output = ConnectorOutput(
+            self.prefix, environment.topics, folder / f"{self.prefix}.history" if scenario.file else None
+        )
         self.split = False
         self.failure: str | None = None
 
     @property
     def steady(self) -> bool:
-        """Whether it is a reference, which is never stopped."""
+        """Whether the scenario is a reference, which is never stopped."""
         return self.scenario.reference == self.scenario.name
 
     def start(self, stage: int) -> None:
-        """Let the side of a stage run."""
+        """Start the side of a stage."""
         if self._running is None and self.failure is None:
             self._running = self._sides[self.scenario.sides[stage]]
             self._running.start()
 
     def ends(self, stage: int) -> bool:
-        """Whether its side is stopped behind a stage: Debezium only if rowtide follows; its restarts are its own."""
+        """Whether its side is stopped after a stage: Debezium only if rowtide follows."""
         sides = self.scenario.sides
         return not self.steady and (sides[stage] == "R" or sides[stage + 1 : stage + 2] != "D")
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop the running side."""
         side, self._running = self._running, None
         if side is not None:
             side.stop()
-            self.split |= self._place.in_transaction(self.prefix)
+            self.split |= self._environment.in_transaction(self.prefix)
 
     def wait(self, topic: str, count: int, *, quiet: bool = True) -> None:
-        """Wait until a topic has so many records, and then until no more come in any; or until it has failed."""
+        """Wait until a topic has ``count`` records, then until no topic gets more; or until the side has failed."""
         end = time.monotonic() + _PATIENCE_S
-        while self._place.size(f"{self.prefix}{topic}") < count:
+        while self._environment.size(f"{self.prefix}{topic}") < count:
             if self.failed():
                 return
             if time.monotonic() > end:
@@ -112,21 +114,21 @@ class Player:
             time.sleep(_QUIET_S)
 
     def failed(self) -> bool:
-        """Whether it has ended by itself, or stands still."""
+        """Whether the side has failed, or made no progress."""
         if self.failure is None and self._running is not None and (reason := self._running.failure()) is not None:
             self.failure = f"{self._running.name} has failed: {reason}"
         return self.failure is not None
 
-    def problems(self, reference: Player) -> tuple[str, ...]:
-        """Its failure and its differences from another one."""
-        return (*([self.failure] if self.failure else []), *problems(reference.answer, self.answer))
+    def problems(self, reference: ScenarioRun) -> tuple[str, ...]:
+        """Its failure, if any, and its differences from the reference."""
+        return (*([self.failure] if self.failure else []), *problems(reference.output, self.output))
 
     def _sizes(self) -> int:
-        return sum(self._place.size(self.prefix + name) for name in self.answer.names())
+        return sum(self._environment.size(self.prefix + name) for name in self.output.names())
 
 
-class Place:
-    """Where all of it happens."""
+class Environment:
+    """The servers and the folder that all scenarios share."""
 
     def __init__(self, database: SqlServer, kafka: Kafka, worker: KafkaConnect, folder: Path) -> None:
         self.database = database
@@ -138,12 +140,12 @@ class Place:
         self._reader = TopicReader(self.topics.client, self.topics.client)
 
     def size(self, topic: str) -> int:
-        """The end of a topic of one partition; 0 if it does not exist."""
+        """The end offset of a topic with one partition; 0 if it does not exist."""
         extents = self._reader.extents(topic)
         return 0 if extents is None else extents[0].high
 
     def in_transaction(self, prefix: str) -> bool:
-        """Whether the last offset that was stored for a connector is one in the middle of a transaction."""
+        """Whether the last stored offset of a connector is in the middle of a transaction."""
         stored = [
             seen.value
             for seen in self.topics.read(self.offsets, committed=False)
@@ -152,56 +154,61 @@ class Place:
         return bool(stored) and _IN_TRANSACTION.search(stored[-1]) is not None
 
 
-def run(
-    server: ServerKind, scenarios: Iterable[Scenario], place: Place, say: Callable[[str], None]
+def run_scenarios(
+    server: ServerKind, scenarios: Iterable[Scenario], environment: Environment, report: Callable[[str], None]
 ) -> Iterator[Outcome]:
-    """Run the scenarios, stage after stage, and compare each with its reference.
+    """Run the scenarios stage by stage, and compare each with its reference.
 
     Raises:
         RuntimeError: the connectors do not start.
     """
-    database = place.database
+    database = environment.database
     database.execute(*statements.setup())
-    players = {one.name: Player(one, number, server, place) for number, one in enumerate(scenarios)}
-    others = [player for player in players.values() if not player.steady]
-    with ThreadPoolExecutor(len(players)) as pool:
+    runs = {
+        scenario.name: ScenarioRun(scenario, number, server, environment) for number, scenario in enumerate(scenarios)
+    }
+    others = [run for run in runs.values() if not run.steady]
+    with ThreadPoolExecutor(len(runs)) as pool:
         try:
             for stage in range(statements.STAGES):
-                say(f"{server.name}: stage {stage + 1} of {statements.STAGES}")
-                list(pool.map(lambda player: player.start(stage), players.values()))  # noqa: B023 - done at once
+                report(f"{server.name}: stage {stage + 1} of {statements.STAGES}")
+                list(pool.map(lambda run: run.start(stage), runs.values()))  # noqa: B023 - done at once
                 if stage == 0:
-                    _await_streams(place, list(players.values()))
+                    _await_streams(environment, list(runs.values()))
                 database.execute(*statements.stage(stage), *statements.marker(stage), database=statements.SCHEMA)
                 marker = f".{statements.SCHEMA}.marker"
-                list(pool.map(lambda player: player.wait(marker, stage + 1), players.values()))  # noqa: B023
+                list(pool.map(lambda run: run.wait(marker, stage + 1), runs.values()))  # noqa: B023
+                ending = [run for run in others if run.ends(stage)]
                 if stage == _SWITCH_IN_TRANSACTION:
-                    _switch_in_transaction(stage, [one for one in others if one.ends(stage)], place, pool)
+                    _switch_in_transaction(stage, ending, environment, pool)
                 else:
                     time.sleep(_OFFSET_S)
-                    list(pool.map(lambda player: player.stop(), [one for one in others if one.ends(stage)]))
+                    list(pool.map(lambda run: run.stop(), ending))
                 if stage + 1 < statements.STAGES:
                     database.execute(*statements.gap(stage), database=statements.SCHEMA)
         finally:
-            list(pool.map(lambda player: player.stop(), players.values()))
-    for player in others:
-        found = player.problems(players[player.scenario.reference])
-        yield Outcome(player.scenario, found, sum(map(len, player.answer.records().values())), player.split)
+            list(pool.map(lambda run: run.stop(), runs.values()))
+    for run in others:
+        found = run.problems(runs[run.scenario.reference])
+        yield Outcome(run.scenario, found, sum(map(len, run.output.records().values())), run.split)
 
 
-def _await_streams(place: Place, players: list[Player]) -> None:
+def _await_streams(environment: Environment, runs: list[ScenarioRun]) -> None:
     end = time.monotonic() + _PATIENCE_S
-    while (count := len(binlog_readers(place.database))) < sum(not player.failed() for player in players):
+    while (count := len(binlog_readers(environment.database))) < sum(not run.failed() for run in runs):
         if time.monotonic() > end:
-            raise RuntimeError(f"{count} of {len(players)} connectors read the binlog; see {place.folder}")
+            raise RuntimeError(f"{count} of {len(runs)} connectors read the binlog; see {environment.folder}")
         time.sleep(0.3)
 
 
-def _switch_in_transaction(stage: int, players: list[Player], place: Place, pool: ThreadPoolExecutor) -> None:
-    def stop(player: Player) -> None:
-        player.wait(f".{statements.SCHEMA}.bulk", 1, quiet=False)
-        player.stop()
+def _switch_in_transaction(
+    stage: int, runs: list[ScenarioRun], environment: Environment, pool: ThreadPoolExecutor
+) -> None:
+    def stop(run: ScenarioRun) -> None:
+        run.wait(f".{statements.SCHEMA}.bulk", 1, quiet=False)
+        run.stop()
 
-    stopping = [pool.submit(stop, player) for player in players]
-    place.database.execute(*statements.bulk(stage), database=statements.SCHEMA)
+    stopping = [pool.submit(stop, run) for run in runs]
+    environment.database.execute(*statements.bulk(stage), database=statements.SCHEMA)
     for future in stopping:
         future.result()

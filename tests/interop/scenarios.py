@@ -1,4 +1,4 @@
-"""Who runs when, and with which history."""
+"""The scenarios: which connector runs in which stage, and with which kind of schema history."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _FILE = "io.debezium.storage.file.history.FileSchemaHistory"
 
 @dataclass(frozen=True)
 class ServerKind:
-    """A server that the scenarios are run with.
+    """A server with which the scenarios are run.
 
     Attributes:
-        name: for people and for names of topics.
-        options: of mysqld.
+        name: its name in reports and in topic names.
+        options: options of mysqld.
     """
 
     name: str
@@ -36,15 +36,15 @@ SERVERS = (
 
 @dataclass(frozen=True)
 class Scenario:
-    """One connector that is moved from one side to the other.
+    """A connector that switches between the two sides.
 
     Attributes:
-        name: for people, and the connector's name.
-        sides: who runs in each stage: ``D`` or ``R``.
-        file: whether its history is a file.
+        name: its name in reports.
+        sides: the side that runs in each stage: ``D`` (Debezium) or ``R`` (rowtide).
+        file: whether its schema history is a file.
         more: further properties.
-        rowtide: properties that only rowtide has.
-        reference: the scenario whose answer must be the same.
+        rowtide: further properties of rowtide only.
+        reference: the scenario whose output must be equal.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Scenario:
     reference: str = "alone"
 
     def history(self, prefix: str, bootstrap: str, folder: Path) -> dict[str, str]:
-        """Where the schema history of a connector is kept."""
+        """The properties of the connector's schema history."""
         if self.file:
             return {_HISTORY: _FILE, f"{_HISTORY}.file.filename": str(folder / f"{prefix}.history")}
         return history_topic(bootstrap, f"history.{prefix}")

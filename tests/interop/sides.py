@@ -1,4 +1,4 @@
-"""The two connectors, each with the same properties, offsets topic and schema history."""
+"""The two sides, with the same properties, offsets topic and schema history."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["Debezium", "Rowtide", "Side"]
 
 
 class Side(Protocol):
-    """A connector that runs, or does not."""
+    """A connector that can be started and stopped."""
 
     name: str
 
     def start(self) -> None:
-        """Run, from where the connector of that name stopped."""
+        """Start, resuming at the stored offset of the connector."""
 
     def stop(self) -> None:
-        """End in order: what was read is delivered, and the offset stored."""
+        """Stop cleanly: everything that was read is delivered, and the offset is stored."""
 
     def failure(self) -> str | None:
-        """Why it has ended by itself; ``None`` if it has not."""
+        """The error with which it has ended; ``None`` if it has not ended."""
 
 
 class Debezium:
@@ -39,14 +39,14 @@ class Debezium:
         self._connector = connector
         self._properties = properties
         self._worker = worker
-        self._made = False
+        self._created = False
 
     def start(self) -> None:
-        if self._made:
+        if self._created:
             self._worker.resume(self._connector)
         else:
             self._worker.create(self._connector, self._properties)
-        self._made = True
+        self._created = True
         self._worker.wait(lambda: self._worker.states(self._connector) not in ([], ["UNASSIGNED"]))
 
     def stop(self) -> None:
@@ -58,7 +58,7 @@ class Debezium:
 
 
 class Rowtide:
-    """``rowtide run`` with the connector's properties, and the worker's offsets topic."""
+    """``rowtide run`` with the properties of the connector and the offsets topic of the Connect worker."""
 
     name = "rowtide"
 

@@ -1,7 +1,6 @@
-"""What happens in the database: before the connectors start, while each of them runs, and while none does.
+"""The statements: before the connectors start, in each stage, and between the stages.
 
-Every statement here is one that both connectors understand in the same way; what Debezium does differently, and why, is
-asserted by the recorded cases.
+They contain only what both connectors handle in the same way. The differences are tested by the recorded cases.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ __all__ = ["BULK_ROWS", "OTHER", "SCHEMA", "STAGES", "bulk", "gap", "marker", "s
 
 SCHEMA = "interop"
 OTHER = "elsewhere"
-"""A database that is not captured; its statements are in the history all the same."""
+"""A database that is not captured. Its statements are nevertheless in the schema history."""
 STAGES = 5
 BULK_ROWS = 8000
 _ALTERED = {0, 1, 3}
 
 
 def setup() -> tuple[str, ...]:
-    """What the snapshot sees."""
+    """Statements before the snapshot."""
     return (
         f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4",
         f"CREATE DATABASE {OTHER} CHARACTER SET latin1",
@@ -46,26 +45,26 @@ def setup() -> tuple[str, ...]:
 
 
 def stage(number: int) -> tuple[str, ...]:
-    """What the connector of a stage streams: rows, a change of structure, rows."""
+    """Statements while the connector of a stage runs: changes of rows, of structures, and of rows again."""
     return _STAGES[number]
 
 
 def gap(number: int) -> tuple[str, ...]:
-    """What happens behind a stage while no connector runs: the next one finds it in the binlog."""
+    """Statements after a stage, while no connector runs."""
     return _GAPS[number]
 
 
 def marker(number: int) -> tuple[str, ...]:
-    """The end of a stage: a row by whose record it is known, and behind some of them a change of structure.
+    """The end of a stage: a row whose record marks it, followed in some stages by a change of structure.
 
-    An offset behind a statement is another one than behind a row.
+    The stored offset after a statement differs from that after a row.
     """
     row = f"INSERT INTO marker (stage) VALUES ({number})"
     return (row, f"ALTER TABLE marker ADD COLUMN c{number} INT") if number in _ALTERED else (row,)
 
 
 def bulk(number: int) -> Iterator[str]:
-    """One transaction that is long enough for connectors to be stopped in it."""
+    """A transaction that is long enough to stop connectors in the middle of it."""
     yield "BEGIN"
     for first in range(0, BULK_ROWS, 1000):
         base = number * 1_000_000 + first
