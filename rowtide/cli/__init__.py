@@ -8,6 +8,7 @@ import importlib
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from rowtide import __version__
 
@@ -31,6 +32,8 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "completion": Command("rowtide.cli.completion", "completion", "", "Print the completion script of a shell."),
+    "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),
     "replay": Command("rowtide.cli.replay", "replay", "connector", "Convert binlog files on disk to records."),
     "check": Command("rowtide.cli.connector", "check", "connector", "Check whether a connector can start."),
     "schema": Command("rowtide.cli.schema", "schema", "connector", "Look up table structures and their history."),
@@ -87,6 +90,11 @@ class LazyGroup(click.Group):
             if command is None or (error.name or "").startswith("rowtide"):
                 raise
             raise missing(error, str(ctx.invoked_subcommand), command.extra) from error
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that start with a text, without importing them."""
+        found = [CompletionItem(name, help=COMMANDS[name].summary) for name in COMMANDS if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands with their summaries, without importing them."""

@@ -12,8 +12,12 @@ from rowtide.connector.config.sections.reader import family_of
 __all__ = ["properties"]
 
 
+def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in PROPERTIES if name.startswith(incomplete)]
+
+
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_names)
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the whole reference as Markdown.")
 def properties(name: str | None, *, as_markdown: bool) -> None:
     """Show the reference of configuration properties.

@@ -1,5 +1,6 @@
 """The command line without the extras, and after typing errors."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,35 @@ def test_properties_can_be_looked_up_without_the_extras() -> None:
     status, text = without("pymysql", "properties", "snapshot.mode")
     assert status == 0
     assert "never is refused" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("rowtide pro", ["properties"]),
+        ("rowtide run --log-l", ["--log-level"]),
+        ("rowtide properties snapshot.mode.", [n for n in PROPERTIES if n.startswith("snapshot.mode.")]),
+    ],
+)
+def test_words_are_completed(words: str, completions: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    result = CliRunner().invoke(main, prog_name="rowtide", env={"_ROWTIDE_COMPLETE": "bash_complete"})
+    assert result.output.splitlines() == [f"plain,{completion}" for completion in completions]
+
+
+def test_commands_are_completed_without_the_extras() -> None:
+    code = "import sys; sys.modules['pymysql'] = None; from rowtide.cli import main; main(prog_name='rowtide')"
+    environment = {**os.environ, "_ROWTIDE_COMPLETE": "zsh_complete", "COMP_WORDS": "rowtide ", "COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[1::3] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script(shell: str) -> None:
+    status, script = run("completion", shell)
+    assert status == 0
+    assert f"_ROWTIDE_COMPLETE={shell}_complete" in script
 
 
 def test_the_version() -> None:

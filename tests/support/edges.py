@@ -28,6 +28,7 @@ WORLD = {
 """What is outside, and the modules that lead there."""
 
 EDGES = {
+    "rowtide.cli.peek": "clock files kafka",
     "rowtide.cli.replay": "clock files",
     "rowtide.cli.schema": "files",
     "rowtide.cli.schema_sources": "files",

@@ -1,0 +1,183 @@
+"""``rowtide peek``: prints records of a topic."""
+
+import datetime as dt
+import difflib
+import json
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from rowtide.cli.connector import read_configuration
+from rowtide.cli.record_text import record_lines
+from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
+
+__all__ = ["new_extents", "peek"]
+
+_UNNEEDED = frozenset(
+    {
+        *("database.hostname", "database.user", "database.password", "database.server.id"),
+        *("schema.history.internal.kafka.topic", "schema.history.internal.file.filename"),
+    }
+)
+_TIMEOUT = 15.0  # seconds without an answer of Kafka
+_POLL = 1.0  # seconds between look-ups of new records with --follow
+_SPARE = 50  # offsets that are read for each record to print: markers and aborted records of transactions have offsets
+
+
+@click.command()
+@click.argument("topic")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The configuration of the connector, for the addresses of Kafka and the topic prefix.",
+)
+@click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
+@click.option("--limit", "-n", type=click.IntRange(min=1), default=10, show_default=True, help="Number of records.")
+@click.option("--from-start", is_flag=True, help="Print the first records of the topic instead of the last ones.")
+@click.option(
+    "--follow",
+    "-f",
+    is_flag=True,
+    help="Then print new records until Ctrl-C. Waits for a topic that does not exist yet.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, with key and value as they are.")
+def peek(
+    topic: str,
+    *,
+    config: Path | None,
+    bootstrap_servers: str | None,
+    limit: int,
+    from_start: bool,
+    follow: bool,
+    as_json: bool,
+) -> None:
+    """Print the last records of TOPIC in a readable form.
+
+    TOPIC is the full name of a topic, or with --config a database.table. Decimals, dates, times and bytes are decoded
+    if the messages have schemas. Records of transactions that are not committed are left out. No consumer group and no
+    offset is stored in Kafka.
+
+    \b
+    Examples:
+      rowtide peek shop.orders --config shop.properties
+      rowtide peek shop.shop.orders --bootstrap-servers localhost:9092 --follow
+    """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
+    if from_start and follow:
+        raise click.UsageError("--from-start and --follow exclude each other")
+    clients = _clients(config, bootstrap_servers)
+    reader = TopicReader(clients.consumer, clients.admin, timeout=_TIMEOUT)
+    try:
+        name, extents = _existing_topic(reader, clients, topic, wait=follow)
+        for record in _records(reader, name, extents, limit, from_start=from_start):
+            _print(name, record, as_json=as_json)
+        while follow:
+            time.sleep(_POLL)
+            extents = new_extents(extents, reader.extents(name) or {})
+            for record in reader.read(name, extents):
+                _print(name, record, as_json=as_json)
+    except (TopicReadError, KafkaException) as error:
+        raise click.ClickException(str(error)) from None
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+
+
+class _Clients(NamedTuple):
+    """The settings of the Kafka clients, and the topic prefix, which is empty without a configuration."""
+
+    consumer: Mapping[str, str]
+    admin: Mapping[str, str]
+    prefix: str
+
+
+def _clients(config: Path | None, bootstrap_servers: str | None) -> _Clients:
+    given = {"bootstrap.servers": bootstrap_servers} if bootstrap_servers else {}
+    if config is not None:
+        configuration = read_configuration(str(config), _UNNEEDED)
+        kafka = configuration.kafka
+        return _Clients({**kafka.consumer, **given}, {**kafka.admin, **given}, configuration.topics.prefix)
+    if not given:
+        raise click.UsageError("the addresses of Kafka are needed: --config or --bootstrap-servers")
+    return _Clients(given, given, "")
+
+
+def _existing_topic(reader: TopicReader, clients: _Clients, topic: str, *, wait: bool) -> tuple[str, dict[int, Extent]]:
+    """The full name of the topic, and the offsets of its partitions; ``wait`` until it is created."""
+    names = [topic, f"{clients.prefix}.{topic}"] if clients.prefix else [topic]
+    waiting = False
+    while True:
+        for name in names:
+            extents = reader.extents(name)
+            if extents is not None:
+                return name, extents
+        if not wait:
+            raise _no_topic(clients, names)
+        if not waiting:
+            click.echo(f"waiting for the topic {' or '.join(names)}", err=True)
+        waiting = True
+        time.sleep(_POLL)
+
+
+def _no_topic(clients: _Clients, names: Sequence[str]) -> click.ClickException:
+    known = AdminClient({**clients.admin, "log_level": 2}).list_topics(timeout=_TIMEOUT).topics
+    near = difflib.get_close_matches(names[-1], known, n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else f"; Kafka has {len(known)} other topics"
+    return click.ClickException(f"there is no topic {' or '.join(names)}{hint}")
+
+
+def _records(
+    reader: TopicReader, topic: str, extents: Mapping[int, Extent], limit: int, *, from_start: bool
+) -> Iterator[StoredRecord]:
+    """The first or last records over all partitions, at most ``limit``, in the order of their timestamps."""
+    window = limit * _SPARE
+    found: list[StoredRecord] = []
+    for partition, extent in extents.items():
+        if from_start:
+            part = Extent(extent.low, min(extent.high, extent.low + window))
+            found += sorted(reader.read(topic, {partition: part}), key=_age)[:limit]
+        else:
+            part = Extent(max(extent.low, extent.high - window), extent.high)
+            found += deque(reader.read(topic, {partition: part}), maxlen=limit)
+    found.sort(key=_age)
+    yield from found[:limit] if from_start else found[-limit:]
+
+
+def _age(record: StoredRecord) -> tuple[int, int, int]:
+    return record.timestamp, record.partition, record.offset
+
+
+def new_extents(seen: Mapping[int, Extent], now: Mapping[int, Extent]) -> dict[int, Extent]:
+    """The offsets that were added to each partition; a topic that was created again is read from its start."""
+    added = {}
+    for partition, extent in now.items():
+        end = seen[partition].high if partition in seen else extent.low
+        added[partition] = Extent(end if extent.low <= end <= extent.high else extent.low, extent.high)
+    return added
+
+
+def _print(topic: str, record: StoredRecord, *, as_json: bool) -> None:
+    if as_json:
+        key, value = (None if data is None else data.decode(errors="replace") for data in (record.key, record.value))
+        fields = {
+            "topic": topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "key": key,
+            "value": value,
+        }
+        click.echo(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
+        return
+    written = ""
+    if record.timestamp >= 0:
+        moment = dt.datetime.fromtimestamp(record.timestamp / 1000, dt.UTC)
+        written = f"  written {moment:%Y-%m-%d %H:%M:%S} UTC"
+    click.secho(f"{topic}  partition {record.partition}  offset {record.offset}{written}", dim=True)
+    for line in record_lines(record.key, record.value):
+        click.echo(line)

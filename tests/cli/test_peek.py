@@ -1,0 +1,116 @@
+"""``rowtide peek``: which records it prints, and its errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import Producer
+
+from rowtide.cli import main
+from rowtide.cli.peek import new_extents
+from rowtide.schema_history.store.topic_reader import Extent
+from rowtide.topics.settings import TopicSettings
+
+if TYPE_CHECKING:
+    from topic_tools import Topics
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["peek", *arguments])
+    return result.exit_code, result.output
+
+
+def produce(topics: Topics, topic: str, values: Mapping[str, str | None], partition: int = 0) -> None:
+    producer = Producer(topics.client)
+    for key, value in values.items():
+        producer.produce(topic, value, key, partition)
+    assert producer.flush(20) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("t",), "the addresses of Kafka are needed: --config or --bootstrap-servers"),
+        (("t", "--from-start", "--follow"), "--from-start and --follow exclude each other"),
+    ],
+)
+def test_wrong_options(arguments: tuple[str, ...], text: str) -> None:
+    status, output = run(*arguments)
+    assert status == 2
+    assert text in output
+
+
+@pytest.mark.parametrize(
+    ("seen", "now", "added"),
+    [
+        ({0: Extent(0, 5)}, {0: Extent(0, 5)}, {0: Extent(5, 5)}),
+        ({0: Extent(0, 5)}, {0: Extent(2, 9)}, {0: Extent(5, 9)}),
+        ({0: Extent(0, 5)}, {0: Extent(0, 5), 1: Extent(0, 1)}, {0: Extent(5, 5), 1: Extent(0, 1)}),
+        ({0: Extent(0, 5)}, {0: Extent(7, 9)}, {0: Extent(7, 9)}),
+        ({0: Extent(0, 5)}, {0: Extent(0, 2)}, {0: Extent(0, 2)}),
+    ],
+)
+def test_following_continues_behind_the_last_offset(
+    seen: dict[int, Extent], now: dict[int, Extent], added: dict[int, Extent]
+) -> None:
+    assert new_extents(seen, now) == added
+
+
+@pytest.mark.servers
+def test_the_last_records_are_printed(topics: Topics) -> None:
+    topic = topics.new()
+    produce(topics, topic, {f'{{"id":{n}}}': f'{{"n":{n}}}' for n in range(20)})
+    status, text = run(topic, "--bootstrap-servers", topics.client["bootstrap.servers"], "-n", "3")
+    assert status == 0
+    values = [line for line in text.splitlines() if line.startswith("  value")]
+    assert values == ["  value   n=17", "  value   n=18", "  value   n=19"]
+    assert f"{topic}  partition 0  offset 19  written 20" in text
+
+
+@pytest.mark.servers
+def test_the_first_records_as_json(topics: Topics) -> None:
+    topic = topics.new(2)
+    produce(topics, topic, {"a": "1", "b": None}, partition=1)
+    status, text = run(
+        topic, "--bootstrap-servers", topics.client["bootstrap.servers"], "-n", "2", "--from-start", "--json"
+    )
+    assert status == 0
+    first, second = map(json.loads, text.splitlines())
+    assert (first["partition"], first["offset"], first["key"], first["value"]) == (1, 0, "a", "1")
+    assert (second["key"], second["value"]) == ("b", None)
+
+
+@pytest.mark.servers
+def test_records_of_aborted_transactions_are_left_out(topics: Topics) -> None:
+    topic = topics.new()
+    producer = Producer({**topics.client, "transactional.id": topic})
+    producer.init_transactions(30)
+    for value, commit in (("committed", True), ("aborted", False)):
+        producer.begin_transaction()
+        producer.produce(topic, f'{{"state":"{value}"}}')
+        producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+    status, text = run(topic, "--bootstrap-servers", topics.client["bootstrap.servers"])
+    assert status == 0
+    assert 'state="committed"' in text
+    assert "aborted" not in text
+
+
+@pytest.mark.servers
+def test_a_table_of_a_connector(topics: Topics, tmp_path: Path) -> None:
+    topic = topics.new()
+    full = f"{topic}.shop.orders"
+    topics.admin.ensure(full, TopicSettings(1, 1))
+    produce(topics, full, {"a": '{"id":1}'})
+    config = tmp_path / "shop.properties"
+    config.write_text(f"topic.prefix={topic}\nbootstrap.servers={topics.client['bootstrap.servers']}\n")
+    status, text = run("shop.orders", "--config", str(config))
+    assert (status, "id=1" in text) == (0, True), text
+    status, text = run("shop.order", "--config", str(config))
+    assert status == 1
+    assert f"there is no topic shop.order or {topic}.shop.order" in text
+    assert f"did you mean {full}" in text
