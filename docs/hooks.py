@@ -17,6 +17,7 @@ from rowtide.connector.config.reference import markdown as properties
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("connector", "schema_history", "envelope", "topics", "spark_consumers", "rowtide/cli")
+_LANGUAGES = {".properties": "properties", ".py": "python"}
 _MARKER = re.compile(r"^\{\{ (.+) \}\}$", re.MULTILINE)
 _ROLE = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
@@ -32,7 +33,11 @@ def content_of(source: str) -> str:
     Raises:
         FileNotFoundError: there is no such source.
     """
-    return SOURCES[source]() if source in SOURCES else (ROOT / source).read_text(encoding="utf-8")
+    if source in SOURCES:
+        return SOURCES[source]()
+    text = (ROOT / source).read_text(encoding="utf-8")
+    language = _LANGUAGES.get(Path(source).suffix)
+    return f"```{language}\n{text}```" if language else text
 
 
 def commands() -> str:

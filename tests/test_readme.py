@@ -25,6 +25,12 @@ def test_the_example_of_a_configuration_is_accepted() -> None:
     assert configuration.warnings == ()
 
 
+def test_the_example_in_python_is_the_one_that_is_tested() -> None:
+    (snippet,) = blocks("README", "python")
+    tested = (ROOT / "docs/examples/five_lines.py").read_text()
+    assert snippet == tested.partition('"""\n\n')[2].replace(", flush=True", "")
+
+
 def test_every_command_is_named() -> None:
     named = set(re.findall(r"(?:`|\$ )rowtide\s([a-z]+)", README))
     assert named == set(cli.COMMANDS)

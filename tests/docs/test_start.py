@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -16,37 +11,15 @@ import pytest
 from pages import blocks
 from rowtide_stack import Kafka, MySQL
 from rowtide_stack.ports import free_port
+from terminal import finished, terminal
 
 pytestmark = pytest.mark.servers
 
 *FIRST_TERMINAL, RUN, WATCH, CHANGE = blocks("start", "bash")
 
 
-@contextlib.contextmanager
-def terminal(block: str, folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Paste a block into a shell of its own; the end of ``with`` stops what runs in it, as Ctrl-C does."""
-    command = ["bash", "-e", "-c", block]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, start_new_session=True
-    ) as process:
-        late = threading.Timer(90, os.killpg, (process.pid, signal.SIGKILL))
-        late.start()
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGINT)
-            process.wait()
-            late.cancel()
-
-
-def pasted(block: str, folder: Path, environment: dict[str, str]) -> str:
-    """The output of a block that ends by itself."""
-    with terminal(block, folder, environment) as process:
-        assert process.stdout is not None
-        output = process.stdout.read()
-    assert process.returncode == 0, output
-    return output
+def shell(block: str) -> list[str]:
+    return ["bash", "-e", "-c", block]
 
 
 def operation(output: IO[str]) -> str:
@@ -68,14 +41,14 @@ def test_the_blocks_of_the_page_lead_to_the_records_that_it_promises(tmp_path: P
             "KAFKA": kafka.bootstrap,
             "WEB_PORT": str(free_port()),
         }
-        checked = [pasted(block, tmp_path, environment) for block in FIRST_TERMINAL][-1]
+        checked = [finished(shell(block), tmp_path, environment) for block in FIRST_TERMINAL][-1]
         with (
-            terminal(RUN, tmp_path, environment) as worker,
-            terminal(WATCH, tmp_path, environment) as watch,
+            terminal(shell(RUN), tmp_path, environment) as worker,
+            terminal(shell(WATCH), tmp_path, environment) as watch,
         ):
             assert watch.stdout is not None
             operations = [operation(watch.stdout) for _ in range(2)]
-            pasted(CHANGE, tmp_path, environment)
+            finished(shell(CHANGE), tmp_path, environment)
             operations += [operation(watch.stdout) for _ in range(3)]
             last_key = watch.stdout.readline()
     (promised,) = blocks("start", "text")

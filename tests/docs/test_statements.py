@@ -13,6 +13,7 @@ import yaml
 from pages import PAGES, TEXTS, blocks, table
 from source_tree import ROOT
 
+import rowtide
 from rowtide import cli
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.catalogue import PROPERTIES
@@ -61,7 +62,7 @@ def test_every_option_in_a_page_is_one() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_property_that_is_named_is_one(name: str) -> None:
-    named = set(re.findall(r"`([a-z]+(?:\.[a-zA-Z]+)+)(?:=[^`]*)?`", TEXTS[name])) - FIELDS
+    named = set(re.findall(r"`([a-z]+(?:\.[a-z][a-zA-Z]*)+)(?:=[^`]*)?`", TEXTS[name])) - FIELDS
     wrong = [one for one in named if one not in PROPERTIES and family_of(one) is None]
     assert [one for one in wrong if one.split(".")[0] in FIRST_WORDS] == []
 
@@ -112,3 +113,24 @@ def test_every_metric_that_is_named_is_one() -> None:
 def test_every_state_is_in_the_table() -> None:
     named = re.findall(r"`([A-Z]+)`", "".join(row[0] for row in table("operations", "state")))
     assert sorted(named) == sorted(STATES)
+
+
+def test_the_library_page_names_the_whole_interface() -> None:
+    assert [name for name in rowtide.__all__ if name not in PAGES["library"] and name != "__version__"] == []
+
+
+def test_every_attribute_of_a_change_is_in_the_table() -> None:
+    named = {name for row in table("library", "attribute") for name in re.findall(r"`([a-z_]+)(?:\(\))?`", row[0])}
+    public = {name for name in dir(rowtide.Change) if not name.startswith("_")}
+    assert named == public - {"columns", "image", "transaction_text"}, "those serve other modules"
+
+
+def test_every_call_of_the_engine_is_one() -> None:
+    calls = " ".join(row[0] for row in table("library", "call"))
+    assert all(hasattr(rowtide.Engine, name) for name in re.findall(r"engine\.(\w+)", calls))
+    assert all(hasattr(rowtide.ChangeBatch, name) for name in re.findall(r"batch\.(\w+)", calls))
+
+
+def test_every_example_is_in_the_page() -> None:
+    shown = re.findall(r"^\{\{ docs/examples/(.*) \}\}$", PAGES["library"], re.MULTILINE)
+    assert sorted(shown) == sorted(path.name for path in (ROOT / "docs/examples").iterdir() if path.is_file())

@@ -1,0 +1,19 @@
+"""Keep a DuckDB table equal to a MySQL table. Needs duckdb."""
+
+import duckdb
+
+import rowtide
+
+database = duckdb.connect("shop.duckdb")
+database.execute("CREATE TABLE IF NOT EXISTS customers (id INTEGER PRIMARY KEY, name TEXT, spent DECIMAL(10, 2))")
+with rowtide.Engine.from_config("shop.properties", table_include_list="shop.customers") as engine:
+    for batch in engine:
+        database.begin()
+        for change in batch:
+            if change.after is None:
+                database.execute("DELETE FROM customers WHERE id = ?", [change.key["id"]])
+            else:
+                row = [change.after["id"], change.after["name"], change.after["spent"]]
+                database.execute("INSERT OR REPLACE INTO customers VALUES (?, ?, ?)", row)
+        database.commit()
+        batch.ack()  # after the commit: a crash in between applies the batch again, which changes nothing

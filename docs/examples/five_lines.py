@@ -1,0 +1,9 @@
+"""Print every change of the captured tables, in the order of commits."""
+
+import rowtide
+
+with rowtide.Engine.from_config("shop.properties") as engine:
+    for batch in engine:
+        for change in batch:
+            print(change.op, change.table, change.key, change.before, change.after, flush=True)
+        batch.ack()

@@ -1,0 +1,14 @@
+"""Print the structure of each table where its changes begin, and wherever it is altered."""
+
+import rowtide
+
+known = {}
+with rowtide.Engine.from_config("shop.properties") as engine:
+    for batch in engine:
+        for change in batch:
+            table = change.schema
+            if known.get(table.id) is not table:
+                known[table.id] = table
+                columns = ", ".join(f"{column.name} {column.column_type}" for column in table.columns)
+                print(f"{table.id} at {change.position.file}:{change.position.pos}: {columns}", flush=True)
+        batch.ack()

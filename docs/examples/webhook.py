@@ -1,0 +1,8 @@
+"""Post Debezium's records to a URL, with retries."""
+
+import os
+
+import rowtide
+
+engine = rowtide.Engine.from_config("shop.properties")
+engine.run(rowtide.HttpSink(os.environ["WEBHOOK"], headers={"Authorization": "Bearer secret"}))
