@@ -104,7 +104,7 @@ class XaTransactions:
         Raises:
             ProtocolError: the binlog has them no more; the transaction is then known no longer.
         """
-        xid, commit = _second_part(statement)
+        xid, commit = second_part(statement)
         if commit and xid in self._prepared and xid not in self._held and self._reread is not None:
             try:
                 self._held[xid] = self._reread(self._prepared[xid])
@@ -121,7 +121,7 @@ class XaTransactions:
             after: the offset behind it.
             skip: how many of the batches were written before.
         """
-        xid, commit = _second_part(statement)
+        xid, commit = second_part(statement)
         if xid not in self._prepared:
             if commit:
                 log.warning(
@@ -138,8 +138,8 @@ class XaTransactions:
             yield batch._replace(offset=self.offset(after))
 
 
-def _second_part(statement: bytes) -> tuple[str, bool]:
-    """The transaction that a statement ends, ``""`` for none, and whether it commits it."""
+def second_part(statement: bytes) -> tuple[str, bool]:
+    """The XA transaction that a statement ends, ``""`` if it ends none, and whether it commits it."""
     found = _SECOND_PART.match(statement.strip())
     if found is None:
         return "", False

@@ -20,6 +20,7 @@ from rowtide.connector.snapshot import plan, view
 from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.plan import Statement
+from rowtide.connector.snapshot.prepared_xa import await_ends
 from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
 from rowtide.connector.snapshot.structure import StructureWriter
 from rowtide.connector.snapshot.view import TablesChanged, View
@@ -180,14 +181,19 @@ class Snapshot:
         if not frozen.prepared or self._decision.position is not None:
             return ()
         with self._session() as other:
+            left = await_ends(other, frozen.prepared)
             files = [name for name, _ in server_queries.binlog_files(other.client)]
             end = server_queries.current_position(other)
         search = BinlogSearch(self._database, mariadb=self._settings.connector == "mariadb")
         with _lost_connections():
-            found = search.prepared(frozen.prepared, files, frozen.position, end)
+            found = search.prepared(left, files, frozen.position, end)
+            if gone := {*frozen.prepared} - left:
+                # The binlog has no end of a transaction that has changed nothing.
+                ended = gone & search.ended(frozen.position, end)
+                found += search.prepared(ended, files, frozen.position, frozen.position)
         if found:
             log.info("prepared XA transactions: %s", "; ".join(f"{xa.xid} at {xa.file}:{xa.pos}" for xa in found))
-        return tuple(found)
+        return tuple(sorted(found, key=lambda xa: (files.index(xa.file), xa.pos)))
 
     def _session(self) -> Session:
         return Session(self._database, mariadb=self._settings.connector == "mariadb")

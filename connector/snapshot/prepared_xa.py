@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Iterable
 
 import pymysql
 
@@ -13,6 +14,7 @@ from rowtide.connector.source.session import Session
 log = logging.getLogger(__name__)
 
 _XA_DENIED = frozenset({*DENIED, 1401})  # MySQL answers ER_XAER_RMERR without XA_RECOVER_ADMIN
+_END_TRIES, _END_WAIT_S = 10, 0.3
 _LITERAL = re.compile(r"(X?)'([^']*)'")
 
 
@@ -37,6 +39,21 @@ def prepared_transactions(session: Session) -> tuple[str, ...]:
         log.info("prepared XA transactions cannot be listed (grant XA_RECOVER_ADMIN): %s", error.args[-1])
         return ()
     return tuple(_xid(int(row[0]), int(row[1]), str(row[3])) for row in rows)
+
+
+def await_ends(session: Session, xids: Iterable[str]) -> set[str]:
+    """Wait a few seconds for XA transactions to end; return those that are still prepared.
+
+    Most of them are prepared for moments only. The binlog has no trace of one that has changed nothing, so only its end
+    shows that nothing of it is missing.
+    """
+    left = {*xids}
+    for _ in range(_END_TRIES):
+        left &= {*prepared_transactions(session)}
+        if not left:
+            break
+        session.execute(f"DO SLEEP({_END_WAIT_S})")
+    return left
 
 
 def _xid(format_id: int, gtrid_length: int, data: str) -> str:

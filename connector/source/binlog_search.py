@@ -2,12 +2,14 @@
 
 import contextlib
 import logging
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rowtide.connector.config.model import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, ProtocolError, SnapshotError
 from rowtide.connector.pipeline.statements import is_xa
+from rowtide.connector.pipeline.xa import second_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, ROWS_TYPES, EventType
@@ -23,7 +25,7 @@ _LONGEST_S = 300.0
 _SILENCE_S = 30.0
 _TRIES, _RETRY_WAIT_S = 3, 1.0
 _DECODED = {EventType.FORMAT_DESCRIPTION, EventType.ROTATE, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD}
-_NO_STATEMENT = ROWS_TYPES | {EventType.TABLE_MAP}
+_ROWS = ROWS_TYPES | {EventType.TABLE_MAP}
 
 
 class BinlogSearch:
@@ -39,9 +41,9 @@ class BinlogSearch:
         self._mariadb = mariadb
 
     def prepared(
-        self, xids: Sequence[str], files: Sequence[str], start: SourceOffset, end: SourceOffset
+        self, xids: Collection[str], files: Sequence[str], start: SourceOffset, end: SourceOffset
     ) -> list[PreparedXa]:
-        """Where XA transactions that are prepared stand in the binlog, in its order.
+        """Where the binlog has XA transactions that are prepared.
 
         Args:
             xids: the transactions.
@@ -53,31 +55,29 @@ class BinlogSearch:
             StreamBroken: the connection breaks again and again.
             SnapshotError: the binlog does not have them all, cannot be read, or is too large to be searched.
         """
-        found: dict[str, PreparedXa] = {}
         limit = time.monotonic() + _LONGEST_S
+        last: dict[str, PreparedXa | None] = {}
+        until = end
         for file in reversed(files[: files.index(end.file) + 1]):
-            prepared = self._prepared_in(file, end.pos if file == end.file else None, limit)
-            found = {xid: prepared[xid] for xid in xids if xid in prepared} | found
-            if len(found) == len(xids):
+            if last.keys() >= {*xids} or time.monotonic() > limit:
                 break
-            if time.monotonic() > limit:
-                break
+            last = self._last_in(SourceOffset(file, 4), until, limit) | last
+            until = SourceOffset(file, 4)
+        found = {xid: xa for xid in xids if (xa := last.get(xid)) is not None}
         if missing := sorted({*xids} - found.keys()):
             late = time.monotonic() > limit
             raise _unaccounted(missing, f"not found in {_LONGEST_S:.0f} s" if late else "no binlog file has them")
-        before = files[: files.index(start.file) + 1]
-        places = (xa for xa in found.values() if xa.file in before)
-        return sorted(
-            (xa for xa in places if xa.file != start.file or xa.pos < start.pos),
-            key=lambda xa: (before.index(xa.file), xa.pos),
-        )
+        return [xa for xa in found.values() if _place(xa) < _place(start)]
 
-    def _prepared_in(self, file: str, end: int | None, limit: float) -> dict[str, PreparedXa]:
-        """All XA transactions that are prepared in a file, up to a position; of one name, the last."""
+    def _last_in(self, start: SourceOffset, end: SourceOffset, limit: float) -> dict[str, PreparedXa | None]:
+        """The last event of each XA transaction between two positions: where it is prepared, or ``None`` if it ends.
+
+        Identifiers can be used again, so one that ends is not the one that is prepared now.
+        """
         tries = 1
         while True:
             try:
-                return {xa.xid: xa for xa in self._xa_prepares(file, end, limit)}
+                return dict(self._xa_events(start, end, limit))
             except StreamBroken as error:
                 if tries == _TRIES:
                     raise
@@ -85,26 +85,18 @@ class BinlogSearch:
                 time.sleep(_RETRY_WAIT_S)
                 tries += 1
             except ConnectorError as error:
-                raise _unaccounted((), f"the binlog file {file} cannot be read: {error}") from error
+                raise _unaccounted((), f"the binlog file {start.file} cannot be read: {error}") from error
 
-    def _xa_prepares(self, file: str, end: int | None, limit: float) -> Iterator[PreparedXa]:
-        decoder = EventDecoder(file)
-        group = 4
-        for packet in self._packets(file, 4):
-            _, kind, _, size, log_pos, flags = HEADER.unpack_from(packet)
-            if kind in GTID_TYPES:
-                group = log_pos - size
-            elif kind in _DECODED:
-                event = decoder.decode(packet)
-                if isinstance(event, events.Rotate) and event.next_file != file:
-                    return
-                inner = _compressed_prepare(decoder, event) if isinstance(event, events.TransactionPayload) else None
-                event = inner or event
-                if isinstance(event, events.XaPrepare) and not event.one_phase:
-                    yield PreparedXa(event.xid, file, group)
-            at_end = end is not None and not flags & ARTIFICIAL and log_pos >= end
-            if at_end or time.monotonic() > limit:
-                return
+    def ended(self, start: SourceOffset, end: SourceOffset) -> set[str]:
+        """The XA transactions that were prepared before ``start`` and end between the two positions.
+
+        Raises:
+            ConnectorError: the binlog cannot be read.
+        """
+        first: dict[str, PreparedXa | None] = {}
+        for xid, xa in self._xa_events(start, end):
+            first.setdefault(xid, xa)
+        return {xid for xid, xa in first.items() if xa is None}
 
     def statements(self, start: SourceOffset, end: SourceOffset) -> Iterator[BinlogStatement]:
         """The statements between two positions, without those that begin and end transactions.
@@ -113,13 +105,27 @@ class BinlogSearch:
             ConnectorError: the binlog cannot be read.
         """
         reader = StatementReader(EventDecoder(start.file))
-        decoder = reader.decoder
-        last = (file_number(end.file) or 0, end.pos)
-        for packet in self._packets(start.file, start.pos):
-            if HEADER.unpack_from(packet)[1] not in _NO_STATEMENT:
-                yield from reader.statements(decoder.decode(packet))
-            if (file_number(decoder.file) or 0, decoder.position) >= last:
-                return
+        for packet in self._packets_between(start, end, reader.decoder):
+            yield from reader.statements(reader.decoder.decode(packet))
+
+    def _xa_events(
+        self, start: SourceOffset, end: SourceOffset, limit: float = math.inf
+    ) -> Iterator[tuple[str, PreparedXa | None]]:
+        """XA transactions where they are prepared, with the place, and where they end, with ``None``."""
+        decoder = EventDecoder(start.file)
+        group = start.pos
+        for packet in self._packets_between(start, end, decoder, limit):
+            _, kind, _, size, log_pos, _ = HEADER.unpack_from(packet)
+            if kind in GTID_TYPES:
+                group = log_pos - size
+            elif kind in _DECODED or (kind == EventType.QUERY and b"XA " in packet):
+                event: events.Event | None = decoder.decode(packet)
+                if isinstance(event, events.TransactionPayload):
+                    event = _compressed_prepare(decoder, event)
+                if isinstance(event, events.XaPrepare) and not event.one_phase:
+                    yield event.xid, PreparedXa(event.xid, decoder.file, group)
+                elif isinstance(event, events.Query):
+                    yield second_part(event.statement)[0], None
 
     def packets(self, xa: PreparedXa) -> Iterator[bytes]:
         """The events from the beginning of an XA transaction on.
@@ -137,6 +143,28 @@ class BinlogSearch:
                 "new snapshot of its tables, or set event.processing.failure.handling.mode=warn to continue without "
                 "them"
             ) from error
+
+    def _packets_between(
+        self, start: SourceOffset, end: SourceOffset, decoder: EventDecoder, limit: float = math.inf
+    ) -> Iterator[bytes]:
+        """The events between two positions, without those that hold rows.
+
+        Args:
+            start: the first position.
+            end: the last position.
+            decoder: the caller decodes at least each ROTATE with it, which shows the file.
+            limit: when to stop in any case, by the monotonic clock.
+        """
+        last = _place(end)
+        for packet in self._packets(start.file, start.pos):
+            _, kind, _, _, log_pos, flags = HEADER.unpack_from(packet)
+            if kind not in _ROWS:
+                yield packet
+            pos = decoder.position
+            if kind != EventType.ROTATE and not flags & ARTIFICIAL:
+                pos = max(pos, log_pos)
+            if (file_number(decoder.file) or 0, pos) >= last or time.monotonic() > limit:
+                return
 
     def _packets(self, file: str, pos: int) -> Iterator[bytes]:
         stream = stream_beside(self._config, SourceOffset(file, pos), mariadb=self._mariadb)
@@ -166,3 +194,7 @@ def _unaccounted(xids: Sequence[str], reason: str) -> SnapshotError:
         f"prepared on the server, and their changes would be missing after XA COMMIT: {names}: {reason}. Commit or "
         "roll them back (XA RECOVER lists them), then start again"
     )
+
+
+def _place(position: SourceOffset | PreparedXa) -> tuple[int, int]:
+    return file_number(position.file) or 0, position.pos

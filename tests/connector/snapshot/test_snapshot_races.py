@@ -408,3 +408,25 @@ def test_an_account_that_may_not_list_them_where_nobody_prepares_any(without_gti
         database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
         without_gtids.execute("REVOKE XA_RECOVER_ADMIN ON *.* FROM limited")
         assert ids(snapshot(configured(database, limited)).outputs()) == {1}
+
+
+@pytest.mark.parametrize("statement", ["SELECT * FROM a", "INSERT INTO a VALUES (3)"])
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_a_prepared_transaction_that_ends_after_the_view(filled: Database, statement: str, end: str) -> None:
+    """One that has changed nothing has no trace in the binlog."""
+    config = configured(filled)
+    with prepared(filled, statement):
+        taken = snapshot(config)
+        background = Background(taken)
+        await_query(filled, "DO SLEEP")
+        time.sleep(2)  # the last view is open
+        with suppress(pymysql.err.OperationalError):  # MariaDB rolls back what has changed nothing
+            filled.server.execute(f"XA {end} 'x'")
+        outputs = background.outputs()
+    written_ids = {3} if end == "COMMIT" and statement.startswith("INSERT") else set()
+    assert ids(with_stream(config, taken, outputs, filled)) == {1, 2, 11, 12} | written_ids
+
+
+def test_a_transaction_without_a_trace_that_stays_prepared_stops_the_snapshot(filled: Database) -> None:
+    with prepared(filled, "SELECT * FROM a"), pytest.raises(SnapshotError, match="no binlog file has them"):
+        list(snapshot(configured(filled)).outputs())
