@@ -1,4 +1,4 @@
-"""The configuration: Debezium's, Kafka Connect's and Kafka's properties, read, checked, and made one tree of values."""
+"""The configuration: reads and checks Debezium's, Kafka Connect's and Kafka's properties, and returns one tree."""
 
 from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.errors import ConfigurationError, Problem

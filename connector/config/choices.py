@@ -1,4 +1,4 @@
-"""Closed sets of values, with the words of Debezium and Kafka Connect."""
+"""The enumerations of the configuration, with the values of Debezium and Kafka Connect."""
 
 import enum
 
@@ -53,7 +53,7 @@ class NameAdjustment(enum.StrEnum):
 
 
 class FailureHandling(enum.StrEnum):
-    """What to do with an event or a value that cannot be handled."""
+    """``*.failure.handling.mode`` and ``inconsistent.schema.handling.mode``."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -61,7 +61,7 @@ class FailureHandling(enum.StrEnum):
 
 
 class SourceStructVersion(enum.StrEnum):
-    """``source.struct.version``: Debezium's ``source`` block of today, or that of its first releases."""
+    """``source.struct.version``: Debezium's current ``source`` block, or that of its first releases."""
 
     V2 = "v2"
     V1 = "v1"
@@ -111,7 +111,7 @@ class Watermarking(enum.StrEnum):
 
 
 class SslMode(enum.StrEnum):
-    """``database.ssl.mode``, in MySQL's and MariaDB's words; ``connector.config.model`` brings them together."""
+    """``database.ssl.mode``, with MySQL's names; MariaDB's names are synonyms (``kinds.ssl_mode``)."""
 
     DISABLED = "disabled"
     PREFERRED = "preferred"

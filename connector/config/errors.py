@@ -1,15 +1,15 @@
-"""What is wrong with a configuration: all of it at once, each problem with the property it belongs to."""
+"""The error about an invalid configuration: all problems at once, each with its property."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    """One thing to put right.
+    """One problem of a configuration.
 
     Attributes:
-        property: the property's name, or the file's when the file itself cannot be read.
-        message: what is wrong and what to do about it; never a secret.
+        property: the property's name, or the file's if the file cannot be read.
+        message: what is wrong and how to fix it; never contains a secret.
     """
 
     property: str
@@ -20,10 +20,10 @@ class Problem(NamedTuple):
 
 
 class ConfigurationError(ValueError):
-    """A configuration that cannot be used.
+    """An invalid configuration.
 
     Attributes:
-        problems: everything that was found, in the order of the catalogue.
+        problems: all problems, in the order of the catalogue.
     """
 
     def __init__(self, problems: Iterable[tuple[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""From a file and the environment to a configuration."""
+"""Loads a configuration from a file, the environment and the files that references name."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -16,55 +16,55 @@ from rowtide.connector.config.sections.connector import build
 def load(
     path: str | os.PathLike[str],
     environ: Mapping[str, str] = os.environ,
-    unneeded: Collection[str] = (),
+    not_required: Collection[str] = (),
     more: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """Read a configuration file, with overrides from the environment and references resolved.
+    """Load a configuration file, apply overrides from the environment, and resolve references.
 
     Args:
         path: ``.properties``, ``.json``, ``.yaml`` or ``.yml``.
-        environ: for ``ROWTIDE_…`` overrides and ``${env:…}``.
-        unneeded: names of properties that may be left out, or refer to what is not there, for once.
-        more: properties over those of the file.
+        environ: the environment, for ``ROWTIDE_…`` overrides and ``${env:…}``.
+        not_required: names of properties that may be absent, or whose references may be unresolvable.
+        more: properties that override those of the file.
 
     Raises:
-        ConfigurationError: with every problem that was found.
+        ConfigurationError: with all problems.
     """
-    return from_properties({**read_file(Path(path)), **(more or {})}, environ, unneeded)
+    return from_properties({**read_file(Path(path)), **(more or {})}, environ, not_required)
 
 
 def read_properties(
     path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, str], tuple[Problem, ...]]:
-    """Read the properties that a file and the environment give, without checking them.
+    """Read the properties of a file and the environment without checking them.
 
     Returns:
-        The values, with references resolved, and the problems of those that could not be; these are left as written.
+        The values with references resolved, and the problems of unresolvable references, which stay as written.
 
     Raises:
-        ConfigurationError: the file cannot be read, or is not of its format.
+        ConfigurationError: the file cannot be read, or has a syntax error.
     """
     _, resolved, _, problems = _resolved(read_file(Path(path)), environ)
     return resolved, tuple(Problem(*problem) for problem in problems)
 
 
 def from_properties(
-    properties: Mapping[str, str], environ: Mapping[str, str] | None = None, unneeded: Collection[str] = ()
+    properties: Mapping[str, str], environ: Mapping[str, str] | None = None, not_required: Collection[str] = ()
 ) -> Configuration:
-    """Make a configuration of properties that are at hand.
+    """Build a configuration from properties.
 
     Args:
-        properties: by name, values may have references.
-        environ: for ``ROWTIDE_…`` overrides and ``${env:…}``; by default nothing.
-        unneeded: names of properties that may be left out, or refer to what is not there, for once.
+        properties: texts by name; they may contain references.
+        environ: the environment, for ``ROWTIDE_…`` overrides and ``${env:…}``; empty by default.
+        not_required: names of properties that may be absent, or whose references may be unresolvable.
 
     Raises:
-        ConfigurationError: with every problem that was found.
+        ConfigurationError: with all problems.
     """
     written, resolved, sources, problems = _resolved(properties, environ or {})
-    problems = [problem for problem in problems if problem[0] not in unneeded]
+    problems = [problem for problem in problems if problem[0] not in not_required]
     try:
-        configuration = build(resolved, written, unneeded)
+        configuration = build(resolved, written, not_required)
     except ConfigurationError as error:
         problems += error.problems
     if problems:
@@ -75,7 +75,7 @@ def from_properties(
 def _resolved(
     properties: Mapping[str, str], environ: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str], list[tuple[str, str]]]:
-    """Values as written and resolved, variables that overrode some, and problems of references."""
+    """The texts as written and resolved, the variables that override some of them, and the problems of references."""
     written = dict(properties)
     sources: dict[str, str] = {}
     for name, (variable, value) in overrides(environ, [*properties, *PROPERTIES]).items():

@@ -1,6 +1,6 @@
-"""The configuration as values: one frozen tree, every value already read and checked.
+"""The configuration as one frozen tree of parsed and checked values.
 
-A field's documentation is its property's in the catalogue; only what differs is said here.
+The catalogue documents the properties; docstrings here only describe what differs.
 """
 
 from collections.abc import Mapping
@@ -53,12 +53,12 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseConfig:
-    """How the database is reached. Times are milliseconds, except the binlog connection's net timeouts (seconds).
+    """The connection to the database. The binlog connection's net timeouts are in seconds.
 
     Attributes:
-        initial_statements: already taken apart.
-        time_zone: of connections for queries; ``None`` for the server's.
-        keep_alive_interval_ms: 0 if the binlog connection is not watched.
+        initial_statements: split into single statements.
+        time_zone: for connections that run queries; ``None`` for the server's.
+        keep_alive_interval_ms: 0 if the binlog connection is not monitored.
     """
 
     hostname: str
@@ -83,7 +83,7 @@ class CaptureConfig:
 
     Attributes:
         skipped_operations: letters of c, u, d, t.
-        gtid_sources: which sources' GTIDs count.
+        gtid_sources: the sources whose GTIDs are considered.
     """
 
     tables: TableFilter
@@ -98,11 +98,11 @@ class CaptureConfig:
 
 @dataclass(frozen=True, slots=True)
 class ValuesConfig:
-    """How values and records look.
+    """The format of values and records.
 
     Attributes:
-        unavailable_placeholder: as configured; ``hex:…`` is not taken apart.
-        field_name_adjustment: as configured; an Avro converter's own choice is made where records are built.
+        unavailable_placeholder: as configured, including ``hex:``.
+        field_name_adjustment: as configured.
     """
 
     decimal: DecimalHandling
@@ -159,7 +159,7 @@ class SnapshotConfig:
     """How snapshots are taken.
 
     Attributes:
-        flags: only looked at in mode ``configuration_based``.
+        flags: only used in mode ``configuration_based``.
         include: of the captured tables, those whose rows are read; ``None`` for all.
         select_overrides: queries by (database, table).
     """
@@ -180,10 +180,10 @@ class SnapshotConfig:
 
 @dataclass(frozen=True, slots=True)
 class StreamingConfig:
-    """Queue and batches between reading and delivering.
+    """The queue between reading and delivering.
 
     Attributes:
-        max_queue_bytes: 0 for no limit of its own.
+        max_queue_bytes: 0 for no limit in bytes.
     """
 
     max_queue_size: int
@@ -197,7 +197,7 @@ class StreamingConfig:
 
 @dataclass(frozen=True, slots=True)
 class TopicsConfig:
-    """Names and settings of topics, and where notifications go (no topic: not to Kafka)."""
+    """Names and settings of topics, and the channels of notifications (``None``: no topic)."""
 
     prefix: str
     naming: StandardNaming
@@ -220,12 +220,12 @@ class HistoryConfig:
     """The schema history.
 
     Attributes:
-        topic: if it is kept in Kafka.
-        file: if it is kept in a file. With neither, it is kept in memory only.
-        ddl_filter: statements left alone; ``None`` for Debezium's own list.
-        compact_interval: after how many records a summary is written; 0 for never.
-        producer: settings of its producer, in librdkafka's words.
-        consumer: settings of its consumer, in librdkafka's words.
+        topic: the topic, if it is stored in Kafka.
+        file: the file, if it is stored in a file. With neither, it is kept in memory only.
+        ddl_filter: statements that are ignored; ``None`` for Debezium's default list.
+        compact_interval: records between two summaries; 0 for none.
+        producer: settings of its producer, with librdkafka's names.
+        consumer: settings of its consumer, with librdkafka's names.
     """
 
     topic: str | None
@@ -257,7 +257,7 @@ class JsonConverterConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConvertersConfig:
-    """How keys and values are written."""
+    """The converters of keys and values."""
 
     key: JsonConverterConfig
     value: JsonConverterConfig
@@ -269,12 +269,12 @@ class DeliveryConfig:
 
     Attributes:
         sink: ``rowtide.sink``.
-        http_headers: of the requests of an HTTP sink.
-        offset_topic: where the position is kept; ``None`` if it is not kept in Kafka.
-        offset_file: the file where it is kept; ``None`` if it is not kept in a file.
-        exactly_once: records and position go in one Kafka transaction.
+        http_headers: headers of the requests of an HTTP sink.
+        offset_topic: the topic that stores the position; ``None`` if it is not stored in Kafka.
+        offset_file: the file that stores the position; ``None`` if it is not stored in a file.
+        exactly_once: records and position are written in one Kafka transaction.
         group_id: part of the transactional id (``producer_settings.transactional_id``).
-        boundary_interval_ms: length of a transaction with boundary ``interval``.
+        boundary_interval_ms: length of a transaction with ``transaction.boundary=interval``.
     """
 
     sink: str
@@ -293,7 +293,7 @@ class DeliveryConfig:
 
 @dataclass(frozen=True, slots=True)
 class KafkaConfig:
-    """Kafka, and the settings of each kind of client in librdkafka's words."""
+    """Kafka, and the settings of each kind of client, with librdkafka's names."""
 
     bootstrap_servers: str
     producer: ClientSettings
@@ -303,7 +303,7 @@ class KafkaConfig:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A transform or predicate: its name, class and options as they were written."""
+    """A transform or predicate: its name, its class and its options as texts."""
 
     name: str
     type: str
@@ -312,7 +312,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class GuardrailConfig:
-    """How many tables may be captured (0: any number), and what happens when it are more."""
+    """The maximum number of captured tables (0: no limit), and the action beyond it."""
 
     max_tables: int
     action: LimitAction
@@ -320,13 +320,13 @@ class GuardrailConfig:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Everything that was configured.
+    """The complete configuration.
 
     Attributes:
-        name: the connector's, for the key of its offsets.
-        properties: all properties after overrides and references, defaults not among them; may hold secrets, so
-            show ``masked_properties`` instead.
-        sanitizer: decides which of them are secrets.
+        name: the connector's name, part of the key of its offsets.
+        properties: all properties as written, without defaults. They may contain secrets; display
+            ``masked_properties`` instead.
+        sanitizer: decides which properties are secrets.
     """
 
     name: str
@@ -357,12 +357,12 @@ class Configuration:
         return self.delivery.sink == "kafka" or self.delivery.offset_topic is not None or self.history.topic is not None
 
     def masked_properties(self) -> dict[str, str]:
-        """All properties that were given, secrets as asterisks."""
+        """All properties, with asterisks instead of secrets."""
         return self.sanitizer.masked(self.properties)
 
 
 class Properties(dict[str, str]):
-    """Properties whose values are not shown when they are printed by accident."""
+    """Properties whose values do not appear in ``str()`` and ``repr()``."""
 
     __slots__ = ()
 

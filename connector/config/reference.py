@@ -1,4 +1,4 @@
-"""Renders the catalogue of properties: one of them for the command line, all of them as Markdown for the README."""
+"""Renders the catalogue of properties: one property for the command line, all of them as Markdown for the docs."""
 
 import enum
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ Entry = Property[Any] | Family
 
 
 def name_of(entry: Entry) -> str:
-    """A property's name, or the form of a family's names."""
+    """The name of a property, or the name pattern of a family."""
     return entry.name if isinstance(entry, Property) else entry.form
 
 
 def default_of(entry: Entry) -> str:
-    """A property's default as one would write it; nothing if there is none."""
+    """A property's default as it is written in a file; empty if there is none."""
     if isinstance(entry, Family) or entry.required:
         return ""
     if entry.default_text is not None:
@@ -33,21 +33,21 @@ def default_of(entry: Entry) -> str:
 
 
 def status_of(entry: Entry) -> str:
-    """What rowtide does with a property, in a few words."""
+    """The support of a property, in a few words."""
     if entry.status is Status.SUPPORTED:
         return "supported"
     return f"{entry.status.value}: {entry.reason}"
 
 
 def servers_of(entry: Entry) -> str:
-    """The servers it exists for, if not all."""
+    """The servers that the property exists for; empty for all."""
     if isinstance(entry, Family) or len(entry.flavors) == len(Flavor):
         return ""
     return ", ".join(sorted(flavor.value for flavor in entry.flavors))
 
 
 def describe(entry: Entry) -> str:
-    """Everything about one property, for a terminal."""
+    """The description of one property, for a terminal."""
     lines = [name_of(entry), f"  {entry.doc}"]
     if isinstance(entry, Property):
         lines.append(f"  type:    {entry.kind.label}")

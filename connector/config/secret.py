@@ -1,4 +1,4 @@
-"""Values that must never be shown: passwords in a type of their own, and names that mean secrets."""
+"""Keeps secrets out of logs: a type for passwords, and the names of properties whose values are masked."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _SALT = re.compile(r"(?<=\.with\.salt\.).*", re.DOTALL)
 
 
 class Secret:
-    """A text that no log, error or page may show; ``reveal`` is the only way to it."""
+    """A text that must not appear in logs, errors or pages; only ``reveal`` returns it."""
 
     __slots__ = ("_text",)
 
@@ -30,7 +30,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself, for the one place that needs it."""
+        """The text itself."""
         return self._text
 
     def __repr__(self) -> str:
@@ -52,35 +52,35 @@ class Secret:
         return hash(self._text)
 
     def __reduce__(self) -> str:
-        msg = "a secret is not to be pickled"
+        msg = "a secret cannot be pickled"
         raise TypeError(msg)
 
 
 class Sanitizer:
     """Decides by a property's name whether its value is a secret.
 
-    ``custom.sanitize.pattern`` adds names to those that always mean secrets; it cannot take any away.
+    ``custom.sanitize.pattern`` extends the built-in names; it cannot remove any.
     """
 
     __slots__ = ("_custom",)
 
     def __init__(self, pattern: str = DEFAULT_SANITIZE_PATTERN) -> None:
-        """Compile the pattern; raises ``InvalidPatternError`` if it is not valid."""
+        """Compile the pattern. Raises ``InvalidPatternError`` if it is invalid."""
         self._custom = compile_java(pattern, ignore_case=True)
 
     def is_secret(self, name: str) -> bool:
-        """Whether the value of a property of that name must not be shown."""
+        """Whether the value of the property is a secret."""
         return _ALWAYS.fullmatch(name) is not None or self._custom.fullmatch(name) is not None
 
     def shown(self, name: str, value: str) -> str:
-        """The value, or asterisks in its place."""
+        """The value, or asterisks if it is a secret."""
         return MASK if self.is_secret(name) else value
 
     def masked(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """All properties, fit for a log."""
-        return {shown_name(name): self.shown(name, value) for name, value in properties.items()}
+        """All properties, with asterisks instead of secrets."""
+        return {masked_name(name): self.shown(name, value) for name, value in properties.items()}
 
 
-def shown_name(name: str) -> str:
-    """A property's name without the salt that the name of a hash rule carries."""
+def masked_name(name: str) -> str:
+    """A property's name without the salt that is part of the name of a hash rule."""
     return _SALT.sub(MASK, name)

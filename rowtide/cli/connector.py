@@ -11,20 +11,20 @@ _CONFIG = click.Path(exists=True, dir_okay=False)
 
 
 def read_configuration(
-    path: str, unneeded: Collection[str] = (), more: Mapping[str, str] | None = None
+    path: str, not_required: Collection[str] = (), more: Mapping[str, str] | None = None
 ) -> Configuration:
     """Read the configuration of a command.
 
     Args:
         path: the configuration file.
-        unneeded: names of required properties that this command does not need.
-        more: properties from options, over those of the file.
+        not_required: names of required properties that this command does not need.
+        more: properties from options, which override those of the file.
 
     Raises:
         click.ClickException: the configuration has errors; the message lists all of them.
     """
     try:
-        return load(path, unneeded=unneeded, more=more)
+        return load(path, not_required=not_required, more=more)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
 

@@ -71,8 +71,8 @@ def replay(config: str, *, binlog: Path, start: SourceOffset | None, output: str
     tables: start with the first file that the server wrote, or with that of an empty server into which a dump was
     loaded. The connector's stored position and schema history are neither read nor changed.
     """
-    unneeded = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
-    configuration = read_configuration(config, unneeded)
+    not_required = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
+    configuration = read_configuration(config, not_required)
     started = time.monotonic()
     try:
         outputs = replay_binlog(binlog, pipeline_settings(configuration, run_id()), start)

@@ -163,7 +163,7 @@ def _source(config: Path | None, history: Path | None, binlogs: Path | None, fla
     from rowtide.cli.connector import read_configuration  # noqa: PLC0415 - needs the extra
     from rowtide.cli.schema_sources import configured_source  # noqa: PLC0415
 
-    return configured_source(read_configuration(str(config), unneeded={"database.password"}))
+    return configured_source(read_configuration(str(config), not_required={"database.password"}))
 
 
 _AT = {"type": _PointInTime(), "help": "A position (binlog.000042:1234), a GTID set, a time, or end."}

@@ -76,7 +76,7 @@ class _History:
 def _read_history(path: Path) -> _History:
     way_out = "Give the schemas of its topics with --schemas"
     try:
-        config = load(path, unneeded={"database.password"})
+        config = load(path, not_required={"database.password"})
     except ConfigurationError as error:
         raise SettingsError(f"the schema history of {path} cannot be found: {error}\n{way_out}") from error
     if config.transforms:

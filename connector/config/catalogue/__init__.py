@@ -1,6 +1,6 @@
-"""Every property that rowtide knows: Debezium's for MySQL and MariaDB, Kafka Connect's, and its own.
+"""The catalogue of properties: Debezium's for MySQL and MariaDB, Kafka Connect's, and rowtide's own.
 
-One module per section of the reference; a property's constant there is also the key under which the loader reads it.
+There is one module per section of the reference. The loader looks up values by the constants defined there.
 """
 
 from types import ModuleType
@@ -12,20 +12,20 @@ from rowtide.connector.config.catalogue.property import Family, Property
 __all__ = ["FAMILIES", "PROPERTIES", "SECTIONS", "entries"]
 
 SECTIONS: tuple[ModuleType, ...] = (connection, capture, values, snapshot, running, topics, history, connect)
-"""The sections in the order of the reference; each has a ``TITLE``."""
+"""The sections, in the order of the reference; each has a ``TITLE``."""
 
 
 def entries(section: ModuleType) -> tuple[Property[Any] | Family, ...]:
-    """What a section holds, in its order."""
+    """The properties and families of a section, in order."""
     return tuple(value for value in vars(section).values() if isinstance(value, Property | Family))
 
 
 PROPERTIES: dict[str, Property[Any]] = {
     entry.name: entry for section in SECTIONS for entry in entries(section) if isinstance(entry, Property)
 }
-"""All properties with a name of their own."""
+"""All properties with a fixed name, by name."""
 
 FAMILIES: tuple[Family, ...] = tuple(
     entry for section in SECTIONS for entry in entries(section) if isinstance(entry, Family)
 )
-"""All families, more special ones first."""
+"""All families; a more specific one comes before a more general one."""

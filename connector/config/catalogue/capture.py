@@ -1,4 +1,4 @@
-"""What is captured: databases, tables, columns, keys, operations, GTID sources."""
+"""Properties: captured databases, tables and columns, keys, operations, GTID sources."""
 
 from rowtide.connector.config.catalogue.kinds import boolean, escaped_names, names, patterns, text
 from rowtide.connector.config.catalogue.property import Family, Property, Status
@@ -11,8 +11,8 @@ DATABASE_INCLUDE = Property(
     "database.include.list",
     patterns(),
     None,
-    "Regular expressions for the databases to capture. Every list of this section is separated by commas, ignores the "
-    "case of ASCII letters, and each expression must match the whole name.",
+    "Regular expressions for the databases to capture. The lists of this section are comma-separated; an expression "
+    "must match the whole name, ignoring the case of ASCII letters.",
 )
 DATABASE_EXCLUDE = Property(
     "database.exclude.list", patterns(), None, "Regular expressions for the databases not to capture."
@@ -27,45 +27,45 @@ COLUMN_INCLUDE = Property(
     "column.include.list",
     patterns(),
     None,
-    "Regular expressions for the columns that records have, on `database.table.column`. A key has its columns always.",
+    "Regular expressions for the columns to publish, on `database.table.column`. A key always has all its columns.",
 )
 COLUMN_EXCLUDE = Property(
     "column.exclude.list",
     patterns(),
     None,
-    "Regular expressions for the columns that records do not have, on `database.table.column`.",
+    "Regular expressions for the columns not to publish, on `database.table.column`.",
 )
 IGNORE_BUILTIN = Property(
     "table.ignore.builtin",
     boolean(),
     True,
-    "Leave out the server's own databases: mysql, performance_schema, sys, information_schema.",
+    "Exclude the server's own databases: mysql, performance_schema, sys, information_schema.",
 )
 MESSAGE_KEY_COLUMNS = Property(
     "message.key.columns",
     text(),
     "",
-    "Columns that make the key instead of the primary key: `database.table:column,column;…`, all of them regular "
-    "expressions.",
+    "The columns of the record key instead of those of the primary key: `database.table:column,column;…`, all of them "
+    "regular expressions.",
 )
 SKIPPED_OPERATIONS = Property(
     "skipped.operations",
     names(),
     ("t",),
-    "Operations that give no record: of c (insert), u (update), d (delete), t (truncate), or none.",
+    "Operations without records: any of c (insert), u (update), d (delete), t (truncate), or none.",
     default_text="t",
 )
 SKIP_UNCHANGED = Property(
     "skip.messages.without.change",
     boolean(),
     False,
-    "No record for an update that changes none of the captured columns.",
+    "Publish no record for an update that changes no published column.",
 )
 GTID_INCLUDES = Property(
     "gtid.source.includes",
     patterns(),
     None,
-    "Regular expressions for the sources (server UUIDs; MariaDB: `domain-server`) whose GTIDs count.",
+    "Regular expressions for the sources (server UUIDs; MariaDB: `domain-server`) whose GTIDs are considered.",
     Status.NOT_YET,
     _GTID_SOURCES,
 )
@@ -73,7 +73,7 @@ GTID_EXCLUDES = Property(
     "gtid.source.excludes",
     patterns(),
     None,
-    "Regular expressions for the sources whose GTIDs do not count.",
+    "Regular expressions for the sources whose GTIDs are ignored.",
     Status.NOT_YET,
     _GTID_SOURCES,
 )
@@ -81,7 +81,7 @@ GTID_FILTER_DML = Property(
     "gtid.source.filter.dml.events",
     boolean(),
     True,
-    "Leave out the rows of the sources that do not count; if false, they only do not count in the position.",
+    "Publish no rows from ignored sources; if false, these sources are ignored in the position only.",
     Status.NOT_YET,
     _GTID_SOURCES,
 )
@@ -95,15 +95,15 @@ SIGNAL_COLLECTION = Property(
     "signal.data.collection",
     escaped_names(),
     (),
-    "The table, as `database.table`, whose rows are signals to the connector. It is captured whatever the lists say.",
+    "The table, as `database.table`, whose rows are signals to the connector. It is captured regardless of the lists.",
     Status.NOT_YET,
-    "signals are not read yet",
+    "signals are not implemented yet",
     default_text="",
 )
 COLUMN_TRUNCATE = Family(
     "column.truncate.to.<length>.chars",
     r"column\.truncate\.to\.\d+\.chars",
-    "Regular expressions for text columns that are cut to that many characters, on `database.table.column`.",
+    "Regular expressions for text columns that are truncated to that many characters, on `database.table.column`.",
 )
 COLUMN_MASK = Family(
     "column.mask.with.<length>.chars",
@@ -113,6 +113,6 @@ COLUMN_MASK = Family(
 COLUMN_HASH = Family(
     "column.mask.hash[.v2].<algorithm>.with.salt.<salt>",
     r"column\.mask\.hash\.(?:v2\.)?[^.]+\.with\.salt\.(?s:.*)",
-    "Regular expressions for text columns whose values are replaced by a salted digest; v2 is portable, the older form "
-    "digests the value as Java serialises it.",
+    "Regular expressions for text columns whose values are replaced by a salted hash; v2 is portable, the older "
+    "version hashes the value as Java serializes it.",
 )

@@ -1,4 +1,4 @@
-"""Kafka Connect's properties of the worker and of a source connector, and those of Kafka's clients."""
+"""Properties: Kafka Connect's worker and source connectors, and Kafka's clients."""
 
 from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, long, names, optional, text
 from rowtide.connector.config.catalogue.property import Family, Property, Status
@@ -12,18 +12,18 @@ from rowtide.connector.config.choices import (
 
 TITLE = "Kafka and Kafka Connect"
 
-_WORKER = "rowtide is one worker with one connector; there is no cluster of workers to configure"
+_WORKER = "rowtide is a single worker with one connector, not a cluster of workers"
 _TOPIC = r"[a-zA-Z0-9_.\-]{1,249}"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 _CONVERTERS = rf"(?:{JSON_CONVERTER.replace('.', '[.]')}|JsonConverter)"
-_CONVERTER = "How {} are written. A converter's settings count only if its class is given beside them."
+_CONVERTER = "The converter of {}. Its settings apply only if this class is set."
 _ONLY_JSON = f"is not supported yet: only {JSON_CONVERTER} is"
 
 BOOTSTRAP_SERVERS = Property(
     "bootstrap.servers",
     names(),
     (),
-    "Kafka brokers to begin with, as `host:port,…`.",
+    "The Kafka brokers to connect to first, as `host:port,…`.",
     required=True,
 )
 SINK = Property(
@@ -60,47 +60,47 @@ GROUP_ID = Property(
     "group.id",
     text(r".+", "must not be empty"),
     "connect-cluster",
-    "Name of the group of Kafka Connect workers. With exactly-once it is part of the transactional id "
-    "`<group.id>-<name>-0`, so that whoever takes a connector over fences the one before.",
+    "The name of the group of Kafka Connect workers. With exactly-once delivery it is part of the transactional id "
+    "`<group.id>-<name>-0`, with which a new instance of the connector fences the previous one.",
 )
 OFFSET_TOPIC = Property(
     "offset.storage.topic",
     text(_TOPIC, "is not a valid name of a topic"),
     "connect-offsets",
-    "The topic where the connector's position is kept, in Kafka Connect's form.",
+    "The topic that stores the connector's position, in Kafka Connect's format.",
 )
 OFFSETS_TOPIC = Property(
     "offsets.storage.topic",
     optional(text(_TOPIC, "is not a valid name of a topic")),
     None,
-    "The connector's own topic of that kind, instead of offset.storage.topic.",
+    "A topic for this connector's position only, instead of offset.storage.topic.",
 )
 OFFSET_REPLICATION = Property(
     "offset.storage.replication.factor",
     integer(-1, 32767),
     -1,
-    "Copies of that topic when rowtide creates it; -1 for the broker's default.",
+    "The replication factor of that topic if rowtide creates it; -1 for the broker's default.",
 )
 OFFSET_PARTITIONS = Property(
     "offset.storage.partitions",
     integer(-1),
     25,
-    "Partitions of that topic when rowtide creates it; -1 for the broker's default.",
+    "The partitions of that topic if rowtide creates it; -1 for the broker's default.",
 )
 OFFSET_FLUSH_INTERVAL = Property(
     "offset.flush.interval.ms",
     long(0),
     60000,
-    "How often the position is written, in milliseconds, without exactly-once.",
+    "The interval for storing the position, in milliseconds, without exactly-once delivery.",
 )
 OFFSET_FLUSH_TIMEOUT = Property(
-    "offset.flush.timeout.ms", long(1), 5000, "How long writing the position may take, in milliseconds."
+    "offset.flush.timeout.ms", long(1), 5000, "The timeout for storing the position, in milliseconds."
 )
 SHUTDOWN_TIMEOUT = Property(
     "task.shutdown.graceful.timeout.ms",
     long(0),
     5000,
-    "How long delivering what was read may take when rowtide is stopped, in milliseconds.",
+    "The timeout for delivering pending records when rowtide is stopped, in milliseconds.",
 )
 KEY_CONVERTER = Property("key.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("keys"))
 VALUE_CONVERTER = Property(
@@ -113,12 +113,12 @@ HEADER_CONVERTER = Property(
         "is not supported yet: only org.apache.kafka.connect.storage.SimpleHeaderConverter is",
     ),
     "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-    "How headers are written.",
+    "The converter of headers.",
 )
-_SCHEMAS = "Write the schema with each {}."
+_SCHEMAS = "Include the schema in each {}."
 KEY_SCHEMAS = Property("key.converter.schemas.enable", boolean(), True, _SCHEMAS.format("key"))
 VALUE_SCHEMAS = Property("value.converter.schemas.enable", boolean(), True, _SCHEMAS.format("value"))
-_DECIMAL = "Exact decimals in {} as Base64 of their bytes, or as numbers (NUMERIC)."
+_DECIMAL = "The format of exact decimals in {}: Base64 of their bytes, or numbers (NUMERIC)."
 KEY_DECIMAL = Property(
     "key.converter.decimal.format", choice(DecimalFormat), DecimalFormat.BASE64, _DECIMAL.format("keys")
 )
@@ -128,37 +128,42 @@ VALUE_DECIMAL = Property(
 _NULLS = "Write a column's default in place of a NULL in {}."
 KEY_NULLS = Property("key.converter.replace.null.with.default", boolean(), True, _NULLS.format("keys"))
 VALUE_NULLS = Property("value.converter.replace.null.with.default", boolean(), True, _NULLS.format("values"))
-_CACHE = "rowtide keeps each schema once per version of its table"
+_CACHE = "rowtide caches each schema once per version of its table"
 KEY_CACHE = Property(
-    "key.converter.schemas.cache.size", integer(0), 1000, "Schemas kept in memory.", Status.WITHOUT_EFFECT, _CACHE
+    "key.converter.schemas.cache.size", integer(0), 1000, "The number of cached schemas.", Status.WITHOUT_EFFECT, _CACHE
 )
 VALUE_CACHE = Property(
-    "value.converter.schemas.cache.size", integer(0), 1000, "Schemas kept in memory.", Status.WITHOUT_EFFECT, _CACHE
+    "value.converter.schemas.cache.size",
+    integer(0),
+    1000,
+    "The number of cached schemas.",
+    Status.WITHOUT_EFFECT,
+    _CACHE,
 )
 EXACTLY_ONCE_SOURCE = Property(
     "exactly.once.source.support",
     choice(ExactlyOnceSource),
     ExactlyOnceSource.DISABLED,
-    "Whether the worker may deliver exactly once: records and position in one Kafka transaction.",
+    "Whether the worker supports exactly-once delivery: records and position in one Kafka transaction.",
 )
 EXACTLY_ONCE = Property(
     "exactly.once.support",
     choice(ExactlyOnce),
     ExactlyOnce.REQUESTED,
-    "Deliver exactly once if the worker may (requested), or in any case (required).",
+    "Deliver exactly once if the worker supports it (requested), or always (required).",
 )
 BOUNDARY = Property(
     "transaction.boundary",
     choice(TransactionBoundary),
     TransactionBoundary.POLL,
-    "With exactly-once, a Kafka transaction for every batch (poll) or for a stretch of time (interval).",
+    "With exactly-once delivery, one Kafka transaction per batch (poll) or per interval (interval).",
     refused={"connector": "Debezium's connector does not define its own transactions; use poll or interval"},
 )
 BOUNDARY_INTERVAL = Property(
     "transaction.boundary.interval.ms",
     optional(long(1)),
     None,
-    "That stretch of time, in milliseconds.",
+    "That interval, in milliseconds.",
     default_text="offset.flush.interval.ms",
 )
 TOPIC_CREATION = Property("topic.creation.enable", boolean(), True, "Create topics that do not exist.")
@@ -166,7 +171,7 @@ CREATION_GROUPS = Property(
     "topic.creation.groups",
     names(),
     (),
-    "Names of groups of topics with settings of their own, asked in this order.",
+    "Names of groups of topics with their own settings; the first group that matches applies.",
     default_text="",
 )
 CREATION_DEFAULT = Family(
@@ -178,7 +183,7 @@ CREATION_DEFAULT = Family(
 CREATION_GROUP = Family(
     "topic.creation.<group>.*",
     r"topic\.creation\.[^.]+\..+",
-    "The same for a group, with `include` and `exclude`: regular expressions for the topics' names.",
+    "The same for a group, with `include` and `exclude`: regular expressions for names of topics.",
 )
 TRANSFORMS = Property(
     "transforms",
@@ -190,15 +195,14 @@ TRANSFORMS = Property(
 TRANSFORM = Family(
     "transforms.<name>.*",
     r"transforms\.[^.]+\..+",
-    "`type` and options of a transform. There are Debezium's ExtractNewRecordState, ByLogicalTableRouter, "
-    "outbox.EventRouter and TimezoneConverter, and Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField and "
-    "MaskField.",
+    "`type` and options of a transform: Debezium's ExtractNewRecordState, ByLogicalTableRouter, outbox.EventRouter or "
+    "TimezoneConverter, or Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField or MaskField.",
 )
 PREDICATES = Property(
     "predicates",
     names(),
     (),
-    "Names of predicates that tell which records a transform is for.",
+    "Names of predicates, which select the records that a transform applies to.",
     default_text="",
 )
 PREDICATE = Family(
@@ -210,15 +214,20 @@ ERRORS_TOLERANCE = Property(
     "errors.tolerance",
     choice(ErrorsTolerance),
     ErrorsTolerance.NONE,
-    "Whether a record that a converter or transform refuses stops the connector (none) or is left out (all).",
-    refused={"all": "all is not supported yet; Debezium's own failure handling modes decide what may be left out"},
+    "Whether a record that a converter or transform rejects stops the connector (none) or is skipped (all).",
+    refused={"all": "all is not supported yet; Debezium's failure handling modes determine what may be skipped"},
 )
-_RETRY = "a converter or transform of rowtide has no error that passes with time"
+_RETRY = "rowtide's converters and transforms have no temporary errors"
 ERRORS_RETRY_TIMEOUT = Property(
     "errors.retry.timeout", long(-1), 0, "How long to retry such a record.", Status.WITHOUT_EFFECT, _RETRY
 )
 ERRORS_RETRY_DELAY = Property(
-    "errors.retry.delay.max.ms", long(0), 60000, "The longest pause between those.", Status.WITHOUT_EFFECT, _RETRY
+    "errors.retry.delay.max.ms",
+    long(0),
+    60000,
+    "The maximum delay between these retries.",
+    Status.WITHOUT_EFFECT,
+    _RETRY,
 )
 ERRORS_LOG = Property(
     "errors.log.enable", boolean(), False, "Log such a record.", Status.WITHOUT_EFFECT, "every error is logged"
@@ -234,7 +243,7 @@ ACTION_RELOAD = Property(
     "config.action.reload",
     text(),
     "restart",
-    "What happens when a referenced value changes.",
+    "The action when a referenced value changes.",
     Status.WITHOUT_EFFECT,
     "references are read at the start",
 )
@@ -250,25 +259,25 @@ CONFIG_PROVIDERS = Property(
     "config.providers",
     names(),
     (),
-    "Names of providers of references such as `${file:/path:key}`.",
+    "Names of config providers, for references such as `${file:/path:key}`.",
     Status.WITHOUT_EFFECT,
-    "file, env and dir are always there",
+    "file, env and dir are always available",
     default_text="",
 )
 CONFIG_PROVIDER = Family(
     "config.providers.<name>.*",
     r"config\.providers\..+",
-    "Class and options of a provider.",
+    "`class` and options of a provider.",
     Status.WITHOUT_EFFECT,
-    "file, env and dir are always there",
+    "file, env and dir are always available",
 )
 OVERRIDE_POLICY = Property(
     "connector.client.config.override.policy",
     text(),
     "All",
-    "What producer.override.* may set.",
+    "The settings that producer.override.* may contain.",
     Status.WITHOUT_EFFECT,
-    "all of it",
+    "all settings are allowed",
 )
 PLUGIN_VERSIONS = Family(
     "connector.plugin.version, <converter>.plugin.version",
@@ -292,15 +301,15 @@ CLIENTS = Family(
     r"(?:security\.protocol|sasl\.(?:.+)|ssl\.(?:.+)|client\.id|client\.dns\.lookup|client\.rack|request\.timeout\.ms"
     r"|retry\.backoff(?:\.max)?\.ms|reconnect\.backoff(?:\.max)?\.ms|connections\.max\.idle\.ms|metadata\.max\.age\.ms"
     r"|send\.buffer\.bytes|receive\.buffer\.bytes|enable\.metrics\.push|security\.providers)",
-    "Settings of every Kafka client that rowtide opens.",
+    "Settings of all Kafka clients.",
 )
 PRODUCER_OVERRIDE = Family(
     "producer.override.*",
     r"producer\.override\..+",
-    "Settings of the producer of records, in the Java client's words or in librdkafka's.",
+    "Settings of the producer of records, with the names of the Java client or of librdkafka.",
 )
-PRODUCER = Family("producer.*", r"producer\..+", "The same; producer.override.* comes before it.")
+PRODUCER = Family("producer.*", r"producer\..+", "The same; producer.override.* takes precedence.")
 CONSUMER_OVERRIDE = Family("consumer.override.*", r"consumer\.override\..+", "The same for consumers.")
-CONSUMER = Family("consumer.*", r"consumer\..+", "Settings of consumers (of the offsets, of the schema history).")
+CONSUMER = Family("consumer.*", r"consumer\..+", "Settings of the consumers of offsets and of the schema history.")
 ADMIN_OVERRIDE = Family("admin.override.*", r"admin\.override\..+", "The same for the admin client.")
 ADMIN = Family("admin.*", r"admin\..+", "Settings of the admin client, which creates topics.")

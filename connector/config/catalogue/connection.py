@@ -1,4 +1,4 @@
-"""Who the connector is, and how it reaches the database."""
+"""Properties: the connector's identity, and the connection to the database."""
 
 from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, long, optional, secret, ssl_mode, text
 from rowtide.connector.config.catalogue.property import MYSQL_ONLY, Family, Flavor, Property, Status
@@ -9,7 +9,7 @@ CONNECTORS = {
     "io.debezium.connector.mysql.mysqlconnector": Flavor.MYSQL,
     "io.debezium.connector.mariadb.mariadbconnector": Flavor.MARIADB,
 }
-_JDBC = "rowtide speaks the server's protocol itself, there is no JDBC driver"
+_JDBC = "rowtide implements the server's protocol itself, without a JDBC driver"
 _PEM = "PEM or PKCS#12 (.p12, .pfx); Java key stores (JKS) must be converted with keytool"
 
 NAME = Property(
@@ -23,7 +23,7 @@ CONNECTOR_CLASS = Property(
     "connector.class",
     optional(text()),
     None,
-    "Debezium's class, which tells the kind of server: `io.debezium.connector.mysql.MySqlConnector` or "
+    "Debezium's class, which selects the kind of server: `io.debezium.connector.mysql.MySqlConnector` or "
     "`io.debezium.connector.mariadb.MariaDbConnector`.",
 )
 DATABASE_FLAVOR = Property(
@@ -37,16 +37,16 @@ TASKS_MAX = Property(
     "tasks.max",
     integer(1),
     1,
-    "Tasks of the connector.",
+    "The number of tasks.",
     Status.WITHOUT_EFFECT,
-    "a binlog is read by one task, in Debezium too",
+    "one task reads the binlog, in Debezium too",
 )
 TOPIC_PREFIX = Property(
     "topic.prefix",
-    text(r"[a-zA-Z0-9_.\-]+", "may only have letters of ASCII, digits, '.', '_' and '-'"),
+    text(r"[a-zA-Z0-9_.\-]+", "may only contain ASCII letters, digits, '.', '_' and '-'"),
     "",
-    "The logical name of the server: the beginning of every topic's name and part of the key of the offsets. With "
-    "another prefix it is another connector, which starts from nothing.",
+    "The logical name of the server: the start of every topic's name, and part of the key of the offsets. With "
+    "another prefix it is another connector, which starts without a stored position.",
     required=True,
 )
 HOSTNAME = Property(
@@ -63,31 +63,32 @@ SERVER_ID = Property(
     "database.server.id",
     integer(1, 2**32 - 1),
     0,
-    "The id under which rowtide joins the server's replicas; no other replica, and no server, may have the same.",
+    "The id with which rowtide registers as a replica; no other replica or server may have the same id.",
     required=True,
 )
 SERVER_ID_OFFSET = Property(
     "database.server.id.offset",
     long(),
     10000,
-    "Stride of the ids of further binlog clients.",
+    "The offset between the ids of several binlog clients.",
     Status.WITHOUT_EFFECT,
-    "rowtide reads the binlog with one client",
+    "rowtide has one binlog client",
 )
 QUERY_TIMEOUT = Property(
-    "database.query.timeout.ms", integer(0), 600000, "How long a query may take, in milliseconds; 0 for any time."
+    "database.query.timeout.ms", integer(0), 600000, "The timeout of queries, in milliseconds; 0 for no timeout."
 )
 INITIAL_STATEMENTS = Property(
     "database.initial.statements",
     text(),
     "",
-    "SQL statements, separated by `;`, run on every connection for queries (not the binlog's). `;;` is a semicolon.",
+    "SQL statements, separated by `;`, that run on every connection for queries (not the binlog connection). `;;` is a "
+    "literal semicolon.",
 )
 JDBC_DRIVER = Property(
     "database.jdbc.driver",
     text(),
     "com.mysql.cj.jdbc.Driver",
-    "Class of the JDBC driver.",
+    "The class of the JDBC driver.",
     Status.WITHOUT_EFFECT,
     _JDBC,
     MYSQL_ONLY,
@@ -96,7 +97,7 @@ JDBC_PROTOCOL = Property(
     "database.protocol",
     text(),
     "jdbc:mysql",
-    "Protocol of the JDBC URL.",
+    "The protocol of the JDBC URL.",
     Status.WITHOUT_EFFECT,
     _JDBC,
     MYSQL_ONLY,
@@ -105,48 +106,48 @@ SSL_MODE = Property(
     "database.ssl.mode",
     ssl_mode(),
     None,
-    "TLS to the server. MySQL: disabled, preferred (if the server offers it), required, verify_ca, verify_identity. "
+    "The TLS mode. MySQL: disabled, preferred (if the server supports TLS), required, verify_ca, verify_identity. "
     "MariaDB: disable, trust, verify-ca, verify-full.",
     default_text="preferred (MySQL), disable (MariaDB)",
 )
 SSL_KEYSTORE = Property(
-    "database.ssl.keystore", optional(text()), None, f"File with the client's certificate and key. {_PEM}."
+    "database.ssl.keystore", optional(text()), None, f"The file with the client's certificate and key. {_PEM}."
 )
 SSL_KEYSTORE_PASSWORD = Property(
-    "database.ssl.keystore.password", optional(secret()), None, "Password of the key in that file."
+    "database.ssl.keystore.password", optional(secret()), None, "The password of the key in that file."
 )
 SSL_TRUSTSTORE = Property(
-    "database.ssl.truststore", optional(text()), None, f"File with the certificates to trust. {_PEM}."
+    "database.ssl.truststore", optional(text()), None, f"The file with the trusted certificates. {_PEM}."
 )
 SSL_TRUSTSTORE_PASSWORD = Property(
-    "database.ssl.truststore.password", optional(secret()), None, "Password of the trust store, if it is PKCS#12."
+    "database.ssl.truststore.password", optional(secret()), None, "The password of the trust store, if it is PKCS#12."
 )
 CONNECT_TIMEOUT = Property(
-    "connect.timeout.ms", integer(1), 30000, "How long to wait for a connection to the server, in milliseconds."
+    "connect.timeout.ms", integer(1), 30000, "The timeout for connecting to the server, in milliseconds."
 )
 VALIDATION_TIMEOUT = Property(
     "connection.validation.timeout.ms",
     long(1),
     60000,
-    "How long the check at the start may take to connect, in milliseconds.",
+    "The timeout for connecting in the check at the start, in milliseconds.",
 )
 KEEP_ALIVE = Property(
     "connect.keep.alive",
     boolean(),
     True,
-    "Watch the binlog connection and open it anew when the server has been silent for too long.",
+    "Monitor the binlog connection, and reconnect when the server has been silent for too long.",
 )
 KEEP_ALIVE_INTERVAL = Property(
     "connect.keep.alive.interval.ms",
     long(1),
     60000,
-    "How long the server may be silent, in milliseconds; it is asked for a heartbeat after 0.8 of that.",
+    "How long the server may be silent, in milliseconds; it sends a heartbeat after 0.8 of that time.",
 )
 NONGRACEFUL_DISCONNECT = Property(
     "use.nongraceful.disconnect",
     boolean(),
     False,
-    "Close the binlog connection without waiting for what is under way.",
+    "Close the binlog connection without waiting for pending data.",
     Status.WITHOUT_EFFECT,
     "rowtide always closes the binlog connection at once",
 )
@@ -155,7 +156,7 @@ NET_WRITE_TIMEOUT = Property(
     long(0),
     0,
     "If positive, `net_write_timeout` of the binlog connection, in seconds: how long the server waits for a slow "
-    "reader.",
+    "client.",
 )
 NET_READ_TIMEOUT = Property(
     "binlog.net.read.timeout", long(0), 0, "If positive, `net_read_timeout` of the binlog connection, in seconds."
@@ -164,11 +165,11 @@ TIME_ZONE = Property(
     "database.connectionTimeZone",
     optional(text()),
     None,
-    "Time zone of the connection for queries. TIMESTAMP values are right with any.",
+    "The time zone of connections for queries. TIMESTAMP values are correct with any time zone.",
     default_text="the server's",
 )
 TIME_ZONE_OLD = Property(
-    "database.serverTimezone", optional(text()), None, "Older name of `database.connectionTimeZone`."
+    "database.serverTimezone", optional(text()), None, "The former name of `database.connectionTimeZone`."
 )
 TIME_ZONE_MARIADB = Property(
     "database.timezone", optional(text()), None, "MariaDB's name of `database.connectionTimeZone`."
@@ -177,7 +178,7 @@ CONNECTION_FACTORY = Property(
     "database.connection.factory.class",
     optional(text()),
     None,
-    "Class that makes JDBC connections.",
+    "The class that opens JDBC connections.",
     Status.NOT_YET,
     _JDBC,
 )
@@ -185,9 +186,9 @@ CONNECTION_TIMEOUT = Property(
     "database.connection.timeout.ms",
     integer(0),
     600000,
-    "JDBC's time to connect.",
+    "JDBC's connection timeout.",
     Status.WITHOUT_EFFECT,
-    "connect.timeout.ms is what holds",
+    "connect.timeout.ms applies",
 )
 JDBC_OPTIONS = Family(
     "driver.*",

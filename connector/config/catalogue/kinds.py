@@ -1,4 +1,4 @@
-"""Kinds of values: how the text of a property becomes a value, and what is said when it cannot."""
+"""The types of properties: how texts are parsed, and the messages for invalid ones."""
 
 import enum
 import re
@@ -20,11 +20,11 @@ LONG_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """How a text is read.
+    """The type of a property.
 
     Attributes:
-        label: what the reference prints.
-        parse: text to value; raises ``ValueError`` with what is wrong (without the property's name or the text).
+        label: the type's name in the reference.
+        parse: parses a text; raises ``ValueError`` with a message that has neither the property's name nor the text.
         shown: whether an error may show the text.
     """
 
@@ -34,7 +34,7 @@ class Kind(Generic[T]):
 
 
 def boolean() -> Kind[bool]:
-    """``true`` or ``false``, in any case."""
+    """``true`` or ``false``, case-insensitive."""
 
     def parse(text: str) -> bool:
         value = {"true": True, "false": False}.get(text.strip().lower())
@@ -68,7 +68,7 @@ def long(low: int | None = None) -> Kind[int]:
 
 
 def text(pattern: str | None = None, explanation: str = "") -> Kind[str]:
-    """Any text, or one that matches a pattern; the explanation says what the pattern means."""
+    """Any text, or one that matches a pattern; ``explanation`` is the message for other texts."""
     compiled = None if pattern is None else re.compile(pattern)
 
     def parse(value: str) -> str:
@@ -80,12 +80,12 @@ def text(pattern: str | None = None, explanation: str = "") -> Kind[str]:
 
 
 def secret() -> Kind[Secret]:
-    """A text that is never shown."""
+    """A text that is never displayed."""
     return Kind("password", Secret, shown=False)
 
 
 def choice(values: type[E]) -> Kind[E]:
-    """One of the values of an enumeration, in any case."""
+    """One of the values of an enumeration, case-insensitive."""
     known = {value.value.lower(): value for value in values}
 
     def parse(value: str) -> E:
@@ -107,7 +107,7 @@ def names() -> Kind[tuple[str, ...]]:
 
 
 def patterns() -> Kind[Patterns | None]:
-    r"""A comma-separated list of regular expressions; a comma inside one is written ``\,``; nothing means no list."""
+    r"""A comma-separated list of regular expressions; ``\,`` is a literal comma; a blank text means no list."""
 
     def parse(value: str) -> Patterns | None:
         return Patterns.parse(value) if value.strip() else None
@@ -116,18 +116,18 @@ def patterns() -> Kind[Patterns | None]:
 
 
 def escaped_names() -> Kind[tuple[str, ...]]:
-    r"""A comma-separated list whose items may hold a comma as ``\,``."""
+    r"""A comma-separated list in which ``\,`` is a literal comma."""
     return Kind("list", split_list)
 
 
 def optional(kind: Kind[T]) -> Kind[T | None]:
-    """A value that may be absent; an empty text counts as absent."""
+    """An optional value; a blank text means that it is absent."""
     return Kind(kind.label, lambda value: kind.parse(value) if value.strip() else None, kind.shown)
 
 
 def ssl_mode() -> Kind[SslMode | None]:
-    """TLS to the database: MySQL's words and MariaDB's mean the same steps."""
-    words = {mode.value: mode for mode in SslMode} | {
+    """The TLS mode of the database connection, with MySQL's or MariaDB's names."""
+    names = {mode.value: mode for mode in SslMode} | {
         "disable": SslMode.DISABLED,
         "trust": SslMode.REQUIRED,
         "verify-ca": SslMode.VERIFY_CA,
@@ -135,16 +135,16 @@ def ssl_mode() -> Kind[SslMode | None]:
     }
 
     def parse(value: str) -> SslMode | None:
-        found = words.get(value.strip().lower())
+        found = names.get(value.strip().lower())
         if found is None:
-            raise ValueError(f"must be one of {', '.join(words)}")
+            raise ValueError(f"must be one of {', '.join(names)}")
         return found
 
-    return Kind("one of " + ", ".join(words), parse)
+    return Kind("one of " + ", ".join(names), parse)
 
 
 def failure_handling() -> Kind[FailureHandling]:
-    """``fail``, ``warn`` or ``skip``; ``ignore`` is Debezium's older word for ``skip``."""
+    """``fail``, ``warn`` or ``skip``; ``ignore`` is Debezium's former name of ``skip``."""
     plain = choice(FailureHandling)
 
     def parse(value: str) -> FailureHandling:
@@ -154,7 +154,7 @@ def failure_handling() -> Kind[FailureHandling]:
 
 
 def java_pattern() -> Kind[str]:
-    """One regular expression in Java's syntax, kept as text."""
+    """One regular expression in Java's syntax, as text."""
 
     def parse(value: str) -> str:
         compile_java(value)

@@ -1,4 +1,4 @@
-"""What is known about a property: one entry of the catalogue."""
+"""The entries of the catalogue: single properties, and families of properties with variable names."""
 
 import enum
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class Flavor(enum.StrEnum):
-    """The kind of server, which also chooses the Debezium connector whose records are reproduced."""
+    """The kind of server, which also selects the Debezium connector that rowtide is compatible with."""
 
     MYSQL = "mysql"
     MARIADB = "mariadb"
 
 
 class Status(enum.Enum):
-    """What rowtide does with a property."""
+    """How rowtide supports a property."""
 
     SUPPORTED = "supported"
     WITHOUT_EFFECT = "accepted, without effect"
@@ -31,20 +31,19 @@ MYSQL_ONLY = frozenset({Flavor.MYSQL})
 
 @dataclass(frozen=True, slots=True)
 class Property(Generic[T]):
-    """A property with one name.
+    """A property with a fixed name.
 
     Attributes:
-        name: as Debezium, Kafka Connect or Kafka have it.
-        kind: how its text is read.
-        default: what holds if it is not given.
+        name: its name in Debezium, Kafka Connect or Kafka.
+        kind: its type.
+        default: the value if it is absent.
         doc: one or two sentences for a newcomer.
-        status: what rowtide does with it. One that is not supported yet may still be given with its default, which
-            asks for exactly what rowtide does.
-        reason: why it has no effect, or what to do instead.
-        flavors: the servers it exists for.
+        status: how rowtide supports it. A property that is not supported yet may be set to its default.
+        reason: why it has no effect, or the alternative.
+        flavors: the servers that it exists for.
         required: whether a connector cannot start without it.
-        refused: values that Debezium once had or rowtide lacks, each with what to do instead.
-        default_text: how the reference shows the default when it is not the value itself.
+        refused: former values of Debezium and values that rowtide does not support, each with the alternative.
+        default_text: the default in the reference, if it is not the value itself.
     """
 
     name: str
@@ -61,11 +60,11 @@ class Property(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Properties whose names share a form and carry something of their own: ``topic.creation.<group>.partitions``.
+    """Properties whose names contain a variable part, such as ``topic.creation.<group>.partitions``.
 
     Attributes:
-        form: the form as the reference prints it.
-        pattern: a regular expression that the whole name matches.
+        form: the name pattern in the reference.
+        pattern: a regular expression that matches the whole name.
         doc: one or two sentences for a newcomer.
         status: as for a property.
         reason: as for a property.

@@ -1,4 +1,4 @@
-"""Queue, batches, heartbeats, and what an operator sees."""
+"""Properties: queue, heartbeats, limits and metrics."""
 
 from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, java_pattern, long, names, optional, text
 from rowtide.connector.config.catalogue.property import Property, Status
@@ -7,43 +7,44 @@ from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN
 
 TITLE = "Queue, heartbeat, operation"
 
-_JMX = "there is no Java virtual machine to hold MBeans; metrics are served at /metrics"
-_LINEAGE = "OpenLineage is not there yet"
-_MEMORY = "the model of the structure is kept in memory in one way"
+_JMX = "there are no MBeans without a Java virtual machine; metrics are served at /metrics"
+_LINEAGE = "OpenLineage is not implemented yet"
+_MEMORY = "there is only one in-memory representation of structures"
 
 MAX_QUEUE_SIZE = Property(
     "max.queue.size",
     integer(1),
     8192,
-    "Records between reading and delivering; reading waits when it is full. Must be greater than max.batch.size.",
+    "The capacity of the queue between reading and delivering, in records; reading waits when the queue is full. Must "
+    "be greater than max.batch.size.",
 )
 MAX_BATCH_SIZE = Property(
     "max.batch.size",
     integer(1),
     2048,
-    "Records that are delivered at a time, at most.",
+    "The maximum number of records that are delivered at a time.",
     Status.WITHOUT_EFFECT,
-    "records are delivered as they come; producer.override.batch.size and linger.ms decide how they are packed",
+    "records are delivered immediately; producer.override.batch.size and linger.ms determine the size of requests",
 )
 MAX_QUEUE_BYTES = Property(
     "max.queue.size.in.bytes",
     long(0),
     0,
-    "Bytes of records between reading and delivering; 0 for no limit of its own.",
+    "The capacity of that queue, in bytes; 0 for no limit in bytes.",
 )
 POLL_INTERVAL = Property(
     "poll.interval.ms",
     long(1),
     500,
-    "How long to wait for new records before delivering what is there, in milliseconds.",
+    "How long to wait for new records before a delivery, in milliseconds.",
     Status.WITHOUT_EFFECT,
-    "records are delivered as they come",
+    "records are delivered immediately",
 )
 POLL_DISPATCH = Property(
     "poll.dispatch.interval.ms",
     long(0),
     0,
-    "Pause between deliveries.",
+    "The delay between deliveries.",
     Status.NOT_YET,
     "it came with Debezium 3.7",
 )
@@ -51,7 +52,7 @@ QUEUE_PROVIDER = Property(
     "queue.provider.type",
     text(),
     "memory",
-    "Kind of the queue.",
+    "The type of the queue.",
     Status.NOT_YET,
     "the queue is in memory",
 )
@@ -59,21 +60,21 @@ BINLOG_BUFFER = Property(
     "binlog.buffer.size",
     integer(0),
     0,
-    "Events to look ahead for a ROLLBACK.",
+    "The number of events to look ahead for a ROLLBACK.",
     Status.WITHOUT_EFFECT,
-    "a transaction that is rolled back gives no records in any case",
+    "transactions that are rolled back never produce records",
 )
 HEARTBEAT_INTERVAL = Property(
     "heartbeat.interval.ms",
     integer(0),
     0,
-    "Write to the heartbeat topic so often, in milliseconds, also when nothing changes; 0 for never.",
+    "The interval of heartbeat messages, in milliseconds, also while nothing changes; 0 for no heartbeats.",
 )
 HEARTBEAT_QUERY = Property(
-    "heartbeat.action.query", optional(text()), None, "SQL to run on the database at each heartbeat."
+    "heartbeat.action.query", optional(text()), None, "An SQL statement that runs on the database at each heartbeat."
 )
 SHUTDOWN_TIMEOUT = Property(
-    "executor.shutdown.timeout.ms", long(0), 4000, "How long parts of the connector may take to stop, in milliseconds."
+    "executor.shutdown.timeout.ms", long(0), 4000, "The timeout for stopping the connector's threads, in milliseconds."
 )
 METRIC_TAGS = Property(
     "custom.metric.tags",
@@ -86,22 +87,22 @@ SANITIZE_PATTERN = Property(
     "custom.sanitize.pattern",
     java_pattern(),
     DEFAULT_SANITIZE_PATTERN,
-    "Regular expression for names of properties whose values are never shown, besides those that rowtide knows.",
+    "A regular expression for names of further properties whose values are masked.",
 )
 GUARDRAIL_MAX = Property(
-    "guardrail.collections.max", integer(0), 0, "How many tables may be captured; 0 for any number."
+    "guardrail.collections.max", integer(0), 0, "The maximum number of captured tables; 0 for no limit."
 )
 GUARDRAIL_ACTION = Property(
     "guardrail.collections.limit.action",
     choice(LimitAction),
     LimitAction.WARN,
-    "What happens when it are more: a warning (warn) or a stop (fail).",
+    "The action if more tables are captured: a warning (warn) or a stop (fail).",
 )
 STATISTICS = Property(
     "statistics.metrics.enabled",
     boolean(),
     True,
-    "Quantiles of lag in MBeans.",
+    "Quantiles of the lag in MBeans.",
     Status.WITHOUT_EFFECT,
     _JMX,
 )
@@ -109,7 +110,7 @@ MEMORY_SCHEMAS = Property(
     "memory.management.schemas.class",
     text(),
     "io.debezium.relational.ConcurrentMapTableMappingStorage",
-    "Class that holds schemas.",
+    "The class that stores schemas.",
     Status.WITHOUT_EFFECT,
     _MEMORY,
 )
@@ -117,7 +118,7 @@ MEMORY_TABLES = Property(
     "memory.management.tables.class",
     text(),
     "io.debezium.relational.ConcurrentMapTableMappingStorage",
-    "Class that holds tables.",
+    "The class that stores tables.",
     Status.WITHOUT_EFFECT,
     _MEMORY,
 )
@@ -127,7 +128,7 @@ LINEAGE_FILE = Property(
     f"{_OL}config.file.path",
     text(),
     "./openlineage.yml",
-    "OpenLineage's own configuration.",
+    "The file with OpenLineage's configuration.",
     Status.WITHOUT_EFFECT,
     _LINEAGE,
 )
@@ -152,7 +153,7 @@ LINEAGE_KAFKA = Property(
     f"{_OL}dataset.kafka.bootstrap.servers",
     optional(text()),
     None,
-    "Kafka of the datasets.",
+    "The Kafka brokers of the datasets.",
     Status.WITHOUT_EFFECT,
     _LINEAGE,
 )
@@ -160,15 +161,15 @@ POSITION_CHECK = Property(
     "internal.log.position.check.enable",
     boolean(),
     True,
-    "At the start, check that the server still has the stored position.",
+    "At each start, check that the server still has the binlog at the stored position.",
 )
 ACTIVITY_MONITOR = Property(
     "internal.offset.activity.monitor.interval.ms",
     long(0),
     600000,
-    "How often Debezium looks whether offsets move.",
+    "How often Debezium checks that offsets advance.",
     Status.WITHOUT_EFFECT,
-    "the lag is in the metrics",
+    "the lag is a metric",
 )
 ADVANCED_METRICS = Property(
     "internal.advanced.metrics.enable",

@@ -1,4 +1,4 @@
-"""Snapshots: when they are taken, what they lock, what they read."""
+"""Properties: modes, locks and queries of snapshots."""
 
 from rowtide.connector.config.catalogue.kinds import (
     boolean,
@@ -16,14 +16,14 @@ from rowtide.connector.config.choices import RowCountOrder, SnapshotLocking, Sna
 TITLE = "Snapshots"
 
 _SPI = "it names a Java class"
-_PARALLEL = "a snapshot reads one table after the other, on one connection"
+_PARALLEL = "a snapshot reads one table at a time, on one connection"
 
 MODE = Property(
     "snapshot.mode",
     choice(SnapshotMode),
     SnapshotMode.INITIAL,
-    "When to read the tables as they are: initial (at the first start, then stream), initial_only (and stop), no_data "
-    "(structure only), when_needed (also when the stored position is gone), always (at each start), recovery (rebuild "
+    "When to take a snapshot: initial (at the first start, then stream), initial_only (then stop), no_data (structure "
+    "only), when_needed (also if the server has purged the stored position), always (at each start), recovery (rebuild "
     "the schema history, keep the position), configuration_based (by the five flags below).",
     refused={
         "never": "never was removed in Debezium 3.6; use no_data, which reads the structure and then streams",
@@ -38,40 +38,43 @@ MODE_CUSTOM_NAME = Property(
 _FLAG = "snapshot.mode.configuration.based."
 BASED_SNAPSHOT_DATA = Property(f"{_FLAG}snapshot.data", boolean(), False, "configuration_based: read the rows.")
 BASED_SNAPSHOT_SCHEMA = Property(
-    f"{_FLAG}snapshot.schema", boolean(), False, "configuration_based: read the structure."
+    f"{_FLAG}snapshot.schema", boolean(), False, "configuration_based: read the structure of the tables."
 )
 BASED_START_STREAM = Property(f"{_FLAG}start.stream", boolean(), False, "configuration_based: stream afterwards.")
 BASED_ON_SCHEMA_ERROR = Property(
     f"{_FLAG}snapshot.on.schema.error",
     boolean(),
     False,
-    "configuration_based: read the structure anew if its history is lost.",
+    "configuration_based: read the structure again if the schema history is lost.",
 )
 BASED_ON_DATA_ERROR = Property(
     f"{_FLAG}snapshot.on.data.error",
     boolean(),
     False,
-    "configuration_based: read the rows anew if the position is gone.",
+    "configuration_based: read the rows again if the server has purged the stored position.",
 )
 LOCKING_MODE = Property(
     "snapshot.locking.mode",
     choice(SnapshotLocking),
     SnapshotLocking.MINIMAL,
-    "What is locked while a snapshot is taken: minimal (a global read lock until structure and position are read), "
-    "extended (until the rows are read too), none (only safe if nobody changes structures meanwhile).",
+    "The locks of a snapshot: minimal (a global read lock until structure and position are read), extended (until the "
+    "rows are read too), none (only safe if no structure changes meanwhile).",
     refused={"custom": f"custom is not supported: {_SPI}"},
 )
 LOCKING_CUSTOM_NAME = Property(
-    "snapshot.locking.mode.custom.name", optional(text()), None, "Name of a custom lock.", Status.NOT_YET, _SPI
+    "snapshot.locking.mode.custom.name",
+    optional(text()),
+    None,
+    "Name of a custom locking strategy.",
+    Status.NOT_YET,
+    _SPI,
 )
 QUERY_MODE = Property(
     "snapshot.query.mode",
     choice(SnapshotQuery),
     SnapshotQuery.SELECT_ALL,
     "How a snapshot reads rows.",
-    refused={
-        "custom": f"custom is not supported: {_SPI}; snapshot.select.statement.overrides gives a table's own query"
-    },
+    refused={"custom": f"custom is not supported: {_SPI}; snapshot.select.statement.overrides sets a query per table"},
 )
 QUERY_CUSTOM_NAME = Property(
     "snapshot.query.mode.custom.name", optional(text()), None, "Name of a custom query.", Status.NOT_YET, _SPI
@@ -80,14 +83,14 @@ INCLUDE_COLLECTIONS = Property(
     "snapshot.include.collection.list",
     patterns(),
     None,
-    "Regular expressions for those captured tables whose rows are read; the others are only streamed.",
+    "Regular expressions for the captured tables whose rows a snapshot reads; the others are only streamed.",
     default_text="all captured tables",
 )
 OVERRIDES = Property(
     "snapshot.select.statement.overrides",
     escaped_names(),
     (),
-    "Tables, as `database.table`, that are read by a query of their own.",
+    "Tables, as `database.table`, with their own snapshot query.",
     default_text="",
 )
 OVERRIDE = Family(
@@ -102,7 +105,7 @@ ORDER = Property(
     "Read small tables first (ascending) or large ones (descending).",
 )
 MAX_THREADS = Property(
-    "snapshot.max.threads", integer(1), 1, "Connections that read rows at the same time.", Status.NOT_YET, _PARALLEL
+    "snapshot.max.threads", integer(1), 1, "Connections that read rows in parallel.", Status.NOT_YET, _PARALLEL
 )
 MAX_THREADS_MULTIPLIER = Property(
     "snapshot.max.threads.multiplier",
@@ -131,39 +134,39 @@ LEGACY_THREADS_INTERNAL = Property(
     "internal.legacy.snapshot.max.threads",
     boolean(),
     False,
-    "Older name of `legacy.snapshot.max.threads`.",
+    "The former name of `legacy.snapshot.max.threads`.",
     Status.NOT_YET,
     _PARALLEL,
 )
-DELAY = Property("snapshot.delay.ms", long(0), 0, "Wait so long before the snapshot, in milliseconds.")
-STREAMING_DELAY = Property("streaming.delay.ms", long(0), 0, "Wait so long before streaming, in milliseconds.")
+DELAY = Property("snapshot.delay.ms", long(0), 0, "The delay before the snapshot, in milliseconds.")
+STREAMING_DELAY = Property("streaming.delay.ms", long(0), 0, "The delay before streaming, in milliseconds.")
 FETCH_SIZE = Property(
     "snapshot.fetch.size",
     optional(integer(1)),
     None,
-    "Rows to take from the server at a time.",
+    "Rows to fetch from the server at a time.",
     Status.WITHOUT_EFFECT,
-    "rows are streamed: memory does not grow with the table",
+    "rows are streamed, so memory does not grow with the table",
     default_text="",
 )
 LOCK_TIMEOUT = Property(
-    "snapshot.lock.timeout.ms", long(0), 10000, "How long to wait for the snapshot's locks, in milliseconds."
+    "snapshot.lock.timeout.ms", long(0), 10000, "The timeout for the locks of a snapshot, in milliseconds."
 )
 MIN_ROWS_TO_STREAM = Property(
     "min.row.count.to.stream.results",
     integer(0),
     1000,
-    "From so many rows on a table is read as a stream.",
+    "The number of rows from which the rows of a table are streamed.",
     Status.WITHOUT_EFFECT,
-    "every table is read as a stream",
+    "the rows of every table are streamed",
 )
 QUERY_FETCH_SIZE = Property(
     "query.fetch.size",
     integer(0),
     0,
-    "Rows that other queries take at a time.",
+    "Rows that other queries fetch at a time.",
     Status.WITHOUT_EFFECT,
-    "answers to other queries are small",
+    "results of other queries are small",
 )
 CHUNK_SIZE = Property(
     "incremental.snapshot.chunk.size",
@@ -171,23 +174,23 @@ CHUNK_SIZE = Property(
     1024,
     "Rows per chunk of an incremental snapshot.",
     Status.NOT_YET,
-    "incremental snapshots are not there yet",
+    "incremental snapshots are not implemented yet",
 )
 WATERMARKING = Property(
     "incremental.snapshot.watermarking.strategy",
     choice(Watermarking),
     Watermarking.INSERT_INSERT,
-    "How an incremental snapshot marks the binlog.",
+    "How an incremental snapshot writes watermarks.",
     Status.NOT_YET,
-    "incremental snapshots are not there yet",
+    "incremental snapshots are not implemented yet",
 )
 ALLOW_SCHEMA_CHANGES = Property(
     "incremental.snapshot.allow.schema.changes",
     boolean(),
     False,
-    "Let structures change during an incremental snapshot.",
+    "Allow schema changes during an incremental snapshot.",
     Status.NOT_YET,
-    "incremental snapshots are not there yet",
+    "incremental snapshots are not implemented yet",
 )
 READ_ONLY = Property(
     "read.only",
@@ -195,7 +198,7 @@ READ_ONLY = Property(
     False,
     "Incremental snapshots without writing to the database.",
     Status.NOT_YET,
-    "incremental snapshots are not there yet",
+    "incremental snapshots are not implemented yet",
 )
 SCAN_ALL_COLUMNS = Property(
     "internal.snapshot.scan.all.columns.force",

@@ -1,4 +1,4 @@
-"""Names and settings of topics, signals and notifications."""
+"""Properties: names of topics, signals, notifications."""
 
 from rowtide.connector.config.catalogue.kinds import boolean, integer, java_pattern, long, names, optional, text
 from rowtide.connector.config.catalogue.property import Family, Property, Status
@@ -6,8 +6,8 @@ from rowtide.connector.config.catalogue.property import Family, Property, Status
 TITLE = "Topics, signals, notifications"
 
 _TOPIC = r"[a-zA-Z0-9_.\-]+"
-_TOPIC_RULE = "may only have letters of ASCII, digits, '.', '_' and '-'"
-_SIGNALS = "signals are not read yet"
+_TOPIC_RULE = "may only contain ASCII letters, digits, '.', '_' and '-'"
+_SIGNALS = "signals are not implemented yet"
 
 STRATEGIES = (
     "DefaultTopicNamingStrategy",
@@ -24,14 +24,14 @@ NAMING_STRATEGY = Property(
         "must be one of io.debezium.schema." + ", ".join(STRATEGIES),
     ),
     "io.debezium.schema.DefaultTopicNamingStrategy",
-    "How a table's topic is named: `prefix.database.table` (Default…), `prefix.table` (Schema…), names rewritten by "
-    "topic.regex (…Regex…), characters that Kafka does not allow as `_uXXXX` (…Unicode…) instead of `_`.",
+    "The names of tables' topics: `prefix.database.table` (Default…), `prefix.table` (Schema…), names rewritten by "
+    "topic.regex (…Regex…), `_uXXXX` instead of `_` for characters that Kafka does not allow (…Unicode…).",
 )
 DELIMITER = Property(
-    "topic.delimiter", text(_TOPIC, _TOPIC_RULE), ".", "What stands between the parts of a topic's name."
+    "topic.delimiter", text(_TOPIC, _TOPIC_RULE), ".", "The separator between the parts of a topic's name."
 )
 CACHE_SIZE = Property(
-    "topic.cache.size", integer(1), 10000, "Names kept in memory.", Status.WITHOUT_EFFECT, "every name is kept"
+    "topic.cache.size", integer(1), 10000, "The number of cached names.", Status.WITHOUT_EFFECT, "all names are cached"
 )
 HEARTBEAT_PREFIX = Property(
     "topic.heartbeat.prefix",
@@ -43,10 +43,10 @@ HEARTBEAT_PREFIX_OLD = Property(
     "heartbeat.topics.prefix",
     optional(text(_TOPIC, _TOPIC_RULE)),
     None,
-    "Older name of `topic.heartbeat.prefix`.",
+    "The former name of `topic.heartbeat.prefix`.",
 )
 HEARTBEAT_NAME = Property(
-    "topic.heartbeat.name", optional(text(_TOPIC, _TOPIC_RULE)), None, "The whole name of the heartbeat topic."
+    "topic.heartbeat.name", optional(text(_TOPIC, _TOPIC_RULE)), None, "The full name of the heartbeat topic."
 )
 TRANSACTION = Property(
     "topic.transaction",
@@ -58,7 +58,7 @@ REGEX = Property(
     "topic.regex",
     optional(java_pattern()),
     None,
-    "…Regex… strategies: names of topics that are rewritten; must match the whole name.",
+    "…Regex… strategies: the regular expression for names of topics to rewrite; it must match the whole name.",
 )
 REPLACEMENT = Property(
     "topic.replacement", optional(text()), None, "…Regex… strategies: the new name, with `$1` or `${group}`."
@@ -67,7 +67,7 @@ KEY_UNIQUENESS = Property(
     "topic.key.enforce.uniqueness",
     boolean(),
     True,
-    "…Regex… strategies: add a field to keys that tells the joined tables apart.",
+    "…Regex… strategies: add a field to keys that identifies the table within a shared topic.",
 )
 KEY_FIELD_NAME = Property(
     "topic.key.field.name", text(), "__dbz__physicalTableIdentifier", "…Regex… strategies: the name of that field."
@@ -76,50 +76,57 @@ KEY_FIELD_REGEX = Property(
     "topic.key.field.regex",
     optional(java_pattern()),
     None,
-    "…Regex… strategies: on a table's own topic name, for that field's value.",
+    "…Regex… strategies: the regular expression on the table's original topic name that yields that field's value.",
 )
 KEY_FIELD_REPLACEMENT = Property(
-    "topic.key.field.replacement", optional(text()), None, "…Regex… strategies: that field's value."
+    "topic.key.field.replacement",
+    optional(text()),
+    None,
+    "…Regex… strategies: the replacement that yields that field's value.",
 )
 SIGNAL_CHANNELS = Property(
     "signal.enabled.channels",
     names(),
     ("source",),
-    "Where signals come from.",
+    "The channels of signals.",
     Status.NOT_YET,
     _SIGNALS,
     default_text="source",
 )
 SIGNAL_POLL = Property(
-    "signal.poll.interval.ms", long(0), 5000, "How often to look for signals.", Status.WITHOUT_EFFECT, _SIGNALS
+    "signal.poll.interval.ms", long(0), 5000, "The interval between polls for signals.", Status.WITHOUT_EFFECT, _SIGNALS
 )
 SIGNAL_RETRIES = Property(
     "signal.emit.failure.max.retries", integer(-1), 0, "Retries of writing watermarks.", Status.NOT_YET, _SIGNALS
 )
 SIGNAL_BACKOFF = Property(
-    "signal.emit.failure.backoff.ms", long(0), 10000, "Pause between them.", Status.NOT_YET, _SIGNALS
+    "signal.emit.failure.backoff.ms", long(0), 10000, "The delay between these retries.", Status.NOT_YET, _SIGNALS
 )
-SIGNAL_TOPIC = Property("signal.kafka.topic", optional(text()), None, "Topic of signals.", Status.NOT_YET, _SIGNALS)
+SIGNAL_TOPIC = Property("signal.kafka.topic", optional(text()), None, "The topic of signals.", Status.NOT_YET, _SIGNALS)
 SIGNAL_GROUP = Property(
-    "signal.kafka.groupId", text(), "kafka-signal", "Consumer group that reads signals.", Status.NOT_YET, _SIGNALS
+    "signal.kafka.groupId", text(), "kafka-signal", "The consumer group that reads signals.", Status.NOT_YET, _SIGNALS
 )
 SIGNAL_SERVERS = Property(
-    "signal.kafka.bootstrap.servers", optional(text()), None, "Kafka of the signals.", Status.NOT_YET, _SIGNALS
+    "signal.kafka.bootstrap.servers", optional(text()), None, "The Kafka brokers of signals.", Status.NOT_YET, _SIGNALS
 )
 SIGNAL_POLL_TIMEOUT = Property(
-    "signal.kafka.poll.timeout.ms", integer(0), 0, "How long to wait for signals.", Status.NOT_YET, _SIGNALS
+    "signal.kafka.poll.timeout.ms", integer(0), 0, "The timeout of a poll for signals.", Status.NOT_YET, _SIGNALS
 )
 SIGNAL_CONSUMER = Family(
-    "signal.consumer.*", r"signal\.consumer\..+", "The signals' Kafka consumer.", Status.NOT_YET, _SIGNALS
+    "signal.consumer.*",
+    r"signal\.consumer\..+",
+    "Settings of the consumer that reads signals.",
+    Status.NOT_YET,
+    _SIGNALS,
 )
-SIGNAL_FILE = Property("signal.file", text(), "file-signals.txt", "File of signals.", Status.NOT_YET, _SIGNALS)
+SIGNAL_FILE = Property("signal.file", text(), "file-signals.txt", "The file of signals.", Status.NOT_YET, _SIGNALS)
 NOTIFICATION_CHANNELS = Property(
     "notification.enabled.channels",
     names(),
     (),
-    "Where notifications about snapshots go: `sink` (a topic), `log`, or both.",
+    "The channels of notifications about snapshots: `sink` (a topic), `log`, or both.",
     default_text="",
 )
 NOTIFICATION_TOPIC = Property(
-    "notification.sink.topic.name", optional(text(_TOPIC, _TOPIC_RULE)), None, "Topic of notifications."
+    "notification.sink.topic.name", optional(text(_TOPIC, _TOPIC_RULE)), None, "The topic of notifications."
 )

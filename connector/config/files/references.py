@@ -1,6 +1,6 @@
-"""References such as ``${file:/etc/secrets.properties:password}`` in values, as Kafka's ConfigProviders resolve them.
+"""Resolves references such as ``${file:/etc/secrets.properties:password}`` in values, as Kafka's ConfigProviders do.
 
-Pure: whoever calls brings the functions that read files and the environment.
+Pure: the caller passes the functions that read files and the environment.
 """
 
 import re
@@ -8,26 +8,26 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}:]*)\}")
-"""Provider, path if there is one, key."""
+"""Groups: provider, path (optional), key."""
 
 CLASSES = {
     "org.apache.kafka.common.config.provider.FileConfigProvider": "file",
     "org.apache.kafka.common.config.provider.EnvVarConfigProvider": "env",
     "org.apache.kafka.common.config.provider.DirectoryConfigProvider": "dir",
 }
-"""Kafka's providers, by the names that rowtide has for them without any configuration."""
+"""Kafka's providers and the names under which they are always available."""
 
 
 class Provider(Protocol):
-    """Where the values of references are."""
+    """Looks up the value of a reference."""
 
     def __call__(self, path: str, key: str) -> str:
-        """The value; raises ``LookupError`` with a message that says what is missing, never a secret."""
+        """The value. Raises ``LookupError`` with a message that names what is missing, without secrets."""
         ...
 
 
 def provider_names(properties: Mapping[str, str]) -> dict[str, str]:
-    """The names that references may use: file, env, dir, and those that ``config.providers`` gives them."""
+    """The names that references may use: file, env, dir, and those defined by ``config.providers``."""
     found = {name: name for name in CLASSES.values()}
     for name in filter(None, (item.strip() for item in properties.get("config.providers", "").split(","))):
         kind = CLASSES.get(properties.get(f"config.providers.{name}.class", ""))
@@ -43,10 +43,10 @@ def resolve(
 
     Args:
         properties: values with references.
-        providers: by kind: ``file``, ``env``, ``dir``.
+        providers: functions by kind: ``file``, ``env``, ``dir``.
 
     Returns:
-        The properties, and the problems as (property, message); a value with a problem keeps its reference.
+        The properties, and the problems as (property, message). An unresolvable reference stays in its value.
     """
     names = provider_names(properties)
     problems: list[tuple[str, str]] = []

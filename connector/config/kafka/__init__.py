@@ -1,1 +1,1 @@
-"""Settings of Kafka clients: Java's names to librdkafka's, and what delivery demands of a producer."""
+"""Settings of Kafka clients: translates Java's names to librdkafka's, and sets what delivery requires of a producer."""

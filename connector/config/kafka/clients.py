@@ -1,6 +1,6 @@
-"""Settings of Kafka's clients: Java's names and librdkafka's, both accepted, turned into librdkafka's.
+"""Translates settings of Kafka clients to librdkafka's names; Java's and librdkafka's names are both accepted. Pure.
 
-Pure: nothing is connected to and no file is read. What Java has and librdkafka has not is named with its reason.
+A setting of the Java client without a counterpart is a problem that names the reason.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.kafka.librdkafka import ALIASES, SETTINGS
 
 Translated = Mapping[str, str] | str
-"""librdkafka's settings in place of one of Java's, or why there are none."""
+"""librdkafka's settings for one of Java's, or the reason why there are none."""
 
 
 class ClientKind(enum.StrEnum):
@@ -25,7 +25,7 @@ class ClientKind(enum.StrEnum):
 
 
 class ClientSettings(dict[str, str]):
-    """Settings in librdkafka's words, each under one name only; printing shows the names, never the values."""
+    """Settings with librdkafka's names, without synonyms. ``str()`` and ``repr()`` contain names only, no values."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class ClientSettings(dict[str, str]):
     __str__ = __repr__
 
     def over(self, defaults: Mapping[str, str]) -> "ClientSettings":
-        """These settings, and the defaults where nothing is set."""
+        """These settings, with defaults for those that are not set."""
         return ClientSettings({**defaults, **self})
 
 
@@ -68,7 +68,7 @@ _JAAS_OPTION = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\
 
 
 def _jaas(value: str) -> Translated:
-    """User and password, or key table and principal, out of a log-in module's line."""
+    """User and password, or keytab and principal, from the configuration of a JAAS login module."""
     match = re.fullmatch(r"\s*([\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(.*?);?\s*", value, re.DOTALL)
     if match is None:
         return "it is not of the form 'LoginModule required name=\"value\" …;'"
@@ -92,7 +92,7 @@ def _jaas(value: str) -> Translated:
         }
         found = {name: options[option] for option, name in names.items() if option in options}
         return {"sasl.oauthbearer.method": "oidc", **found} if found else {}
-    return f"the log-in module {match[1]} is not supported; PlainLoginModule, ScramLoginModule, Krb5LoginModule are"
+    return f"the login module {match[1]} is not supported; PlainLoginModule, ScramLoginModule, Krb5LoginModule are"
 
 
 _NO_JAVA = "it names a Java class, which cannot be loaded"
@@ -163,7 +163,7 @@ _WITHOUT_EFFECT = frozenset(
         "share.acquire.mode",
     }
 )
-"""Java's settings that tune something librdkafka does in its own way; they are left out."""
+"""Settings of the Java client that librdkafka does not need; they are ignored."""
 
 
 @dataclass(slots=True)
@@ -184,13 +184,11 @@ class _Translator:
         if reason:
             self.problem(name, reason)
         elif self.found.setdefault(setting, value) != value:
-            self.problem(
-                name, f"says something else than {self.prefix}{self.origin[setting]}, which is the same setting"
-            )
+            self.problem(name, f"contradicts {self.prefix}{self.origin[setting]}, which is the same setting")
         else:
             self.origin.setdefault(setting, name)
 
-    def one(self, name: str, value: str, given: Mapping[str, str]) -> None:
+    def translate(self, name: str, value: str, given: Mapping[str, str]) -> None:
         if name in ("ssl.truststore.location", "ssl.keystore.location"):
             self.store(name, value, given)
         elif name == "request.timeout.ms" and self.kind is not ClientKind.PRODUCER:
@@ -227,13 +225,13 @@ class _Translator:
         return scope in ("*", {"producer": "P", "consumer": "C", "admin": "*"}[self.kind])
 
     def store(self, name: str, value: str, given: Mapping[str, str]) -> None:
-        """A trust store or key store: PEM files, and for keys PKCS#12, which librdkafka reads itself."""
+        """A trust store or key store: PEM files, or PKCS#12 for a key store, which librdkafka reads itself."""
         which = name.split(".")[1]
         kind = given.get(f"ssl.{which}.type", "").strip().upper() or _store_kind(value)
         if kind == "PKCS12" and which == "keystore":
             self.set(name, "ssl.keystore.location", value)
         elif kind != "PEM":
-            self.problem(name, f"{value!r} is taken for a {kind} store: {_STORES}")
+            self.problem(name, f"{value!r} looks like a {kind} store: {_STORES}")
         elif which == "truststore":
             self.set(name, "ssl.ca.location", value)
         else:
@@ -247,7 +245,7 @@ def _store_kind(path: str) -> str:
 
 
 def invalid(setting: str, value: str) -> str | None:
-    """Why librdkafka would refuse the value of a setting, or ``None``."""
+    """The reason why librdkafka would reject the value of a setting, or ``None``."""
     allowed = SETTINGS[setting][1]
     if setting == "acks" and value.strip().lower() == "all":
         return None
@@ -258,14 +256,14 @@ def invalid(setting: str, value: str) -> str | None:
             return f"must be a whole number from {match[1]} to {match[2]}"
         return None if int(match[1]) <= number <= int(match[2]) else f"must be from {match[1]} to {match[2]}"
     if allowed and setting not in ("debug", "isolation.level") and "," in allowed:
-        words = [word.strip() for word in allowed.split(",")]
-        if value.strip().lower() not in words:
-            return f"must be one of {', '.join(words)}"
+        choices = [choice.strip() for choice in allowed.split(",")]
+        if value.strip().lower() not in choices:
+            return f"must be one of {', '.join(choices)}"
     return None
 
 
 def nearest_setting(name: str) -> str:
-    """A hint with the nearest names that exist, or nothing."""
+    """A hint with the most similar known names, or an empty text."""
     known = [*SETTINGS, *ALIASES, *_JAVA, *_WITHOUT_EFFECT]
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
     return f"; did you mean {' or '.join(near)}?" if near else ""
@@ -274,22 +272,22 @@ def nearest_setting(name: str) -> str:
 def translate(
     kind: ClientKind, prefix: str, given: Mapping[str, str], *, strict: bool = True
 ) -> tuple[ClientSettings, list[Problem]]:
-    """Turn settings in Java's or librdkafka's words into librdkafka's.
+    """Translate settings with Java's or librdkafka's names.
 
     Args:
-        kind: the client they are for.
-        prefix: what stood before the names in the configuration, for the problems.
-        given: names without the prefix.
-        strict: report settings that are not for this kind of client, instead of leaving them out.
+        kind: the kind of client.
+        prefix: the prefix of the properties, for problems.
+        given: the settings, by their names without the prefix.
+        strict: report settings that do not apply to this kind of client, instead of ignoring them.
     """
-    work = _Translator(kind, prefix, strict)
+    translator = _Translator(kind, prefix, strict)
     for name, value in given.items():
-        work.one(name, value, given)
-    return ClientSettings(work.found), work.problems
+        translator.translate(name, value, given)
+    return ClientSettings(translator.found), translator.problems
 
 
 def layers(properties: Mapping[str, str], *prefixes: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Properties below each prefix, without it; a longer prefix keeps its own from a shorter one."""
+    """Yield each prefix and its properties, by the rest of their names. The longest matching prefix applies."""
     for prefix in prefixes:
         longer = [other for other in prefixes if other != prefix and other.startswith(prefix)]
         yield (

@@ -1,6 +1,6 @@
-"""librdkafka's settings: names, the clients they are for, and allowed values. Written by librdkafka 2.16 itself.
+"""librdkafka's settings: names, clients and allowed values, generated with librdkafka 2.16.
 
-A table of data, taken from ``rd_kafka_conf_properties_show``; settings that are callbacks or internal are left out.
+From ``rd_kafka_conf_properties_show``, without settings that are callbacks or internal.
 """
 
 ALIASES = {
@@ -17,7 +17,7 @@ ALIASES = {
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
 }
-"""Second names of the same setting, to the one that rowtide uses everywhere."""
+"""Synonyms, with the name that rowtide uses."""
 
 SETTINGS = {
     "acks": ("P", "-1 .. 1000"),
@@ -166,4 +166,4 @@ SETTINGS = {
     "transaction.timeout.ms": ("P", "1000 .. 2147483647"),
     "transactional.id": ("P", ""),
 }
-"""Name to the client (``P`` producer, ``C`` consumer, ``*`` both) and the range or the words that are allowed."""
+"""By name: the client (``P`` producer, ``C`` consumer, ``*`` both), and the range or the list of allowed values."""

@@ -1,1 +1,1 @@
-"""From properties to the tree of values in ``config.model``: a module for each section; all problems are collected."""
+"""Builds the configuration tree of ``config.model`` from properties, one module per section; collects all problems."""

@@ -1,4 +1,4 @@
-"""Makes the tree of values out of properties, and checks what single properties cannot tell; pure."""
+"""Builds the configuration from properties, and checks rules that involve several properties; pure."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -21,7 +21,7 @@ from rowtide.connector.config.sections.kafka import (
     kafka_config,
     uses_kafka,
 )
-from rowtide.connector.config.sections.reader import Reader
+from rowtide.connector.config.sections.reader import PropertyReader
 from rowtide.connector.config.sections.source import (
     capture_config,
     database_config,
@@ -36,22 +36,22 @@ from rowtide.topics.java_regex import InvalidPatternError
 
 
 def build(
-    properties: Mapping[str, str], written: Mapping[str, str] | None = None, unneeded: Collection[str] = ()
+    properties: Mapping[str, str], written: Mapping[str, str] | None = None, not_required: Collection[str] = ()
 ) -> Configuration:
-    """Check properties and make a configuration of them.
+    """Check properties and build a configuration.
 
     Args:
-        properties: Debezium's, Kafka Connect's and Kafka's properties, references resolved.
-        written: the same with their references, for showing; by default ``properties``.
-        unneeded: names of required properties that may be left out.
+        properties: Debezium's, Kafka Connect's and Kafka's properties, with references resolved.
+        written: the same with references, for display; by default ``properties``.
+        not_required: names of required properties that may be absent.
 
     Raises:
-        ConfigurationError: with every problem that was found.
+        ConfigurationError: with all problems.
     """
     sanitizer = _sanitizer(properties)
     if not uses_kafka(properties):
-        unneeded = {*unneeded, connect.BOOTSTRAP_SERVERS.name}
-    reader = Reader(properties, _flavor(properties), sanitizer, unneeded)
+        not_required = {*not_required, connect.BOOTSTRAP_SERVERS.name}
+    reader = PropertyReader(properties, _flavor(properties), sanitizer, not_required)
     _flavors_agree(reader)
     kafka = kafka_config(reader)
     configuration = Configuration(
@@ -73,7 +73,7 @@ def build(
         predicates=_plugins(reader, connect.PREDICATES),
         guardrail=GuardrailConfig(reader[running.GUARDRAIL_MAX], reader[running.GUARDRAIL_ACTION]),
         metric_tags=_metric_tags(reader),
-        warnings=tuple(reader.notes),
+        warnings=tuple(reader.warnings),
         sanitizer=sanitizer,
         properties=Properties(properties if written is None else written),
     )
@@ -98,7 +98,7 @@ def _flavor(properties: Mapping[str, str]) -> Flavor:
     return connection.CONNECTORS.get(properties.get(connection.CONNECTOR_CLASS.name, "").strip().lower(), Flavor.MYSQL)
 
 
-def _flavors_agree(reader: Reader) -> None:
+def _flavors_agree(reader: PropertyReader) -> None:
     name = reader[connection.CONNECTOR_CLASS]
     if name is None:
         return
@@ -107,13 +107,13 @@ def _flavors_agree(reader: Reader) -> None:
         known = "io.debezium.connector.mysql.MySqlConnector, io.debezium.connector.mariadb.MariaDbConnector"
         reader.problem(connection.CONNECTOR_CLASS.name, f"must be one of {known}, not {name!r}")
     elif reader[connection.DATABASE_FLAVOR] not in (None, flavor):
-        reader.problem(connection.DATABASE_FLAVOR.name, f"says another kind of server than connector.class={name}")
+        reader.problem(connection.DATABASE_FLAVOR.name, f"contradicts connector.class={name}")
 
 
-def _distinct_topics(reader: Reader, configuration: Configuration) -> None:
-    """The connector's own topics must not be one another: each has its own kind of records."""
+def _distinct_topics(reader: PropertyReader, configuration: Configuration) -> None:
+    """The connector's own topics must differ from each other, because their records differ."""
     naming = configuration.topics.naming
-    used = {naming.schema_change: "the changes of structure (topic.prefix)"}
+    used = {naming.schema_change: "schema changes (topic.prefix)"}
     own = [
         (topics.TRANSACTION.name, naming.transaction, "transaction metadata"),
         (topics.HEARTBEAT_PREFIX.name, naming.heartbeat, "heartbeats"),
@@ -122,10 +122,10 @@ def _distinct_topics(reader: Reader, configuration: Configuration) -> None:
     ]
     for name, topic, purpose in own:
         if topic is not None and naming.prefix and used.setdefault(topic, purpose) != purpose:
-            reader.problem(name, f"the topic {topic!r} is already the one of {used[topic]}; {purpose} need another")
+            reader.problem(name, f"the topic {topic!r} is already used for {used[topic]}; {purpose} need another one")
 
 
-def _transforms_are_right(reader: Reader, configuration: Configuration) -> None:
+def _transforms_are_right(reader: PropertyReader, configuration: Configuration) -> None:
     try:
         transform_chain(configuration.transforms, configuration.predicates)
     except TransformConfigurationError as error:
@@ -133,15 +133,15 @@ def _transforms_are_right(reader: Reader, configuration: Configuration) -> None:
             reader.problem(problem.property, problem.message)
 
 
-def _plugins(reader: Reader, names: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
+def _plugins(reader: PropertyReader, names: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
     plugins: list[Plugin] = []
     for name in reader[names]:
-        options = reader.below(f"{names.name}.{name}.")
+        options = reader.with_prefix(f"{names.name}.{name}.")
         plugins.append(Plugin(name, options.pop("type", "").strip(), options))
     return tuple(plugins)
 
 
-def _metric_tags(reader: Reader) -> dict[str, str]:
+def _metric_tags(reader: PropertyReader) -> dict[str, str]:
     tags: dict[str, str] = {}
     for item in reader[running.METRIC_TAGS]:
         name, equals, value = item.partition("=")

@@ -1,4 +1,4 @@
-"""The parts of a configuration that concern Kafka: its clients, converters, delivery, and the schema history; pure."""
+"""The sections about Kafka: clients, converters, delivery and the schema history; pure."""
 
 import re
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ from rowtide.connector.config.model import (
     KafkaConfig,
 )
 from rowtide.connector.config.secret import Secret
-from rowtide.connector.config.sections.reader import Reader
+from rowtide.connector.config.sections.reader import PropertyReader
 from rowtide.topics.internal import offsets_settings
 
 _COMMON = re.compile(connect.CLIENTS.pattern)
 
 
-def kafka_config(reader: Reader) -> KafkaConfig:
+def kafka_config(reader: PropertyReader) -> KafkaConfig:
     """Kafka and its clients."""
     brokers = reader[connect.BOOTSTRAP_SERVERS]
     servers = ",".join(brokers)
@@ -41,8 +41,8 @@ def kafka_config(reader: Reader) -> KafkaConfig:
     )
 
 
-def _clients(reader: Reader, kind: ClientKind, prefixes: tuple[str, ...]) -> ClientSettings:
-    """The settings for one client: those for all clients, then those below each prefix, later ones over earlier."""
+def _clients(reader: PropertyReader, kind: ClientKind, prefixes: tuple[str, ...]) -> ClientSettings:
+    """The settings of one client: those for all clients, overridden by those with each prefix, in order."""
     common = {name: text for name, text in reader.properties.items() if _COMMON.fullmatch(name)}
     settings, problems = clients.translate(kind, "", common, strict=False)
     for prefix, given in clients.layers(reader.properties, *prefixes):
@@ -55,13 +55,13 @@ def _clients(reader: Reader, kind: ClientKind, prefixes: tuple[str, ...]) -> Cli
     return settings
 
 
-def _check_servers(reader: Reader, name: str, servers: tuple[str, ...]) -> None:
+def _check_servers(reader: PropertyReader, name: str, servers: tuple[str, ...]) -> None:
     for server in servers:
         if not re.fullmatch(r"(?:[A-Z_]+://)?(?:\[[0-9a-fA-F:%.]+\]|[a-zA-Z0-9_.\-]+):[0-9]{1,5}", server):
             reader.problem(name, f"{server!r} is not of the form host:port")
 
 
-def converters_config(reader: Reader) -> ConvertersConfig:
+def converters_config(reader: PropertyReader) -> ConvertersConfig:
     """How keys and values are written."""
     keys = connect.KEY_SCHEMAS, connect.KEY_DECIMAL, connect.KEY_NULLS
     values = connect.VALUE_SCHEMAS, connect.VALUE_DECIMAL, connect.VALUE_NULLS
@@ -71,30 +71,30 @@ def converters_config(reader: Reader) -> ConvertersConfig:
 
 
 def _converter(
-    reader: Reader,
+    reader: PropertyReader,
     converter: Property[str],
     schemas: Property[bool],
     decimals: Property[DecimalFormat],
     nulls: Property[bool],
 ) -> JsonConverterConfig:
-    """A converter; its settings count only beside its class, as in Kafka Connect, which takes the worker's else."""
-    if reader.given(converter):
+    """A converter. Its settings apply only if its class is set, as in Kafka Connect."""
+    if reader.is_set(converter):
         return JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls])
     standard = JsonConverterConfig(schemas.default, decimals.default, nulls.default)
     if JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls]) != standard:
         names = ", ".join(one.name for one in (schemas, decimals, nulls) if reader.properties.get(one.name))
-        reader.notes.append(
-            f"{names} has no effect without {converter.name}={converter.default}: Kafka Connect takes a converter's "
+        reader.warnings.append(
+            f"{names} has no effect without {converter.name}={converter.default}: Kafka Connect applies a converter's "
             "settings only together with its class"
         )
     return standard
 
 
-def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:
+def delivery_config(reader: PropertyReader, producer: ClientSettings) -> DeliveryConfig:
     """How records and positions are delivered."""
     required = reader[connect.EXACTLY_ONCE] is ExactlyOnce.REQUIRED
     worker = reader[connect.EXACTLY_ONCE_SOURCE]
-    if required and reader.given(connect.EXACTLY_ONCE_SOURCE) and worker is ExactlyOnceSource.DISABLED:
+    if required and reader.is_set(connect.EXACTLY_ONCE_SOURCE) and worker is ExactlyOnceSource.DISABLED:
         reader.problem(
             connect.EXACTLY_ONCE.name, "required is not possible with exactly.once.source.support=disabled; enable it"
         )
@@ -103,7 +103,7 @@ def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:
     if exactly_once and (storage != connect.KAFKA_OFFSETS or sink != "kafka"):
         name = connect.EXACTLY_ONCE.name if required else connect.EXACTLY_ONCE_SOURCE.name
         reader.problem(name, "needs records and position in Kafka: leave offset.storage and rowtide.sink as they are")
-    if storage == connect.FILE_OFFSETS and not reader.given(connect.OFFSET_FILE):
+    if storage == connect.FILE_OFFSETS and not reader.is_set(connect.OFFSET_FILE):
         reader.missing(connect.OFFSET_FILE)
     interval = reader[connect.BOUNDARY_INTERVAL] or reader[connect.OFFSET_FLUSH_INTERVAL]
     by_interval = interval if reader[connect.BOUNDARY] is TransactionBoundary.INTERVAL else 0
@@ -117,7 +117,7 @@ def delivery_config(reader: Reader, producer: ClientSettings) -> DeliveryConfig:
     topic = reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC]
     return DeliveryConfig(
         sink=sink,
-        http_headers={name: Secret(text) for name, text in reader.below("rowtide.sink.http.header.").items()},
+        http_headers={name: Secret(text) for name, text in reader.with_prefix("rowtide.sink.http.header.").items()},
         exactly_once=exactly_once,
         boundary=reader[connect.BOUNDARY],
         boundary_interval_ms=interval,
@@ -152,18 +152,18 @@ def history_implementation(properties: Mapping[str, str]) -> str:
     return given or (history.FILE_HISTORY if file and not topic else history.IMPLEMENTATION.default)
 
 
-def history_config(reader: Reader) -> HistoryConfig:
-    """Where the schema history is kept, and what it keeps."""
+def history_config(reader: PropertyReader) -> HistoryConfig:
+    """Where the schema history is stored, and what it contains."""
     kind = history_implementation(reader.properties)
     topic = reader[history.TOPIC] if kind == history.KAFKA_HISTORY else None
     file = reader[history.FILE_NAME] if kind == history.FILE_HISTORY else None
-    if kind == history.KAFKA_HISTORY and not reader.given(history.TOPIC):
+    if kind == history.KAFKA_HISTORY and not reader.is_set(history.TOPIC):
         reader.missing(history.TOPIC)
     if kind == history.FILE_HISTORY and file is None:
         reader.missing(history.FILE_NAME)
     brokers = reader[connect.BOOTSTRAP_SERVERS]
     servers = reader[history.SERVERS] or ",".join(brokers)
-    if reader.given(history.SERVERS):
+    if reader.is_set(history.SERVERS):
         _check_servers(reader, history.SERVERS.name, tuple(item.strip() for item in servers.split(",")))
     base = {"bootstrap.servers": servers}
     producer = f"{history.P}.producer."
@@ -188,8 +188,8 @@ def history_config(reader: Reader) -> HistoryConfig:
     )
 
 
-def _history_admin(reader: Reader, prefix: str) -> ClientSettings:
-    """Debezium creates the history's topic with its producer's settings; what is not an admin's is left out."""
+def _history_admin(reader: PropertyReader, prefix: str) -> ClientSettings:
+    """The admin client's settings. Debezium creates the history topic with the producer's; others are ignored."""
     settings = _clients(reader, ClientKind.ADMIN, ())
-    layer, _ = clients.translate(ClientKind.ADMIN, prefix, reader.below(prefix), strict=False)
+    layer, _ = clients.translate(ClientKind.ADMIN, prefix, reader.with_prefix(prefix), strict=False)
     return layer.over(settings)

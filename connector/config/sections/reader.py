@@ -1,4 +1,4 @@
-"""Reads properties by the catalogue and collects everything that is wrong with them; pure."""
+"""Parses properties with the catalogue and collects all problems; pure."""
 
 import difflib
 import re
@@ -8,22 +8,49 @@ from typing import TypeVar
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES
 from rowtide.connector.config.catalogue.property import Family, Flavor, Property, Status
 from rowtide.connector.config.errors import Problem
-from rowtide.connector.config.secret import Sanitizer, shown_name
-from rowtide.connector.config.sections.removed import replacement_for
+from rowtide.connector.config.secret import Sanitizer, masked_name
 from rowtide.topics.java_regex import InvalidPatternError
 
 T = TypeVar("T")
+
+_H = "schema.history.internal"
+
+REMOVED = {
+    "database.server.name": "it was renamed in Debezium 2.0: use topic.prefix",
+    "database.whitelist": "it was renamed: use database.include.list",
+    "database.blacklist": "it was renamed: use database.exclude.list",
+    "table.whitelist": "it was renamed: use table.include.list",
+    "table.blacklist": "it was renamed: use table.exclude.list",
+    "column.whitelist": "it was renamed: use column.include.list",
+    "column.blacklist": "it was renamed: use column.exclude.list",
+    "database.history.store.only.monitored.tables.ddl": f"it was renamed: use {_H}.store.only.captured.tables.ddl",
+    "sanitize.field.names": "it was replaced in Debezium 2.0: use field.name.adjustment.mode=avro",
+    "gtid.new.channel.position": "it was removed in Debezium 1.5: new sources are read from their beginning",
+    "snapshot.new.tables": "it was removed in Debezium 1.9: new tables are read by signals (incremental snapshots)",
+    "internal.implementation": "it was removed in Debezium 2.0",
+    "snapshot.minimal.locks": "it was replaced: use snapshot.locking.mode=minimal or extended",
+    "schema.include.list": "MySQL's schemas are databases: use database.include.list",
+    "schema.exclude.list": "MySQL's schemas are databases: use database.exclude.list",
+    "database.dbname": "it is a property of other connectors: use database.include.list",
+    "database.names": "it is a property of other connectors: use database.include.list",
+    "slot.name": "it is a property of the PostgreSQL connector",
+    "plugin.name": "it is a property of the PostgreSQL connector",
+    "interval.handling.mode": "it is a property of the PostgreSQL connector",
+}
+"""Former properties of Debezium."""
+
+_PREFIXES = ((re.compile(r"database\.history(\..*|$)"), _H),)
 
 _FAMILY_PATTERNS = tuple((re.compile(family.pattern), family) for family in FAMILIES)
 
 
 def family_of(name: str) -> Family | None:
-    """The family that a name belongs to."""
+    """The family that a property's name belongs to, if any."""
     return next((family for pattern, family in _FAMILY_PATTERNS if pattern.fullmatch(name)), None)
 
 
 def nearest(name: str) -> str:
-    """A hint with the nearest names that exist, or nothing."""
+    """A hint with the most similar known names, or an empty text."""
     near = difflib.get_close_matches(name, PROPERTIES, n=2, cutoff=0.75)
     if not near:
         tail = name.rpartition(".")[2]
@@ -33,11 +60,22 @@ def nearest(name: str) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-class Reader:
-    """Properties under examination.
+def replacement_for(name: str) -> str | None:
+    """Why a former property of Debezium is gone and what replaces it; ``None`` for any other name."""
+    if name in REMOVED:
+        return REMOVED[name]
+    for pattern, prefix in _PREFIXES:
+        if match := pattern.fullmatch(name):
+            return f"it was renamed in Debezium 2.0: use {prefix}{match[1]}"
+    return None
 
-    ``reader[PROPERTY]`` is the property's value, or its default if it is not given or wrong; what is wrong is added
-    to ``problems`` once, and what is worth knowing to ``notes``.
+
+class PropertyReader:
+    """Parsed properties: ``reader[PROPERTY]`` is the value, or the default if the property is absent or invalid.
+
+    Attributes:
+        problems: everything that is invalid.
+        warnings: properties without effect, and other remarks.
     """
 
     def __init__(
@@ -45,38 +83,38 @@ class Reader:
         properties: Mapping[str, str],
         flavor: Flavor,
         sanitizer: Sanitizer,
-        unneeded: Collection[str] = (),
+        not_required: Collection[str] = (),
     ) -> None:
         self.properties = properties
         self.flavor = flavor
         self.problems: list[Problem] = []
-        self.notes: list[str] = []
+        self.warnings: list[str] = []
         self.sanitizer = sanitizer
-        self._unneeded = unneeded
+        self._not_required = not_required
         self._values: dict[str, object] = {}
         for property_ in PROPERTIES.values():
             self._values[property_.name] = self._read(property_)
-        self._families_and_strangers()
+        self._check_other_names()
 
     def __getitem__(self, property_: Property[T]) -> T:
         value: T = self._values[property_.name]  # type: ignore[assignment]  # read with the property's own kind
         return value
 
-    def given(self, property_: Property[T]) -> bool:
-        """Whether the property is there with a text that is not empty."""
+    def is_set(self, property_: Property[T]) -> bool:
+        """Whether the property is present with a text that is not blank."""
         return bool(self.properties.get(property_.name, "").strip())
 
-    def below(self, prefix: str) -> dict[str, str]:
-        """The properties whose names begin with a prefix, without it."""
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """The properties whose names start with a prefix, by the rest of their names."""
         return {name.removeprefix(prefix): text for name, text in self.properties.items() if name.startswith(prefix)}
 
     def problem(self, name: str, message: str) -> None:
-        """Remember something that must be put right."""
-        self.problems.append(Problem(shown_name(name), message))
+        """Add a problem."""
+        self.problems.append(Problem(masked_name(name), message))
 
     def missing(self, property_: Property[T]) -> None:
-        """Report that a property is needed and not there."""
-        if property_.name not in self._unneeded:
+        """Add the problem that a required property is absent."""
+        if property_.name not in self._not_required:
             self.problem(property_.name, f"is required. {property_.doc}")
 
     def _read(self, property_: Property[T]) -> T:
@@ -111,13 +149,13 @@ class Reader:
         if value == property_.default:
             return
         if property_.status is Status.WITHOUT_EFFECT:
-            self.notes.append(f"{property_.name} has no effect: {property_.reason}")
+            self.warnings.append(f"{property_.name} has no effect: {property_.reason}")
         elif property_.status is Status.NOT_YET:
             self.problem(
                 property_.name, f"is a property of Debezium that rowtide does not support yet: {property_.reason}"
             )
 
-    def _families_and_strangers(self) -> None:
+    def _check_other_names(self) -> None:
         named = tuple(
             f"{name.strip()}."
             for owner in ("converters", "post.processors")
@@ -134,11 +172,11 @@ class Reader:
                     name, f"is no longer a property: {reason}" if reason else f"is not a known property{nearest(name)}"
                 )
             elif family.status is Status.WITHOUT_EFFECT:
-                self.notes.append(f"{name} has no effect: {family.reason}")
+                self.warnings.append(f"{name} has no effect: {family.reason}")
             elif family.status is Status.NOT_YET:
                 self.problem(name, f"is a property of Debezium that rowtide does not support yet: {family.reason}")
 
     def exclusive(self, one: Property[T], other: Property[T]) -> None:
-        """Report two properties that cannot be used together."""
-        if self.given(one) and self.given(other):
+        """Add a problem if two properties that exclude each other are both set."""
+        if self.is_set(one) and self.is_set(other):
             self.problem(one.name, f"cannot be used together with {other.name}")

@@ -1,4 +1,4 @@
-"""The parts of a configuration that concern the database and what is read from it; pure."""
+"""The sections about the database and the capture of its changes; pure."""
 
 import re
 from typing import TypeVar
@@ -17,7 +17,7 @@ from rowtide.connector.config.model import (
     ValuesConfig,
 )
 from rowtide.connector.config.secret import Secret
-from rowtide.connector.config.sections.reader import Reader
+from rowtide.connector.config.sections.reader import PropertyReader
 from rowtide.topics.column_rules import ColumnRules, Hash, is_rule_name, parse_rule_name
 from rowtide.topics.filters import (
     ColumnFilter,
@@ -32,7 +32,7 @@ from rowtide.topics.filters import (
 T = TypeVar("T")
 
 
-def database_config(reader: Reader) -> DatabaseConfig:
+def database_config(reader: PropertyReader) -> DatabaseConfig:
     """How the database is reached."""
     default_mode = SslMode.PREFERRED if reader.flavor is Flavor.MYSQL else SslMode.DISABLED
     zone = (connection.TIME_ZONE, connection.TIME_ZONE_OLD, connection.TIME_ZONE_MARIADB)
@@ -61,17 +61,19 @@ def database_config(reader: Reader) -> DatabaseConfig:
 
 
 def split_statements(text: str) -> tuple[str, ...]:
-    """Take SQL statements apart at ``;``, where ``;;`` is a semicolon."""
+    """Split SQL statements at ``;``; ``;;`` is a literal semicolon."""
     parts = re.split(r"(?<!;);(?!;)", text)
     return tuple(part.replace(";;", ";").strip() for part in parts if part.strip())
 
 
-def _selection(reader: Reader, include: Property[Patterns | None], exclude: Property[Patterns | None]) -> Selection:
+def _selection(
+    reader: PropertyReader, include: Property[Patterns | None], exclude: Property[Patterns | None]
+) -> Selection:
     reader.exclusive(include, exclude)
     return Selection(reader[include], reader[exclude])
 
 
-def capture_config(reader: Reader) -> CaptureConfig:
+def capture_config(reader: PropertyReader) -> CaptureConfig:
     """What is captured."""
     return CaptureConfig(
         tables=TableFilter(
@@ -94,8 +96,8 @@ def capture_config(reader: Reader) -> CaptureConfig:
     )
 
 
-def _table(reader: Reader, property_name: str, name: str) -> tuple[str, str] | None:
-    """A table's name in two parts; quotes keep a dot within one."""
+def _table(reader: PropertyReader, property_name: str, name: str) -> tuple[str, str] | None:
+    """The database and the table of a qualified name; a quoted part may contain a dot."""
     parts = re.fullmatch(r"(`[^`]+`|[^.`]+)\.(`[^`]+`|[^`]+)", name.strip())
     if parts is None:
         reader.problem(property_name, f"{name!r} is not of the form database.table")
@@ -103,7 +105,7 @@ def _table(reader: Reader, property_name: str, name: str) -> tuple[str, str] | N
     return parts[1].strip("`"), parts[2].strip("`")
 
 
-def _keys(reader: Reader) -> MessageKeys:
+def _keys(reader: PropertyReader) -> MessageKeys:
     try:
         return MessageKeys.parse(reader[capture.MESSAGE_KEY_COLUMNS])
     except ValueError as error:
@@ -111,7 +113,7 @@ def _keys(reader: Reader) -> MessageKeys:
         return MessageKeys()
 
 
-def _skipped(reader: Reader) -> frozenset[str]:
+def _skipped(reader: PropertyReader) -> frozenset[str]:
     operations = frozenset(operation.lower() for operation in reader[capture.SKIPPED_OPERATIONS])
     name = capture.SKIPPED_OPERATIONS.name
     if strange := operations - set("cudt") - {"none"}:
@@ -121,7 +123,7 @@ def _skipped(reader: Reader) -> frozenset[str]:
     return operations - {"none"}
 
 
-def values_config(reader: Reader) -> ValuesConfig:
+def values_config(reader: PropertyReader) -> ValuesConfig:
     """How values and records look."""
     placeholder = reader[values.UNAVAILABLE_PLACEHOLDER]
     if placeholder.startswith("hex:"):
@@ -152,7 +154,7 @@ def values_config(reader: Reader) -> ValuesConfig:
     )
 
 
-def _rules(reader: Reader) -> ColumnRules:
+def _rules(reader: PropertyReader) -> ColumnRules:
     valid: dict[str, str] = {}
     for name, text in reader.properties.items():
         if is_rule_name(name):
@@ -164,17 +166,17 @@ def _rules(reader: Reader) -> ColumnRules:
             else:
                 valid[name] = text
                 if isinstance(rule, Hash) and not rule.salt:
-                    reader.notes.append(
-                        f"{name} has no effect: Debezium takes it for a rule only with a salt, so the columns "
-                        f"{text!r} are published as they are"
+                    reader.warnings.append(
+                        f"{name} has no effect: Debezium applies the rule only with a salt, so the columns "
+                        f"{text!r} are published unmasked"
                     )
     return ColumnRules.parse(valid)
 
 
-def failure_config(reader: Reader) -> FailureConfig:
-    """What happens when something goes wrong."""
+def failure_config(reader: PropertyReader) -> FailureConfig:
+    """How failures are handled and reported."""
     event = reader[values.EVENT_FAILURE]
-    if not reader.given(values.EVENT_FAILURE):
+    if not reader.is_set(values.EVENT_FAILURE):
         event = reader[values.EVENT_FAILURE_OLD] or event
     return FailureConfig(
         event_processing=event,
@@ -186,7 +188,7 @@ def failure_config(reader: Reader) -> FailureConfig:
     )
 
 
-def snapshot_config(reader: Reader) -> SnapshotConfig:
+def snapshot_config(reader: PropertyReader) -> SnapshotConfig:
     """How snapshots are taken."""
     overrides: dict[tuple[str, str], str] = {}
     listed: set[str] = set()
@@ -221,12 +223,12 @@ def snapshot_config(reader: Reader) -> SnapshotConfig:
     )
 
 
-def streaming_config(reader: Reader) -> StreamingConfig:
+def streaming_config(reader: PropertyReader) -> StreamingConfig:
     """Queue and batches."""
     queue, batch = reader[running.MAX_QUEUE_SIZE], reader[running.MAX_BATCH_SIZE]
     if queue <= batch:
         reader.problem(
-            running.MAX_QUEUE_SIZE.name, f"must be greater than max.batch.size, but {queue} is not above {batch}"
+            running.MAX_QUEUE_SIZE.name, f"must be greater than max.batch.size, but {queue} is not greater than {batch}"
         )
     return StreamingConfig(
         max_queue_size=queue,

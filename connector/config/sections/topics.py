@@ -1,4 +1,4 @@
-"""The parts of a configuration that concern names and settings of topics; pure."""
+"""The sections about names and settings of topics; pure."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.model import (
     TopicsConfig,
 )
-from rowtide.connector.config.sections.reader import Reader
+from rowtide.connector.config.sections.reader import PropertyReader
 from rowtide.topics.java_regex import InvalidPatternError, Replacement, compile_java
 from rowtide.topics.naming import NameParts, Routing, StandardNaming
 from rowtide.topics.settings import TopicCreation, TopicGroup, TopicSettings, topic_patterns
@@ -17,11 +17,11 @@ from rowtide.topics.settings import TopicCreation, TopicGroup, TopicSettings, to
 T = TypeVar("T")
 
 
-def topics_config(reader: Reader) -> TopicsConfig:
+def topics_config(reader: PropertyReader) -> TopicsConfig:
     """Names and settings of topics."""
     strategy = reader[topics.NAMING_STRATEGY].rpartition(".")[2]
     heartbeat = reader[topics.HEARTBEAT_PREFIX]
-    if not reader.given(topics.HEARTBEAT_PREFIX):
+    if not reader.is_set(topics.HEARTBEAT_PREFIX):
         heartbeat = reader[topics.HEARTBEAT_PREFIX_OLD] or heartbeat
     return TopicsConfig(
         prefix=reader[connection.TOPIC_PREFIX],
@@ -42,23 +42,23 @@ def topics_config(reader: Reader) -> TopicsConfig:
     )
 
 
-def _notification_topic(reader: Reader) -> str | None:
+def _notification_topic(reader: PropertyReader) -> str | None:
     channels, topic = reader[topics.NOTIFICATION_CHANNELS], reader[topics.NOTIFICATION_TOPIC]
     for channel in channels:
         if channel not in ("sink", "log"):
-            reader.problem(topics.NOTIFICATION_CHANNELS.name, f"{channel!r} is none of sink and log")
+            reader.problem(topics.NOTIFICATION_CHANNELS.name, f"must contain only sink and log, not {channel!r}")
     if "sink" not in channels:
         return None
     if topic is None:
-        reader.problem(topics.NOTIFICATION_TOPIC.name, "is required, since the channel sink is on")
+        reader.problem(topics.NOTIFICATION_TOPIC.name, "is required, since the channel sink is enabled")
     return topic
 
 
-def _routing(reader: Reader, strategy: str) -> Routing | None:
+def _routing(reader: PropertyReader, strategy: str) -> Routing | None:
     only_regex = (topics.REGEX, topics.REPLACEMENT, topics.KEY_FIELD_REGEX, topics.KEY_FIELD_REPLACEMENT)
     if "Regex" not in strategy:
         for property_ in only_regex:
-            if reader.given(property_):
+            if reader.is_set(property_):
                 reader.problem(property_.name, f"has no effect with {strategy}; use DefaultRegexTopicNamingStrategy")
         return None
     topic = _replacement(reader, topics.REGEX, topics.REPLACEMENT, required=True)
@@ -69,13 +69,13 @@ def _routing(reader: Reader, strategy: str) -> Routing | None:
 
 
 def _replacement(
-    reader: Reader, regex: Property[str | None], text: Property[str | None], *, required: bool
+    reader: PropertyReader, regex: Property[str | None], text: Property[str | None], *, required: bool
 ) -> Replacement | None:
     pattern, replacement = reader[regex], reader[text]
     if pattern is None or replacement is None:
         if required or pattern != replacement:
             for property_ in (regex, text):
-                if reader[property_] is None and not reader.given(property_):
+                if reader[property_] is None and not reader.is_set(property_):
                     other = text if property_ is regex else regex
                     why = (
                         f"when {topics.NAMING_STRATEGY.name} is a Regex strategy" if required else f"with {other.name}"
@@ -89,11 +89,11 @@ def _replacement(
         return None
 
 
-def _creation(reader: Reader) -> TopicCreation:
+def _creation(reader: PropertyReader) -> TopicCreation:
     default = _topic_settings(reader, "default", {})
     groups: list[TopicGroup] = []
     for name in reader[connect.CREATION_GROUPS]:
-        options = reader.below(f"topic.creation.{name}.")
+        options = reader.with_prefix(f"topic.creation.{name}.")
         try:
             groups.append(
                 TopicGroup(
@@ -122,9 +122,9 @@ def _creation(reader: Reader) -> TopicCreation:
     return TopicCreation(reader[connect.TOPIC_CREATION], default, tuple(groups))
 
 
-def _topic_settings(reader: Reader, group: str, inherited: Mapping[str, int]) -> TopicSettings:
+def _topic_settings(reader: PropertyReader, group: str, inherited: Mapping[str, int]) -> TopicSettings:
     prefix = f"topic.creation.{group}."
-    options = reader.below(prefix)
+    options = reader.with_prefix(prefix)
     numbers = {"replication.factor": 32767, "partitions": 2**31 - 1}
     found: dict[str, int] = {}
     for name, most in numbers.items():
