@@ -1,6 +1,6 @@
-"""Is everything as the connector needs it? The configuration, the server, the account, the tables, and Kafka.
+"""Checks that the server, the account, the tables and Kafka meet the connector's requirements.
 
-``check`` asks all of them and tells everything at once; the worker does the same when it starts.
+:func:`check` reports all findings at once, for ``rowtide check``. The worker calls :func:`require` when it starts.
 """
 
 import pymysql
@@ -23,22 +23,22 @@ __all__ = [
     "check",
     "check_database",
     "errors_in",
+    "evaluate",
     "fetch_facts",
-    "judge",
     "require",
 ]
 
 
 def check(config: Configuration, *, tables: bool = True, kafka_timeout: float = 10.0) -> list[Finding]:
-    """Look at the database and at Kafka.
+    """Check the database and Kafka.
 
     Args:
         config: the configuration.
-        tables: look at every table and column too.
+        tables: whether to check every table and column, too.
         kafka_timeout: seconds to wait for Kafka.
 
     Returns:
-        Everything that was found, errors first; an empty list if all is well.
+        All findings, errors first; an empty list if everything is in order.
     """
     found, facts = check_database(config, tables=tables)
     if config.uses_kafka:
@@ -47,20 +47,18 @@ def check(config: Configuration, *, tables: bool = True, kafka_timeout: float = 
 
 
 def check_database(config: Configuration, *, tables: bool = True) -> tuple[list[Finding], ServerFacts | None]:
-    """Look at the database alone; the facts are ``None`` if it cannot be asked."""
+    """Check the database alone; the facts are ``None`` if it cannot be queried."""
     try:
         facts = fetch_facts(config, tables=tables)
     except DatabaseUnreachableError as error:
         return [from_problem(error.problem, retriable=error.retriable)], None
     except pymysql.MySQLError as error:
-        return [
-            Finding(Severity.ERROR, "database.hostname", f"the server fails while it is asked: {error.args[-1]}")
-        ], None
-    return judge(config, facts), facts
+        return [Finding(Severity.ERROR, "database.hostname", f"the server refuses a query: {error.args[-1]}")], None
+    return evaluate(config, facts), facts
 
 
-def judge(config: Configuration, facts: ServerFacts) -> list[Finding]:
-    """What the rules say about a server, errors first; pure."""
+def evaluate(config: Configuration, facts: ServerFacts) -> list[Finding]:
+    """Apply the rules to a server; pure. Returns the findings, errors first."""
     found = [*server_findings(config, facts), *privilege_findings(config, facts)]
     if facts.tables is not None:
         found += table_findings(config, facts.tables, zero_dates=facts.takes_zero_dates)
@@ -68,13 +66,13 @@ def judge(config: Configuration, facts: ServerFacts) -> list[Finding]:
 
 
 def require(config: Configuration) -> list[Finding]:
-    """Look at everything before the connector starts.
+    """Check everything before the connector starts.
 
     Returns:
         Warnings and remarks, for the log.
 
     Raises:
-        CheckFailedError: there are errors.
+        CheckFailedError: there are errors; ``retriable`` if only a server is away.
     """
     found = check(config)
     if errors_in(found):

@@ -1,4 +1,4 @@
-"""Edge: asks Kafka whether it can be reached, and whether its topics are as the connector needs them."""
+"""Edge: checks that Kafka can be reached, and that its topics meet the connector's requirements."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,11 +21,11 @@ _K: Any = KafkaError
 def broker_findings(
     config: Configuration, tables: tuple[TableFact, ...] | None = None, *, timeout: float = 10.0
 ) -> list[Finding]:
-    """Everything about Kafka.
+    """Findings about Kafka.
 
     Args:
         config: the configuration.
-        tables: what is on the database's server, to look for the topics of captured tables.
+        tables: the tables on the server, to look up the topics of captured ones; ``None`` if they are not known.
         timeout: seconds to wait for an answer.
     """
     found = list(_settings(config))
@@ -43,7 +43,7 @@ def broker_findings(
             ]
     if found:
         return found
-    found += _copies(config, brokers)
+    found += _replication_factors(config, brokers)
     found += _topics(config, tables, timeout)
     history = config.history
     if history.topic is not None:
@@ -56,7 +56,7 @@ def broker_findings(
 
 
 def _settings(config: Configuration) -> Iterator[Finding]:
-    """Settings that librdkafka itself refuses, such as a file of certificates that is not there."""
+    """Settings that librdkafka itself refuses, such as a missing certificate file."""
     clients: tuple[tuple[str, Any, ClientSettings], ...] = (
         ("producer.override", Producer, config.kafka.producer),
         ("consumer", Consumer, config.kafka.consumer.over({"group.id": "rowtide-check"})),
@@ -81,7 +81,7 @@ def _connection(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> tuple[list[Finding], int]:
-    """The brokers' number, or why none answers."""
+    """The number of brokers, or the finding if none answers."""
     reasons: list[KafkaError] = []
     options: dict[str, Any] = {"log_level": 0, **settings, "error_cb": reasons.append}
     client = AdminClient(options)
@@ -89,7 +89,7 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> tuple[list
         return [], len(client.list_topics(timeout=timeout).brokers)
     except KafkaException as error:
         client.poll(0)
-        reason = _telling([*reasons, error.args[0]])
+        reason = _most_specific([*reasons, error.args[0]])
         servers = settings["bootstrap.servers"]
         text = reason.str()
         if reason.code() in (_K._AUTHENTICATION, _K.SASL_AUTHENTICATION_FAILED):  # noqa: SLF001 - librdkafka's codes
@@ -109,24 +109,22 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> tuple[list
         return [Finding(Severity.ERROR, name, message, retriable=True)], 0
 
 
-def _telling(errors: list[KafkaError]) -> KafkaError:
-    """The error that says most: why one broker refused tells more than that all are down."""
+def _most_specific(errors: list[KafkaError]) -> KafkaError:
+    """The error to report: that one broker refused the log-in says more than that all are down."""
     rank = {_K._AUTHENTICATION: 3, _K.SASL_AUTHENTICATION_FAILED: 3, _K._SSL: 3, _K._RESOLVE: 2, _K._TRANSPORT: 1}  # noqa: SLF001
     return max(errors, key=lambda error: rank.get(error.code(), 0))
 
 
-def _copies(config: Configuration, brokers: int) -> Iterator[Finding]:
-    wanted = [("topic.creation.default.replication.factor", config.topics.creation.default.replication_factor)]
-    wanted += [
+def _replication_factors(config: Configuration, brokers: int) -> Iterator[Finding]:
+    factors = [("topic.creation.default.replication.factor", config.topics.creation.default.replication_factor)]
+    factors += [
         (f"topic.creation.{group.name}.replication.factor", group.settings.replication_factor)
         for group in config.topics.creation.groups
     ]
-    wanted.append(("offset.storage.replication.factor", config.delivery.offset_topic_settings.replication_factor))
-    for name, copies in wanted:
-        if copies > brokers:
-            yield Finding(
-                Severity.ERROR, name, f"asks for {copies} copies, but Kafka has {brokers} broker{'s' * (brokers != 1)}"
-            )
+    factors.append(("offset.storage.replication.factor", config.delivery.offset_topic_settings.replication_factor))
+    for name, factor in factors:
+        if factor > brokers:
+            yield Finding(Severity.ERROR, name, f"is {factor}, but Kafka has {brokers} broker{'s' * (brokers != 1)}")
 
 
 def _history(topic: str, settings: Mapping[str, Any], timeout: float) -> Iterator[Finding]:
@@ -142,14 +140,14 @@ def _history(topic: str, settings: Mapping[str, Any], timeout: float) -> Iterato
         yield Finding(
             Severity.ERROR,
             name,
-            f"the topic {topic} has {found.partitions} partitions, but a history is only in order in a topic with one; "
-            "name another topic, or copy the records into a new one",
+            f"the topic {topic} has {found.partitions} partitions, but a history keeps its order only with "
+            "one; name another topic, or copy the records to a new one",
         )
     wrong = wrong_history_config(found.config)
     if wrong:
         now = ", ".join(f"{setting}={found.config.get(setting)}" for setting in wrong)
-        wanted = ",".join(f"{setting}={value}" for setting, value in wrong.items())
-        message = f"the topic {topic} has {now} and loses records in time; it is set to {wanted} at the start"
+        repaired = ",".join(f"{setting}={value}" for setting, value in wrong.items())
+        message = f"the topic {topic} has {now} and will lose records; the connector sets {repaired} when it starts"
         yield Finding(Severity.WARNING, name, message)
 
 
@@ -174,18 +172,18 @@ def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
         yield Finding(
             Severity.ERROR,
             "offset.storage.topic",
-            f"the topic {topic} has cleanup.policy={policy} and would lose positions in time; it must be compact",
+            f"the topic {topic} has cleanup.policy={policy} and would lose positions; it must be compact",
         )
 
 
 def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
-    """Settings of new topics that Kafka knows nothing of, or forbids: they would stop the first record."""
+    """Settings of new topics that Kafka does not accept; without the check, the first record would fail."""
     creation = config.topics.creation
     kinds = [("default", creation.default), *((group.name, group.settings) for group in creation.groups)]
     for name, settings in kinds if creation.enabled else ():
         refusal = admin.refusal(f"{config.topics.prefix}.rowtide-check", settings)
         if refusal is not None:
-            message = f"Kafka would not create a topic with these settings: {refusal}"
+            message = f"Kafka does not accept these settings for a topic: {refusal}"
             yield Finding(Severity.ERROR, f"topic.creation.{name}", message)
 
 
@@ -209,6 +207,6 @@ def _missing(creation: TopicCreation, topics: list[str], admin: TopicAdmin) -> I
         yield Finding(
             Severity.WARNING,
             "topic.creation.enable",
-            f"is false, and these topics are missing: {', '.join(missing[:_SHOWN])}{more}. Create them, or let the "
-            "broker do it (auto.create.topics.enable)",
+            f"is false, and these topics are missing: {', '.join(missing[:_SHOWN])}{more}. Create them, or set "
+            "auto.create.topics.enable on the brokers",
         )

@@ -1,4 +1,4 @@
-"""What is known of a server before the connector starts: plain values, for the rules to judge."""
+"""The facts about a server that the rules of the check are applied to."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFact:
-    """A column as information_schema has it."""
+    """A column as information_schema describes it."""
 
     name: str
     column_type: str
@@ -35,18 +35,18 @@ class TableFact:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """A server as its own answers describe it.
+    """A server as its query results describe it.
 
     Attributes:
         version: ``VERSION()``.
-        variables: global variables, names in lower case; one that the server does not have is missing.
+        variables: global variables by name in lower case.
         grants: the rows of ``SHOW GRANTS``.
         do_databases: the databases that the server's binlog is limited to (``binlog-do-db``).
-        ignored_databases: those it leaves out (``binlog-ignore-db``).
-        replicas: who reads its binlog now; ``None`` if the account may not ask.
-        is_replica: whether it is itself a replica; ``None`` if the account may not ask.
-        unreadable_status: why the binlog's position cannot be read, if so.
-        tables: what the account can see of the databases that are captured; ``None`` if not looked at.
+        ignored_databases: the databases that its binlog leaves out (``binlog-ignore-db``).
+        replicas: the connected replicas; ``None`` if the account may not list them.
+        is_replica: whether the server is a replica itself; ``None`` if the account may not query that.
+        unreadable_status: the reason why the account cannot read the binlog's position; ``None`` if it can.
+        tables: the tables that the account can see; ``None`` if they were not queried.
     """
 
     version: str
@@ -61,7 +61,7 @@ class ServerFacts:
 
     @property
     def flavor(self) -> Flavor:
-        """What kind of server it is, by its version."""
+        """MySQL or MariaDB, by the version."""
         return Flavor.MARIADB if "mariadb" in self.version.lower() else Flavor.MYSQL
 
     @property
@@ -72,13 +72,13 @@ class ServerFacts:
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
     def value(self, name: str) -> str | None:
-        """A variable's value in capitals, or ``None``."""
+        """The value of a variable in upper case; ``None`` if the server does not have it."""
         found = self.variables.get(name)
         return None if found is None else found.upper()
 
     @property
     def takes_zero_dates(self) -> bool:
-        """Whether a session that changes nothing can write zero and partial dates; ``False`` if it is not known."""
+        """Whether a session with the default ``sql_mode`` can write zero and partial dates; ``False`` if unknown."""
         sql_mode = self.value("sql_mode")
         if sql_mode is None:
             return False
@@ -87,5 +87,5 @@ class ServerFacts:
         return not (strict and {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"} <= modes)
 
     def is_on(self, name: str) -> bool:
-        """Whether a switch is on."""
+        """Whether a boolean variable is on."""
         return self.value(name) in ("ON", "1")

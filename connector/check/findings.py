@@ -8,7 +8,7 @@ from rowtide.connector.config.errors import Problem
 
 
 class Severity(enum.IntEnum):
-    """How bad a finding is."""
+    """The severity of a finding; only errors keep the connector from starting."""
 
     ERROR = 3
     WARNING = 2
@@ -19,10 +19,10 @@ class Finding(NamedTuple):
     """One result of a check.
 
     Attributes:
-        severity: how bad it is.
-        subject: the property or server variable that it is about.
-        message: what is wrong, or may go wrong, and the way out; never a secret.
-        retriable: an error that may pass without a change of the configuration: a server that is away.
+        severity: error, warning or remark.
+        subject: the property or server variable concerned.
+        message: what is wrong, or may go wrong, and how to fix it; never a secret.
+        retriable: whether the error may pass without a change of the configuration: a server is away.
     """
 
     severity: Severity

@@ -1,4 +1,4 @@
-"""What the account must be allowed to do; pure rules over its grants."""
+"""Rules about the privileges of the account; pure."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _SHOWN = 5
 
 
 def privilege_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
-    """Missing privileges, each with the statement that grants it."""
+    """Findings about missing privileges, each with the statement that grants it."""
     privileges = Privileges.parse(facts.grants)
     found = [*_reading(config, facts, privileges)]
     if streams(config):
@@ -22,12 +22,12 @@ def privilege_findings(config: Configuration, facts: ServerFacts) -> Iterator[Fi
     if _locks(config):
         found += _locking(config, facts, privileges)
     yield from found
-    if found and privileges.idle_roles:
+    if found and privileges.roles:
         yield Finding(
             Severity.REMARK,
             "database.user",
-            f"the account has the roles {', '.join(privileges.idle_roles)}; one that is not active when it logs in "
-            f"gives it nothing: SET DEFAULT ROLE … {_to(facts)} {config.database.user}",
+            f"the account has the roles {', '.join(privileges.roles)}; a role that is not active after the "
+            f"log-in grants nothing: SET DEFAULT ROLE … {_to(facts)} {config.database.user}",
         )
 
 
@@ -44,7 +44,7 @@ def _replication(config: Configuration, facts: ServerFacts, privileges: Privileg
         yield Finding(
             Severity.ERROR,
             "database.user",
-            "the account lacks REPLICATION SLAVE, without which the server gives out no binlog: "
+            "the account lacks REPLICATION SLAVE, without which the server sends no binlog: "
             + _grant(config, "REPLICATION SLAVE"),
         )
     if not privileges.has_any("REPLICATION CLIENT", "SUPER") or facts.unreadable_status is not None:
@@ -52,12 +52,12 @@ def _replication(config: Configuration, facts: ServerFacts, privileges: Privileg
         yield Finding(
             Severity.ERROR,
             "database.user",
-            f"the account lacks {name}, without which it cannot ask for the binlog's position: {_grant(config, name)}",
+            f"the account lacks {name}, without which it cannot read the binlog's position: {_grant(config, name)}",
         )
 
 
 def _locks(config: Configuration) -> bool:
-    """Whether a snapshot may be taken that locks tables."""
+    """Whether a snapshot may lock tables."""
     return config.snapshot.locking is not SnapshotLocking.NONE and (
         config.snapshot.mode is not SnapshotMode.CONFIGURATION_BASED
         or config.snapshot.flags.data
@@ -98,7 +98,7 @@ def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) 
                 Severity.ERROR,
                 "database.user",
                 f"the account cannot read {', '.join(unreadable[:_SHOWN])}{more}: {_grant(config, 'SELECT')}, or leave "
-                "them out by table.exclude.list",
+                "them out with table.exclude.list",
             )
         elif not any(grant.names & {"SELECT", "ALL PRIVILEGES", "ALL"} for grant in privileges.grants):
             yield Finding(
@@ -109,12 +109,12 @@ def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) 
                 Severity.REMARK,
                 "database.user",
                 "the account has SELECT on some databases only and lacks SHOW DATABASES: databases that it cannot see "
-                "are not captured, and nothing tells so",
+                "are not captured, without an error",
             )
 
 
 def _everywhere(name: str, config: Configuration, facts: ServerFacts, privileges: Privileges) -> bool:
-    """Whether a privilege holds for every captured table; with none known, whether it holds at all."""
+    """Whether the account has a privilege on every captured table; if none is known, whether it has it anywhere."""
     if privileges.has(name):
         return True
     databases = {

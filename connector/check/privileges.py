@@ -1,7 +1,7 @@
-"""What an account may do, out of the text of ``SHOW GRANTS``; pure.
+"""The privileges of an account, parsed from ``SHOW GRANTS``; pure.
 
-The server lists the privileges of active roles with the account's own. Partial revokes of MySQL and wildcards in the
-names of databases are honoured.
+The server lists the privileges of active roles with the account's own. MySQL's partial revokes and wildcards in the
+names of databases are supported.
 """
 
 import re
@@ -26,8 +26,8 @@ class Grant:
     """Privileges on a part of the server.
 
     Attributes:
-        revoked: MySQL's partial revoke: the privileges do not hold here, although they hold globally.
-        names: in capitals, in MySQL's words; ``ALL PRIVILEGES`` stands for all.
+        revoked: whether this is a partial revoke of MySQL, which withdraws global privileges here.
+        names: MySQL's names of the privileges, in upper case; ``ALL PRIVILEGES`` stands for all.
         database: a name or a pattern with ``%`` and ``_``; ``*`` for all.
         table: a name, or ``*`` for all.
     """
@@ -38,7 +38,7 @@ class Grant:
     table: str
 
     def covers(self, database: str | None, table: str | None) -> bool:
-        """Whether the grant concerns an object; ``None`` asks for the whole server, or the whole database."""
+        """Whether the grant applies to an object; ``None`` stands for the whole server, or the whole database."""
         if self.database == "*":
             return True
         if database is None or not _like(self.database, database):
@@ -48,19 +48,19 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """What an account may do.
+    """The privileges of an account.
 
     Attributes:
-        grants: in the server's order.
-        idle_roles: roles that are granted to it; whether they are active, the grants tell.
+        grants: the grants in the server's order.
+        roles: the roles granted to the account; the privileges of active ones are among ``grants``.
     """
 
     grants: tuple[Grant, ...]
-    idle_roles: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> "Privileges":
-        """Read the rows of ``SHOW GRANTS``; rows that are neither privileges nor roles are passed over."""
+        """Parse the rows of ``SHOW GRANTS``; rows that are neither privileges nor roles are ignored."""
         grants: list[Grant] = []
         roles: list[str] = []
         for line in lines:
@@ -78,21 +78,23 @@ class Privileges:
         return cls(tuple(grants), tuple(roles))
 
     def has(self, name: str, database: str | None = None, table: str | None = None) -> bool:
-        """Whether a privilege holds on the whole server, in a database, or on a table.
+        """Whether the account has a privilege on the whole server, on a database, or on a table.
 
-        A privilege on some columns only is not a privilege on the table.
+        A privilege on some columns is not one on the table.
         """
-        wanted = {name, "ALL PRIVILEGES", "ALL"}
+        sufficient = {name, "ALL PRIVILEGES", "ALL"}
         if any(
-            grant.revoked and grant.covers(database, table) and grant.names & wanted
+            grant.revoked and grant.covers(database, table) and grant.names & sufficient
             for grant in self.grants
             if database is not None
         ):
             return False
-        return any(grant.covers(database, table) and grant.names & wanted for grant in self.grants if not grant.revoked)
+        return any(
+            grant.covers(database, table) and grant.names & sufficient for grant in self.grants if not grant.revoked
+        )
 
     def has_any(self, *names: str) -> bool:
-        """Whether one of some privileges holds on the whole server."""
+        """Whether the account has one of several privileges on the whole server."""
         return any(self.has(name) for name in names)
 
 
@@ -109,7 +111,7 @@ def _unquoted(name: str) -> str:
 
 
 def _like(pattern: str, name: str) -> bool:
-    """MySQL's LIKE, with back-slash as its escape."""
+    """Match like MySQL's LIKE, with the backslash as its escape character."""
     out: list[str] = []
     at = 0
     while at < len(pattern):

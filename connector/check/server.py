@@ -1,4 +1,4 @@
-"""Edge: asks a server what it is and what the account may do."""
+"""Edge: queries the facts about a server, and the privileges of the account."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ from rowtide.topics.filters import BUILTIN_DATABASES
 
 
 def fetch_facts(config: Configuration, *, tables: bool = True) -> ServerFacts:
-    """Ask the server.
+    """Query the facts about the server.
 
     Args:
-        config: for the connection.
-        tables: look at every table and column too; takes a while on a server with very many.
+        config: the configuration of the connection.
+        tables: whether to query every table and column, too; slow on a server with very many.
 
     Raises:
-        DatabaseUnreachableError: the server cannot be reached or does not let us in.
-        pymysql.MySQLError: it fails while it is asked.
+        DatabaseUnreachableError: the server cannot be reached or refuses the log-in.
+        pymysql.MySQLError: the server refuses a query.
     """
     timeout_ms = min(config.database.validation_timeout_ms, config.database.connect_timeout_ms)
     with connect(config.database, timeout_ms=timeout_ms) as connection:
@@ -49,7 +49,7 @@ def fetch_facts(config: Configuration, *, tables: bool = True) -> ServerFacts:
 
 
 def _rows(connection: "Connection[Any]", *statements: str) -> tuple[list[dict[str, Any]] | None, str | None]:
-    """The rows of the first statement that the server knows, by column, or why it does not answer."""
+    """The rows, by column, of the first statement that the server supports; else the reason for its refusal."""
     refusal: str | None = None
     for statement in statements:
         with connection.cursor(Cursor) as cursor:

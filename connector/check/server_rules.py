@@ -1,4 +1,4 @@
-"""How a server must be set up for its binlog to be read; pure rules over what is known of it."""
+"""Rules about the server: version, binlog, GTIDs, ids, retention; pure."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -46,19 +46,17 @@ def _kind(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     if flavor is not config.flavor:
         yield _error(
             "connector.class",
-            f"the server is a {_NAMES[flavor]} ({facts.version}), but the configuration is for {config.flavor}; set "
+            f"the server is {_NAMES[flavor]} ({facts.version}), but the configuration is for {config.flavor}; set "
             f"database.flavor={flavor} or the connector.class of that server",
         )
     if release < _OLDEST[flavor]:
         oldest = ".".join(map(str, _OLDEST[flavor]))
         yield _error(
             "version",
-            f"the server's version {facts.version} is too old; rowtide reads {_NAMES[flavor]} from {oldest} on",
+            f"the server's version {facts.version} is too old; rowtide supports {_NAMES[flavor]} {oldest} and later",
         )
     elif release < _TESTED[flavor]:
-        yield _warning(
-            "version", f"rowtide is not tested with the server's version {facts.version}, only with newer ones"
-        )
+        yield _warning("version", f"rowtide is tested with newer versions than the server's {facts.version} only")
 
 
 def _encryption(config: Configuration) -> Iterator[Finding]:
@@ -87,13 +85,13 @@ def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
             "(on Amazon RDS: turn automatic backups on)",
         )
         return
-    # A server that no longer has the variable knows no other format.
+    # A server without the variable supports no other format.
     binlog_format = facts.value("binlog_format") or "ROW"
     if binlog_format != "ROW":
         yield _error(
             "binlog_format",
             f"is {binlog_format}: the binlog holds statements instead of rows. Set binlog_format=ROW in the server's "
-            "configuration; sessions that are already there keep theirs until they connect again",
+            "configuration; existing sessions keep theirs until they connect again",
         )
     image = facts.value("binlog_row_image") or "FULL"
     if image not in ("FULL", "NOBLOB") and config.values.minimal_row_images:
@@ -105,8 +103,8 @@ def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
         yield _error(
             "binlog_row_image",
             f"is {image}: rows in the binlog lack columns that did not change. Set binlog_row_image=FULL (NOBLOB is "
-            "possible: unchanged BLOB and TEXT are then written as unavailable.value.placeholder), or "
-            "binlog.row.image.minimal.allowed=true to have a placeholder or null for what is missing",
+            "possible: unchanged BLOB and TEXT columns are then written as unavailable.value.placeholder), or set "
+            "binlog.row.image.minimal.allowed=true to write a placeholder or null for missing columns",
         )
     elif image == "NOBLOB":
         yield Finding(
@@ -124,7 +122,7 @@ def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     if config.values.include_query:
         name = "binlog_annotate_row_events" if facts.flavor is Flavor.MARIADB else "binlog_rows_query_log_events"
         if not facts.is_on(name):
-            yield _warning(name, f"is OFF: include.query=true finds no statements in the binlog. Set {name}=ON")
+            yield _warning(name, f"is OFF: the binlog has no statements for include.query=true. Set {name}=ON")
 
 
 def _gtids(facts: ServerFacts) -> Iterator[Finding]:
@@ -132,8 +130,8 @@ def _gtids(facts: ServerFacts) -> Iterator[Finding]:
     if mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE"):
         yield _warning(
             "gtid_mode",
-            f"is {mode}: transactions with and without GTIDs follow each other, so positions cannot be followed to "
-            "another server. Finish the change to ON or OFF",
+            f"is {mode}: some transactions have no GTID, so a position is not valid on another server. "
+            "Finish the change to ON or OFF",
         )
     if mode == "ON" and facts.value("enforce_gtid_consistency") not in ("ON", "1"):
         yield _warning(
@@ -146,22 +144,22 @@ def _gtids(facts: ServerFacts) -> Iterator[Finding]:
 def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     ours, own = config.database.server_id, facts.value("server_id")
     if own == "0":
-        yield _error("server_id", "the server's own server_id is 0, with which it lets no replica connect. Set another")
+        yield _error("server_id", "the server's own server_id is 0, with which it accepts no replica. Set another one")
     if own == str(ours):
         yield _error(
             "database.server.id",
-            f"{ours} is the server's own server_id; choose a number that no server and no replica has",
+            f"{ours} is the server's own server_id; choose an id that no server and no replica has",
         )
     for replica in facts.replicas or ():
         if replica.server_id == ours:
             where = f" from {replica.host}" if replica.host else ""
-            # Not an error: after a stop or a crash the server lists the connection that it has not missed yet, and
-            # ends it itself when the same replica (by its UUID, see ``stream``) connects again.
+            # Not an error: after a crash the server still lists the old connection, and closes it when the same replica
+            # (by its UUID, see ``binlog_stream``) connects again.
             yield _warning(
                 "database.server.id",
                 f"a replica with the id {ours} is connected to the server{where}. If it is an earlier run of this "
-                "connector, the server ends that connection now; if another replica or connector uses the id, the two "
-                "throw each other out: choose another id",
+                "connector, the server closes that connection now; if another replica or connector uses the id, they "
+                "disconnect each other: choose another id",
             )
 
 
@@ -170,13 +168,13 @@ def _retention(facts: ServerFacts) -> Iterator[Finding]:
     if 0 < kept < _DAY:
         yield _warning(
             "binlog_expire_logs_seconds",
-            f"the server keeps its binlog for {kept} seconds only: a connector that stands still for longer must take "
-            "a new snapshot. Ten days (864000) are usual",
+            f"the server keeps its binlog for {kept} seconds only: a connector that is stopped for longer needs a new "
+            "snapshot. Ten days (864000) are usual",
         )
 
 
 def _kept_seconds(facts: ServerFacts) -> int:
-    """How long binlog files are kept; 0 for ever."""
+    """How long binlog files are kept, in seconds; 0 for no limit."""
     if facts.value("binlog_expire_logs_auto_purge") == "OFF":
         return 0
     seconds = float(facts.variables.get("binlog_expire_logs_seconds") or 0)
@@ -188,13 +186,13 @@ def _left_out(facts: ServerFacts) -> Iterator[Finding]:
     if facts.is_replica and updates == "OFF":
         yield _warning(
             "log_replica_updates",
-            "is OFF and the server is a replica: what it gets from its source is not in its own binlog. Set "
+            "is OFF and the server is a replica: the changes of its source are not in its own binlog. Set "
             "log_replica_updates=ON (MariaDB and before MySQL 8.0.26: log_slave_updates)",
         )
     if facts.do_databases:
         yield _warning(
             "binlog_do_db",
-            f"the server's binlog only has the databases {', '.join(facts.do_databases)}; others are missed",
+            f"the server's binlog is limited to the databases {', '.join(facts.do_databases)}; others are missed",
         )
     if facts.ignored_databases:
         yield _warning(

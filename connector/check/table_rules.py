@@ -1,4 +1,4 @@
-"""What the configuration means for the tables that are there now; pure rules over their names and columns."""
+"""Rules about the captured tables: filters, topic names, limits, and values that are not representable; pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -18,7 +18,7 @@ _SHOWN = 5
 def table_findings(
     config: Configuration, tables: tuple[TableFact, ...], *, zero_dates: bool = True
 ) -> Iterator[Finding]:
-    """Lists that choose nothing, topics that clash, limits that are passed, values that have no right form.
+    """Findings about filters that match nothing, topic names that clash, exceeded limits, and lossy conversions.
 
     Args:
         config: the configuration.
@@ -41,13 +41,13 @@ def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: lis
     yield Finding(
         Severity.WARNING,
         "table.include.list",
-        f"no table that user {config.database.user!r} can see on the server now is captured{there}. Tables that are "
+        f"of the tables that user {config.database.user!r} can see, none is captured{there}. Tables that are "
         "created later are captured if they match",
     )
 
 
 def _patterns(config: Configuration, tables: Iterable[TableFact], captured: list[TableFact]) -> Iterator[Finding]:
-    """Expressions that match nothing: usually a misspelling, and a column that should be hidden is not."""
+    """Expressions that match nothing: usually misspelt, and a column that should be masked is not."""
     databases = sorted({table.database for table in tables})
     names = [f"{table.database}.{table.name}" for table in tables]
     columns = [f"{table.database}.{table.name}.{column.name}" for table in captured for column in table.columns]
@@ -68,7 +68,7 @@ def _patterns(config: Configuration, tables: Iterable[TableFact], captured: list
     for name, patterns, candidates in lists:
         for source in patterns.sources if patterns is not None else ():
             if candidates and not _any_match(compile_java(source, ignore_case=True).fullmatch, candidates):
-                yield Finding(Severity.WARNING, name, f"{source!r} matches nothing that is there now")
+                yield Finding(Severity.WARNING, name, f"{source!r} matches nothing on the server now")
 
 
 def _any_match(match: Callable[[str], object], names: Iterable[str]) -> bool:
@@ -90,13 +90,13 @@ def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Fin
         yield Finding(
             Severity.ERROR if config.guardrail.action is LimitAction.FAIL else Severity.WARNING,
             "guardrail.collections.max",
-            f"{len(captured)} tables are captured, but at most {most} may be; narrow table.include.list, or raise "
+            f"{len(captured)} tables are captured, but the limit is {most}; narrow table.include.list, or raise "
             "the limit",
         )
 
 
 def _lossy_conversions(config: Configuration, captured: list[TableFact], *, zero_dates: bool) -> Iterator[Finding]:
-    """Values that Debezium's form of a column does not hold, though another one would."""
+    """Columns whose configured representation cannot hold all values, though another one can."""
     if config.values.bigint_unsigned is BigintUnsignedHandling.LONG:
         yield from _lossy_conversion(config, captured, OVERFLOW, Severity.WARNING, "")
     if config.values.zero_date is ZeroDateHandling.EPOCH:

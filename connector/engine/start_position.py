@@ -1,11 +1,8 @@
-"""From where a start goes on, and whether it takes a snapshot: the decision, with what it has to ask for.
-
-An edge: it asks the server whether it still has the binlog at the stored position.
-"""
+"""Edge: decides where a start resumes, and whether it takes a snapshot, by the stored position and the server."""
 
 from dataclasses import replace
 
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.engine.reader import place
@@ -13,6 +10,7 @@ from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, decide
+from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.position_check import check_position
 from rowtide.connector.source.position_rules import PositionCheck
 from rowtide.connector.source.server_queries import server_identity
@@ -25,7 +23,7 @@ def decision_at(config: Configuration, offset: SourceOffset | None, history: Sch
     """What a start does with this stored position and this history.
 
     Raises:
-        SnapshotError, PositionPurged: the configuration does not allow to go on from them.
+        SnapshotError, PositionPurged: the configuration does not allow to resume from them.
         HistoryStoreError: the history cannot be read.
     """
     position: PositionCheck | None = None
@@ -39,11 +37,13 @@ def decision_at(config: Configuration, offset: SourceOffset | None, history: Sch
     return decide(snapshot.mode, offset, history_exists=history.exists(), position=position, flags=snapshot.flags)
 
 
-def beginning_findings(config: Configuration) -> list[Finding]:
-    """What a start would begin with, or why it could not; the server and Kafka must be reachable."""
+def start_findings(config: Configuration) -> list[Finding]:
+    """What a start would do, or why it would fail, as findings."""
     try:
         offset = offset_store(config).load()
         decision = decision_at(config, offset, history_store(config))
+    except DatabaseUnreachableError as error:
+        return [from_problem(error.problem, retriable=error.retriable)]
     except OffsetStoreError as error:
         return [Finding(Severity.ERROR, "offset.storage.topic", str(error))]
     except SchemaHistoryError as error:

@@ -1,5 +1,5 @@
-"""The server: connections, TLS, the replication stream, binlog files, and SQL questions to it.
+"""Access to the database server: connections, the replication stream, binlog files, and queries about the server.
 
-Snapshot, check and engine import from here. Everything that opens a connection to MySQL or MariaDB is in this room. It
-must not know what becomes of events and rows: it hands on packets, rows of results and answers.
+Every connection to MySQL or MariaDB is opened here. ``snapshot``, ``check`` and ``engine`` import from this room. It
+returns packets, rows and query results, and does not depend on how events and rows are processed.
 """

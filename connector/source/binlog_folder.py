@@ -1,4 +1,4 @@
-"""The binlog files in a folder, in the order in which the server wrote them."""
+"""Edge: the binlog files in a folder, in the order in which the server wrote them."""
 
 import re
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class BinlogFile:
 
     Attributes:
         name: its name on the server.
-        path: where it is, plain or ``.gz``.
-        number: its number, which the server counts up without a gap.
+        path: the file, plain or ``.gz``.
+        number: its number; consecutive files have consecutive numbers.
     """
 
     name: str
@@ -26,11 +26,10 @@ class BinlogFile:
 
 
 def binlog_files(folder: Path) -> list[BinlogFile]:
-    """The binlog files of a folder in their order; other files are passed over.
+    """The binlog files of a folder, oldest first; other files are ignored.
 
     Raises:
-        OffsetError: there is none, one is there twice or missing between two others, or two servers' are mixed: what
-            lies between would be lost without a word.
+        OffsetError: there is no binlog file, one is missing or exists twice, or the folder has files of two servers.
     """
     files, bases = [], set()
     for path in folder.iterdir():
@@ -42,8 +41,8 @@ def binlog_files(folder: Path) -> list[BinlogFile]:
         raise OffsetError(f"no binlog files (such as binlog.000001 or mysql-bin.000042.gz) in {folder}")
     if len(bases) > 1:
         raise OffsetError(
-            f"{folder} has binlog files of different names ({', '.join(sorted(bases))}): keep each server's in a "
-            "folder of its own"
+            f"{folder} has binlog files of different names ({', '.join(sorted(bases))}): keep the files of "
+            "each server in a separate folder"
         )
     files.sort(key=lambda file: file.number)
     for one, following in pairwise(files):

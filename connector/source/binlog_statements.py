@@ -1,6 +1,6 @@
-"""The statements in binlog files, each with its place: for ``rowtide schema`` without a history, and for a replay.
+"""Edge: reads the statements in binlog files, each with its position.
 
-An edge: it opens the files.
+``rowtide schema`` uses them where there is no schema history, and a replay uses them for table structures.
 """
 
 from collections.abc import Iterator
@@ -19,21 +19,21 @@ from rowtide.schema_history.server.query_event import QueryEvent
 
 @dataclass(frozen=True, slots=True)
 class BinlogStatement:
-    """One statement.
+    """A statement of the binlog.
 
     Attributes:
-        place: behind it: the file, the position, the GTIDs that are executed then.
-        event: the statement, with all that decides what it does.
-        version: of the server that wrote it.
+        position: the position after it: file, offset, and the GTIDs executed by then.
+        event: the statement with its session settings.
+        version: the version of the server that wrote it.
     """
 
-    place: BinlogPosition
+    position: BinlogPosition
     event: QueryEvent
     version: str
 
 
 def binlog_statements(folder: Path) -> Iterator[BinlogStatement]:
-    """Every statement but the frame of transactions, in order.
+    """Yield every statement in order, except BEGIN, COMMIT and the like.
 
     Raises:
         ConnectorError: a file cannot be read.
@@ -48,13 +48,13 @@ def binlog_statements(folder: Path) -> Iterator[BinlogStatement]:
 
 
 class StatementReader:
-    """Picks the statements out of events that are given to it in their order.
+    """Extracts the statements from events, which must be passed in order.
 
     Args:
-        decoder: of the events.
+        decoder: decodes the events.
 
     Attributes:
-        gtids: of the transactions up to the last event, ``None`` if none had one.
+        gtids: the GTIDs executed up to the last event; ``None`` if there were none.
     """
 
     def __init__(self, decoder: EventDecoder) -> None:
@@ -62,7 +62,7 @@ class StatementReader:
         self.gtids: GtidSet | MariadbGtidPosition | None = None
 
     def statements(self, event: events.Event) -> Iterator[BinlogStatement]:
-        """The statements of an event, but for the frame of transactions."""
+        """Yield the statements of an event, except BEGIN, COMMIT and the like."""
         if isinstance(event, events.TransactionPayload):
             for inner in self.decoder.unpack(event):
                 yield from self.statements(inner)
@@ -82,6 +82,6 @@ class StatementReader:
     def _statement(self, event: events.Query) -> BinlogStatement:
         file, header = self.decoder.file, event.header
         gtids = str(self.gtids) if self.gtids else None
-        place = BinlogPosition(file, header.log_pos, gtids, server_id=header.server_id, ts_sec=header.timestamp)
+        position = BinlogPosition(file, header.log_pos, gtids, server_id=header.server_id, ts_sec=header.timestamp)
         version = self.decoder.format.server_version if self.decoder.format else ""
-        return BinlogStatement(place, query_event(event, f"{file}:{header.log_pos}"), version)
+        return BinlogStatement(position, query_event(event, f"{file}:{header.log_pos}"), version)

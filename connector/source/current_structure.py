@@ -1,9 +1,9 @@
-"""Edge: a table's structure of now, given out only if it is surely that of rows further back in the binlog.
+"""Edge: the current structure of a table, returned only if it is certainly the structure of older rows as well.
 
-The server's SHOW CREATE TABLE tells what holds now. It holds for rows at a place of the binlog as well if no statement
-from that place to the end of the binlog, as it was after the answer, could change the table; they are read over a
-connection of their own. That shows nothing of statements that the binlog lacks (``SET sql_log_bin=0``), but the server
-knows when a table was last made or altered: that must not be later than the rows.
+SHOW CREATE TABLE returns the current structure. It is also that of rows at an earlier binlog position if no statement
+between the two could have changed the table; these statements are read over a second connection. Statements that are
+not in the binlog (``SET sql_log_bin=0``) are covered by the table's creation time, which ALTER TABLE updates, too: it
+must not be later than the rows.
 """
 
 import contextlib
@@ -30,18 +30,18 @@ from rowtide.schema_history.queries.table_changes import may_change
 from rowtide.schema_history.server.query_event import Server
 
 _MOST_BYTES = 1 << 30
-"""How much of the binlog is read to prove that nothing has changed: some ten seconds' work."""
+"""Bytes of binlog that are read at most to prove that nothing has changed; this takes some ten seconds."""
 _LONGEST_S = 120.0
 _LOCK_WAIT_S = 10
 _SKIPPED = ROWS_TYPES | {EventType.TABLE_MAP}
 
 
 class CurrentStructure:
-    """Asks one server.
+    """Looks up structures on one server.
 
     Args:
-        config: how it is reached.
-        mariadb: whether it is a MariaDB.
+        config: address, account and time limits.
+        mariadb: whether the server is MariaDB.
     """
 
     def __init__(self, config: DatabaseConfig, *, mariadb: bool) -> None:
@@ -49,24 +49,29 @@ class CurrentStructure:
         self._mariadb = mariadb
 
     def statement(self, table: TableId, since: RowsPlace) -> str:
-        """The text of SHOW CREATE TABLE, if the table had that structure at the place too.
+        """The text of SHOW CREATE TABLE, if the table had that structure at an earlier position, too.
+
+        Args:
+            table: the table.
+            since: the position of the rows.
 
         Raises:
-            StructureUnsure: it may have been changed since, or the server does not report it; the message says why.
-            StreamBroken: a connection broke; a later attempt may succeed.
+            StructureUnsure: the table may have been changed since, or the server refuses a query; the message says
+                why.
+            StreamBroken: a connection was lost; a later attempt may succeed.
         """
         try:
             with Session(self._config, mariadb=self._mariadb) as session:
                 server = server_queries.server(session)
-                session.execute(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")  # an ALTER may be under way
+                session.execute(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")  # an ALTER TABLE may be running
                 text = with_labels(session, table, server_queries.create_statement(session, table), server)
                 _refuse_if_altered(session, table, since)
                 end = server_queries.current_position(session)
                 behind = bytes_behind(server_queries.binlog_files(session.client), since.file, since.pos)
             if behind is None:
-                raise StructureUnsure(f"the server has no binlog file {since.file} any more")
+                raise StructureUnsure(f"the server no longer has the binlog file {since.file}")
             if behind > _MOST_BYTES:
-                raise StructureUnsure(f"the rows are {behind >> 20} MiB behind the end of the binlog")
+                raise StructureUnsure(f"the rows are {behind >> 20} MiB before the end of the binlog")
             self._refuse_if_changed(table, since, end, server)
         except StreamBroken:
             raise
@@ -74,11 +79,11 @@ class CurrentStructure:
             kind = StreamBroken if error.retriable else StructureUnsure
             raise kind(f"the structure of {table} cannot be looked up: {error}") from error
         except (ConnectorError, pymysql.MySQLError, OSError) as error:
-            raise StructureUnsure(f"the server cannot be asked: {_reason(error)}") from error
+            raise StructureUnsure(f"the server cannot be queried: {_reason(error)}") from error
         return text
 
     def _refuse_if_changed(self, table: TableId, since: RowsPlace, end: SourceOffset, server: Server) -> None:
-        """Read every statement between the rows and the binlog's end."""
+        """Read every statement between the rows and the end of the binlog."""
         stream = stream_beside(self._config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
         reader = StatementReader(EventDecoder(since.file))
         decoder = reader.decoder
@@ -91,22 +96,22 @@ class CurrentStructure:
                     for statement in reader.statements(decoder.decode(packet)):
                         if may_change(statement.event, table, server):
                             at = statement.event.position
-                            raise StructureUnsure(f"a statement behind these rows may have changed it (at {at})")
+                            raise StructureUnsure(f"a statement after these rows may have changed it (at {at})")
                     if (file_number(decoder.file) or 0) > (file_number(end.file) or 0):
                         return
                     if decoder.file == end.file and decoder.position >= end.pos:
                         return
                 if time.monotonic() > limit:
-                    raise StructureUnsure("the binlog behind these rows takes too long to read")
+                    raise StructureUnsure("the binlog after these rows takes too long to read")
 
 
 def _refuse_if_altered(session: Session, table: TableId, since: RowsPlace) -> None:
     names = f"TABLE_SCHEMA = {session.literal(table.database)} AND TABLE_NAME = {session.literal(table.table)}"
     rows = session.query(f"SELECT UNIX_TIMESTAMP(CREATE_TIME) FROM information_schema.TABLES WHERE {names}")
     if not rows or rows[0][0] is None:
-        raise StructureUnsure("the server does not tell when it was altered last")
+        raise StructureUnsure("the server does not report when it was last altered")
     if int(rows[0][0]) > since.timestamp:
-        raise StructureUnsure("it was altered later than these rows were written, without a trace in the binlog")
+        raise StructureUnsure("it was altered after these rows were written, by a statement that is not in the binlog")
 
 
 def _reason(error: Exception) -> str:

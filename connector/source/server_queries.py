@@ -1,4 +1,4 @@
-"""Edge: what a snapshot asks the server about itself, its databases and its tables."""
+"""Edge: queries about the server, its databases, its tables and its binlog."""
 
 import logging
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class ListedTable:
     Attributes:
         id: its name.
         kind: ``BASE TABLE``, ``SYSTEM VERSIONED`` or ``SEQUENCE``; views are not listed.
-        rows: how many rows the server believes it has.
+        rows: the server's estimate of its rows.
     """
 
     id: TableId
@@ -52,24 +52,24 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCharset:
-    """What the tables of a database inherit."""
+    """The default character set and collation of a database's tables."""
 
     charset: str
     collation: str
 
 
 def quoted(name: str) -> str:
-    """A name in back-quotes."""
+    """A name in backquotes."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_table(table: TableId) -> str:
-    """A table's full name in back-quotes."""
+    """A table's qualified name in backquotes."""
     return f"{quoted(table.database)}.{quoted(table.table)}"
 
 
 def server(session: Session) -> Server:
-    """What the structure needs to know of the server."""
+    """The properties of the server that the meaning of DDL statements depends on."""
     version, lower_case, collation, explicit = session.query(
         "SELECT @@version, @@lower_case_table_names, @@GLOBAL.collation_server, @@explicit_defaults_for_timestamp"
     )[0]
@@ -78,13 +78,13 @@ def server(session: Session) -> Server:
 
 
 def server_charset(session: Session) -> DatabaseCharset:
-    """What new databases inherit."""
+    """The default character set and collation of new databases."""
     charset, collation = session.query("SELECT @@GLOBAL.character_set_server, @@GLOBAL.collation_server")[0]
     return DatabaseCharset(str(charset), str(collation))
 
 
 def databases(session: Session) -> dict[str, DatabaseCharset]:
-    """All databases that the user may see."""
+    """All databases that the account can see."""
     rows = session.query(
         "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
     )
@@ -92,7 +92,7 @@ def databases(session: Session) -> dict[str, DatabaseCharset]:
 
 
 def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
-    """All tables of the databases, without views."""
+    """All tables of the databases, without views; a database that the account may not list is left out."""
     found = []
     for database in names:
         try:
@@ -100,14 +100,14 @@ def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
         except pymysql.MySQLError as error:
             if error.args[0] not in {*DENIED, ER.BAD_DB_ERROR}:
                 raise
-            log.warning("the tables of database %s cannot be listed, it is left out: %s", database, error.args[-1])
+            log.warning("database %s is left out, its tables cannot be listed: %s", database, error.args[-1])
             continue
         found += [ListedTable(TableId(database, str(name)), str(kind)) for name, kind in rows if kind in _KINDS]
     return found
 
 
 def row_estimate(session: Session, table: TableId) -> int | None:
-    """How many rows the server believes a table to have."""
+    """The server's estimate of the rows of a table."""
     pattern = table.table.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     rows = session.query(f"SHOW TABLE STATUS IN {quoted(table.database)} LIKE {session.literal(pattern)}")
     return next((int(row[4]) for row in rows if row[0] == table.table and row[4] is not None), None)
@@ -137,7 +137,7 @@ def binlog_files(client: Client) -> list[tuple[str, int]]:
 
 
 def server_identity(client: Client, *, mariadb: bool) -> str:
-    """What tells the server from others: MySQL's ``server_uuid``; for MariaDB, which has none, ``server_id``."""
+    """Identifies a server: MySQL's ``server_uuid``; for MariaDB, which has none, ``server_id``."""
     return str(client.fetch(f"SELECT @@GLOBAL.{'server_id' if mariadb else 'server_uuid'}")[0][0])
 
 
@@ -147,10 +147,10 @@ def now_micros(session: Session) -> int:
 
 
 def current_position(session: Session) -> SourceOffset:
-    """Where the binlog ends now.
+    """The current end of the binlog.
 
     Raises:
-        SnapshotError: the server has no binlog, or does not tell.
+        SnapshotError: the server has no binlog, or the account may not read its position.
     """
     statement = "SHOW MASTER STATUS"
     if not session.mariadb and server(session).version_number >= 80200:
@@ -174,7 +174,7 @@ def current_position(session: Session) -> SourceOffset:
 def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:
     if session.mariadb:
         return str(session.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "") or None
-    # A set without gtid_mode=ON is one of the past: the server would not stream by it.
+    # Without gtid_mode=ON the set is left over from earlier, and the server would not stream from it.
     if len(status) < 5 or str(session.query("SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
         return None
     return str(status[4] or "").replace("\n", "") or None

@@ -1,4 +1,4 @@
-"""How a failure of the worker is told: once, on standard error; with a traceback only if nobody expected it."""
+"""Reports a failure of the worker once, on standard error; unexpected ones with the traceback."""
 
 import errno
 import sys
@@ -21,21 +21,21 @@ EXPECTED = (
     TlsError,
     TopicError,
 )
-"""Errors whose message says what is wrong and what to do; where they were raised tells a user nothing."""
+"""Errors whose message says what is wrong and what to do; a traceback would not help the user."""
 
 
 def report(failure: BaseException, connector: str) -> None:
     """Write a failure to standard error.
 
     Args:
-        failure: what happened.
-        connector: its name.
+        failure: the failure.
+        connector: the connector's name.
     """
     sys.stderr.write(f"\nconnector {connector} has failed: {describe(failure)}\n")
 
 
 def describe(failure: BaseException) -> str:
-    """A failure for people: its message, for an unexpected one with the traceback."""
+    """The message of a failure; for an unexpected one, with the traceback and a request to report it."""
     if isinstance(failure, OSError) and failure.errno == errno.EADDRINUSE:
         return f"the web server cannot listen: {failure.strerror}. Choose another --web-port, or --no-web"
     if isinstance(failure, EXPECTED):

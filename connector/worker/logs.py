@@ -1,4 +1,4 @@
-"""The worker's log: one line for each thing that an operator wants to know. An edge: standard error or a file."""
+"""Edge: sets up the worker's log, on standard error or in a file."""
 
 import logging
 import sys
@@ -11,11 +11,11 @@ FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 LEVELS = ("debug", "info", "warning", "error")
 
 _CHATTY = ("aiohttp", "aiokafka", "asyncio", "faust", "mode")
-"""Libraries whose lines about their own life tell an operator nothing; warnings of theirs are kept."""
+"""Libraries that log their own life cycle at ``info``; only their warnings are shown."""
 
 
 class ConsoleHandler(logging.Handler):
-    """Writes lines above a progress bar that is on the same terminal."""
+    """Writes lines above a progress bar on the same terminal."""
 
     def __init__(self, console: "Console") -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class ConsoleHandler(logging.Handler):
         """Write one line."""
         try:
             self._console.print(self.format(record), markup=False, highlight=False, emoji=False, soft_wrap=True)
-        except Exception:  # noqa: BLE001 - as every handler: a log that fails must not stop the work
+        except Exception:  # noqa: BLE001 - like every handler: a failing log must not stop the worker
             self.handleError(record)
 
 
@@ -33,9 +33,9 @@ def set_up(level: str | int = "info", file: str | None = None, console: "Console
     """Send the log of this process to a file, a console, or else standard error.
 
     Args:
-        level: of rowtide's own lines; other libraries' begin at ``warning``, or at ``debug`` if that is asked for.
-        file: appended to.
-        console: a terminal that may show a progress bar.
+        level: the level of rowtide's own lines. Other libraries log from ``warning`` on, with ``debug`` everything.
+        file: the file to append to.
+        console: the terminal that shows the progress bar.
     """
     handler: logging.Handler
     if file is not None:

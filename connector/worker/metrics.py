@@ -1,6 +1,6 @@
-"""Metrics in Prometheus' text format (version 0.0.4). Pure: a status goes in, text comes out.
+"""Renders a status as metrics in Prometheus' text format, version 0.0.4; pure.
 
-Labels never hold what grows without end: a GTID set is told as the last number of each source, a position as numbers.
+No label has unbounded values: a GTID set becomes the last transaction number of each source, a position a number.
 """
 
 import re
@@ -26,10 +26,10 @@ class Metric(NamedTuple):
     """One metric with its samples.
 
     Attributes:
-        name: without the prefix.
+        name: the name without the prefix ``rowtide_``.
         kind: ``counter`` or ``gauge``.
-        help: what it is, with its unit.
-        samples: at least none.
+        help: the description, with the unit.
+        samples: the samples; a metric without any is not rendered.
     """
 
     name: str
@@ -65,11 +65,11 @@ def _one(value: float | None) -> list[Sample]:
 
 
 def metrics(status: Status) -> Iterator[Metric]:
-    """All metrics of a connector, those that have nothing to tell without samples."""
+    """All metrics of a connector; those without a value have no samples."""
     yield Metric(
         "info",
         "gauge",
-        "Always 1; what runs is in the labels.",
+        "Always 1; version, flavor and topic prefix are in the labels.",
         [({"version": __version__, "flavor": status.flavor, "topic_prefix": status.prefix}, 1)],
     )
     yield Metric(

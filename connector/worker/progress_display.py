@@ -1,4 +1,4 @@
-"""What a running connector shows of itself: a progress bar for snapshots, and lines for the log."""
+"""Shows the progress of a connector: a bar for snapshots, and lines for the log."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ _LONGEST_S = 300.0
 
 
 class SnapshotBar:
-    """Draws a snapshot's progress on a terminal: one line for the tables, one for the rows of the one in hand.
+    """Draws the progress of a snapshot on a terminal: one line for all tables, one for the current table.
 
     Args:
         console: the terminal.
@@ -46,7 +46,7 @@ class SnapshotBar:
         self._rows: dict[TableId, TaskID] = {}
 
     def __call__(self, status: SnapshotStatus) -> None:
-        """Draw the bar as things are now."""
+        """Draw the current state."""
         if self._all is None:
             self._progress.start()
             self._all = self._progress.add_task("snapshot", total=len(status.table_rows), detail="")
@@ -66,46 +66,46 @@ class SnapshotBar:
             self.close()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._progress.stop()
         self._all = None
         self._rows.clear()
 
 
 class ProgressLog:
-    """Says now and then how a connector goes on: often at first and in a snapshot, then every five minutes.
+    """Logs the progress of a connector: often at first and during a snapshot, later every five minutes.
 
     Args:
-        write: takes a line.
+        write: writes a line.
     """
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._interval = _FIRST_S
-        self._said_at: float | None = None
+        self._written_at: float | None = None
         self._records = 0
 
     def tick(self, status: Status) -> None:
-        """Write a line if it is time for one, and there is something to say."""
-        if self._said_at is None:
-            self._said_at = status.now
-        waited = status.now - self._said_at
+        """Write a line if one is due and there is progress."""
+        if self._written_at is None:
+            self._written_at = status.now
+        waited = status.now - self._written_at
         if status.state == "SNAPSHOT" and waited >= _SNAPSHOT_S and status.snapshot:
-            self._say(status, snapshot_line(status))
+            self._log(status, snapshot_line(status))
         elif status.state == "RUNNING" and waited >= self._interval and status.delivery is not None:
             records = status.delivery.messages
             if records != self._records or status.lag_s:
-                self._say(status, streaming_line(status, records - self._records, waited))
+                self._log(status, streaming_line(status, records - self._records, waited))
                 self._records = records
                 self._interval = min(self._interval * 2, _LONGEST_S)
 
-    def _say(self, status: Status, line: str) -> None:
+    def _log(self, status: Status, line: str) -> None:
         self._write(line)
-        self._said_at = status.now
+        self._written_at = status.now
 
 
 def snapshot_line(status: Status) -> str:
-    """How a snapshot goes on."""
+    """The log line about a snapshot's progress."""
     tables = status.snapshot
     finished = sum(rows.finished for rows in tables.values())
     current = next((f", in {name} {rows.done:,} of about {rows.estimated or 0:,}" for name, rows in tables.items()
@@ -115,13 +115,13 @@ def snapshot_line(status: Status) -> str:
 
 
 def streaming_line(status: Status, records: int, seconds: float) -> str:
-    """How streaming goes on."""
-    parts = [f"{records:,} records in {seconds:.0f} s"]
+    """The log line about the stream's progress."""
+    items = [f"{records:,} records in {seconds:.0f} s"]
     if status.lag_s is not None:
         behind = "" if status.lag_bytes is None else f" ({status.lag_bytes:,} bytes of binlog)"
-        parts.append(f"{status.lag_s:.1f} s behind{behind}")
+        items.append(f"{status.lag_s:.1f} s behind{behind}")
     if status.queue is not None and status.queue.events:
-        parts.append(f"{status.queue.events:,} of {status.queue.max_events:,} records wait in the queue")
+        items.append(f"{status.queue.events:,} of {status.queue.max_events:,} records wait in the queue")
     if status.stored is not None:
-        parts.append(f"stored position {place(status.stored)}")
-    return "; ".join(parts)
+        items.append(f"stored position {place(status.stored)}")
+    return "; ".join(items)

@@ -1,4 +1,4 @@
-"""How a connector is doing, as one value, for ``/health``, metrics and the log."""
+"""The status of a connector as one value, for ``/health``, metrics and the log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,30 +23,30 @@ STATES = (
     "STOPPED",
     "FAILED",
 )
-_WELL = frozenset({"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
+_HEALTHY = frozenset({"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
 _STUCK_S = 30.0
-"""A step of delivery takes milliseconds; after so long Kafka does not answer."""
+"""A step of delivery takes milliseconds; after this long, Kafka does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A connector at one moment.
+    """The status of a connector at one moment.
 
     Attributes:
-        name: the connector's.
+        name: the connector's name.
         prefix: ``topic.prefix``.
         flavor: ``mysql`` or ``mariadb``.
         tags: ``custom.metric.tags``.
         state: one of ``STATES``.
         started_at: seconds since the epoch.
         now: seconds since the epoch.
-        error: what went wrong last; ``None`` if nothing did, or it is repaired.
-        restarts: how often it began again from the stored position.
-        reader: ``None`` before the stream.
-        delivery: ``None`` before anything could be delivered.
-        queue: ``None`` as long.
-        snapshot: rows by table (``db.table``), in the order in which they are read.
-        lag_bytes: from the last event that was read to the end of the server's binlog; ``None`` if not known.
+        error: the last error; ``None`` if there was none, or the connector has recovered.
+        restarts: restarts from the stored position.
+        reader: the reader's status; ``None`` before the stream.
+        delivery: the counters of delivery; ``None`` before it starts.
+        queue: the use of the queue; ``None`` before delivery starts.
+        snapshot: rows by table (``db.table``), in reading order.
+        lag_bytes: bytes of the server's binlog after the last event that was read; ``None`` if not known.
     """
 
     name: str
@@ -66,17 +66,17 @@ class Status:
 
     @property
     def healthy(self) -> bool:
-        """Whether the connector does its work."""
-        return self.state in _WELL and not self.stuck
+        """Whether the connector starts or runs without an error."""
+        return self.state in _HEALTHY and not self.stuck
 
     @property
     def stuck(self) -> bool:
-        """Whether delivery waits for Kafka, and has for long."""
+        """Whether delivery has waited for Kafka for too long."""
         return self.delivery is not None and self.delivery.step_s > _STUCK_S
 
     @property
     def lag_s(self) -> float | None:
-        """Age of the oldest change that is not delivered yet, in seconds; 0 if all are, ``None`` if not known."""
+        """Age of the oldest change that is not delivered, in seconds; 0 if all are, ``None`` if not known."""
         ages = []
         if self.queue is not None and self.queue.oldest_ts_ms:
             ages.append(self.now - self.queue.oldest_ts_ms / 1000)
@@ -90,7 +90,7 @@ class Status:
 
     @property
     def stored(self) -> SourceOffset | None:
-        """The last offset that was stored since the start."""
+        """The last offset stored since the start."""
         return self.delivery.offset if self.delivery is not None else None
 
 
@@ -98,9 +98,9 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
     """The status of a task.
 
     Args:
-        task: any task, started or not.
+        task: the task, started or not.
         now: seconds since the epoch.
-        lag_bytes: as far as it is known.
+        lag_bytes: the lag in bytes, if it is known.
     """
     config, run = task.config, task.current
     reader = run.reader.status if run.reader is not None else None
@@ -129,7 +129,7 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
 
 
 def health(status: Status) -> dict[str, Any]:
-    """The answer of ``/health``."""
+    """The response body of ``/health``."""
     reader, stored, queue = status.reader, status.stored, status.queue
     error = status.error
     if status.stuck and status.delivery is not None:

@@ -44,7 +44,7 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
     """
     from rowtide.connector.check import Severity, check_database, errors_in  # noqa: PLC0415
     from rowtide.connector.check.broker import broker_findings  # noqa: PLC0415
-    from rowtide.connector.engine.start_position import beginning_findings  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.engine.start_position import start_findings  # noqa: PLC0415 - needs the extra
 
     configuration = read_configuration(config)
     found, facts = check_database(configuration, tables=not without_tables)
@@ -52,7 +52,7 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
         if configuration.uses_kafka:
             found += broker_findings(configuration, facts.tables if facts is not None else None)
         if not errors_in(found):
-            found += beginning_findings(configuration)
+            found += start_findings(configuration)
     styles = {
         Severity.ERROR: ("error", "red"),
         Severity.WARNING: ("warning", "yellow"),

@@ -107,7 +107,7 @@ class BinlogSource:
 
         tables: Tables | None = None
         for statement in binlog_statements(self._folder):
-            if not included(statement.place):
+            if not included(statement.position):
                 return
             if tables is None:
                 self.server = Server(self.server.flavor, statement.version)
@@ -120,7 +120,7 @@ class BinlogSource:
             if "rename" in applied.statement_class:
                 renamed = [(c.previous_id, c.table_id) for c in applied.changes if c.previous_id and c.table_id]
                 ddl = ", ".join(change.ddl for change in applied.changes)
-            yield tables, TableChange(statement.place, ddl, frozenset((*gone, *made)), tuple(renamed))
+            yield tables, TableChange(statement.position, ddl, frozenset((*gone, *made)), tuple(renamed))
 
 
 def file_source(path: Path, flavor: Flavor) -> HistorySource:

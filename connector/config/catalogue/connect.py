@@ -100,7 +100,7 @@ SHUTDOWN_TIMEOUT = Property(
     "task.shutdown.graceful.timeout.ms",
     long(0),
     5000,
-    "The timeout for delivering pending records when rowtide is stopped, in milliseconds.",
+    "The time limit of a stop, in milliseconds: pending records are delivered, or the process ends without it.",
 )
 KEY_CONVERTER = Property("key.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("keys"))
 VALUE_CONVERTER = Property(

@@ -161,7 +161,7 @@ POSITION_CHECK = Property(
     "internal.log.position.check.enable",
     boolean(),
     True,
-    "At each start, check that the server still has the binlog at the stored position.",
+    "At each start and reconnect, check that the server still has every change after the stored position.",
 )
 ACTIVITY_MONITOR = Property(
     "internal.offset.activity.monitor.interval.ms",

@@ -30,7 +30,7 @@ _CLEAR_TEXT_PLUGINS = frozenset({b"mysql_clear_password", b"dialog"})
 _CLIENT_ERRORS = range(2000, 3000)
 """Numbers of errors that the client raises itself: the server did not answer."""
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""A peer that is gone without a trace is noticed after a minute instead of the kernel's two hours."""
+"""A peer that disappeared without closing is detected after a minute instead of the kernel's two hours."""
 
 
 _PyMySQL: Any = Connection  # what is overridden below is private, and has no types

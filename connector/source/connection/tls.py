@@ -1,4 +1,4 @@
-"""Edge: TLS to the database: a context out of ``database.ssl.*``, from PEM files or PKCS#12 stores."""
+"""Edge: creates the TLS context for the database from ``database.ssl.*``: PEM files or PKCS#12 stores."""
 
 import secrets
 import ssl
@@ -26,10 +26,10 @@ class TlsError(ValueError):
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext | None:
-    """A context for connections to the database, or ``None`` for plain text.
+    """The context for connections to the database, or ``None`` for plain text.
 
-    With ``preferred`` and ``required`` the server's certificate is not looked at, as MySQL's own clients do it;
-    ``verify_ca`` checks who signed it, ``verify_identity`` also that it is for this host.
+    As in MySQL's own clients, ``preferred`` and ``required`` do not verify the server's certificate; ``verify_ca``
+    verifies its signature, ``verify_identity`` the host name as well.
 
     Raises:
         TlsError: a file cannot be read or used.
@@ -128,7 +128,7 @@ def _store_identity(content: bytes, password: str | None, passphrase: bytes) -> 
 
     store = pkcs12.load_pkcs12(content, password.encode() if password else None)
     if store.key is None or store.cert is None:
-        raise ValueError("there is no key in it")
+        raise ValueError("it contains no key")
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase))
     chain = (store.cert, *store.additional_certs)
     return key + b"".join(certificate.certificate.public_bytes(Encoding.PEM) for certificate in chain)

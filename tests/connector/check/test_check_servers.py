@@ -16,7 +16,7 @@ from rowtide.cli import main
 from rowtide.connector.check import Finding, Severity, check, check_database, errors_in
 from rowtide.connector.check.broker import broker_findings
 from rowtide.connector.config import Configuration, from_properties
-from rowtide.connector.engine.start_position import beginning_findings
+from rowtide.connector.engine.start_position import start_findings
 from rowtide.connector.engine.wiring import offset_store
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.admin import TopicAdmin
@@ -221,15 +221,15 @@ def test_topics_that_lose_records(mysql: MySQL, kafka: Kafka) -> None:
 
 
 def test_what_a_start_would_begin_with(mysql_db: Database, kafka: Kafka) -> None:
-    (first,) = beginning_findings(config(mysql_db.server, kafka.bootstrap))
+    (first,) = start_findings(config(mysql_db.server, kafka.bootstrap))
     assert first.severity is Severity.REMARK
     assert "no position is stored yet; a start takes a snapshot and streams" in first.message
-    wrong = beginning_findings(config(mysql_db.server, kafka.bootstrap, snapshot_mode="recovery"))
+    wrong = start_findings(config(mysql_db.server, kafka.bootstrap, snapshot_mode="recovery"))
     assert subjects(wrong) == ["snapshot.mode"]
     stored = config(mysql_db.server, kafka.bootstrap, name="goes on", offset_storage_topic=f"o-{uuid.uuid4().hex[:8]}")
     TopicAdmin(stored.kafka.admin).ensure(stored.delivery.offset_topic, stored.delivery.offset_topic_settings)
     offset_store(stored).save(SourceOffset("gone.000001", 4))
-    (purged,) = beginning_findings(stored)
+    (purged,) = start_findings(stored)
     assert purged.severity is Severity.ERROR
     assert "no longer available on the server" in purged.message
 

@@ -39,7 +39,7 @@ def test_dynamic_privileges_and_active_roles() -> None:
         ]
     )
     assert privileges.has("FLUSH_TABLES")
-    assert privileges.idle_roles == ("`r1`@`%`", "`r2`@`%`")
+    assert privileges.roles == ("`r1`@`%`", "`r2`@`%`")
 
 
 def test_a_role_of_mariadb_lists_its_own_row() -> None:
@@ -88,4 +88,4 @@ def test_a_partial_revoke_takes_a_database_out() -> None:
 def test_rows_of_other_kinds_are_passed_over() -> None:
     privileges = Privileges.parse(["GRANT PROXY ON ``@`` TO `root`@`localhost` WITH GRANT OPTION", "nonsense"])
     assert privileges.grants == ()
-    assert privileges.idle_roles == ()
+    assert privileges.roles == ()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rowtide.connector.check import CheckFailedError, Finding, Severity, errors_in, judge
+from rowtide.connector.check import CheckFailedError, Finding, Severity, errors_in, evaluate
 from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
 
@@ -15,7 +15,7 @@ MARIADB = {"binlog_rows_query_log_events": None, "gtid_mode": None, "enforce_gti
 
 
 def test_nothing_is_found_on_a_good_server(facts: Facts, configured: Configured) -> None:
-    assert judge(configured(), facts()) == []
+    assert evaluate(configured(), facts()) == []
 
 
 @pytest.mark.parametrize(
@@ -30,31 +30,31 @@ def test_nothing_is_found_on_a_good_server(facts: Facts, configured: Configured)
         ({"gtid_mode": "ON_PERMISSIVE"}, Severity.WARNING, "gtid_mode", "Finish the change"),
         ({"enforce_gtid_consistency": "WARN"}, Severity.WARNING, "enforce_gtid_consistency", "is WARN"),
         ({"server_id": "5400"}, Severity.ERROR, "database.server.id", "the server's own server_id"),
-        ({"server_id": "0"}, Severity.ERROR, "server_id", "lets no replica connect"),
+        ({"server_id": "0"}, Severity.ERROR, "server_id", "accepts no replica"),
         ({"binlog_expire_logs_seconds": "3600"}, Severity.WARNING, "binlog_expire_logs_seconds", "3600 seconds only"),
     ],
 )
 def test_a_setting_of_the_server(
     variables: dict[str, str], severity: Severity, subject: str, text: str, facts: Facts, configured: Configured
 ) -> None:
-    (finding,) = judge(configured(), facts(variables))
+    (finding,) = evaluate(configured(), facts(variables))
     assert (finding.severity, finding.subject) == (severity, subject)
     assert text in finding.message
 
 
 @pytest.mark.parametrize("host", ["db.example.com", "10.0.0.7", "2001:db8::1"])
 def test_preferred_tls_to_another_host(host: str, facts: Facts, configured: Configured) -> None:
-    (finding,) = judge(configured({"database.hostname": host}), facts())
+    (finding,) = evaluate(configured({"database.hostname": host}), facts())
     assert (finding.severity, finding.subject) == (Severity.WARNING, "database.ssl.mode")
     assert host in finding.message
     assert "verify_identity" in finding.message
     for mode in ("disabled", "required", "verify_ca", "verify_identity"):
-        assert judge(configured({"database.hostname": host, "database.ssl.mode": mode}), facts()) == []
+        assert evaluate(configured({"database.hostname": host, "database.ssl.mode": mode}), facts()) == []
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.0.1", "::1", "db.localhost"])
 def test_preferred_tls_to_this_host(host: str, facts: Facts, configured: Configured) -> None:
-    assert judge(configured({"database.hostname": host}), facts()) == []
+    assert evaluate(configured({"database.hostname": host}), facts()) == []
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_preferred_tls_to_this_host(host: str, facts: Facts, configured: Configu
     ],
 )
 def test_settings_that_are_well(variables: dict[str, str | None], facts: Facts, configured: Configured) -> None:
-    assert judge(configured(), facts(variables)) == []
+    assert evaluate(configured(), facts(variables)) == []
 
 
 def test_a_server_without_a_binlog_is_not_asked_for_its_format(facts: Facts, configured: Configured) -> None:
-    found = judge(configured(), facts({"log_bin": "OFF", "binlog_format": "STATEMENT"}))
+    found = evaluate(configured(), facts({"log_bin": "OFF", "binlog_format": "STATEMENT"}))
     assert [finding.subject for finding in found] == ["log_bin"]
 
 
 def test_a_snapshot_alone_needs_no_binlog(facts: Facts, configured: Configured) -> None:
     spoilt = facts({"log_bin": "OFF", "server_id": "5400"}, grants=("GRANT SELECT, RELOAD ON *.* TO `dbz`@`%`",))
-    assert judge(configured({"snapshot.mode": "initial_only"}), spoilt) == []
-    assert errors_in(judge(configured(), spoilt))
+    assert evaluate(configured({"snapshot.mode": "initial_only"}), spoilt) == []
+    assert errors_in(evaluate(configured(), spoilt))
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_a_snapshot_alone_needs_no_binlog(facts: Facts, configured: Configured) 
 def test_versions(version: str, severity: Severity | None, facts: Facts, configured: Configured) -> None:
     server = facts(version=version)
     config = configured({"database.flavor": server.flavor.value})
-    found = [finding for finding in judge(config, server) if finding.subject == "version"]
+    found = [finding for finding in evaluate(config, server) if finding.subject == "version"]
     assert [finding.severity for finding in found] == ([severity] if severity else [])
 
 
 def test_the_wrong_kind_of_server(facts: Facts, configured: Configured) -> None:
-    (finding,) = judge(configured(), facts(MARIADB, version="11.4.5-MariaDB-log"))
+    (finding,) = evaluate(configured(), facts(MARIADB, version="11.4.5-MariaDB-log"))
     assert finding.subject == "connector.class"
     assert "database.flavor=mariadb" in finding.message
     assert facts(version="11.4.5-MariaDB-log").flavor is Flavor.MARIADB
@@ -111,24 +111,24 @@ def test_the_wrong_kind_of_server(facts: Facts, configured: Configured) -> None:
 
 def test_statements_are_asked_for_that_the_binlog_does_not_have(facts: Facts, configured: Configured) -> None:
     config = configured({"include.query": "true"})
-    assert [finding.subject for finding in judge(config, facts())] == ["binlog_rows_query_log_events"]
-    assert judge(config, facts({"binlog_rows_query_log_events": "ON"})) == []
+    assert [finding.subject for finding in evaluate(config, facts())] == ["binlog_rows_query_log_events"]
+    assert evaluate(config, facts({"binlog_rows_query_log_events": "ON"})) == []
     mariadb = configured({"include.query": "true", "database.flavor": "mariadb"})
     server = facts({**MARIADB, "binlog_annotate_row_events": "OFF"}, version="11.4.5-MariaDB")
-    assert [finding.subject for finding in judge(mariadb, server)] == ["binlog_annotate_row_events"]
+    assert [finding.subject for finding in evaluate(mariadb, server)] == ["binlog_annotate_row_events"]
 
 
 def test_another_replica_with_the_same_id(facts: Facts, configured: Configured) -> None:
     others = (Replica(5399, "x"), Replica(5400, "10.0.0.9"))
-    (finding,) = judge(configured(), facts(replicas=others))
+    (finding,) = evaluate(configured(), facts(replicas=others))
     assert finding.severity is Severity.WARNING  # it may be our own connection from before a crash
     assert "from 10.0.0.9" in finding.message
-    assert judge(configured(), facts(replicas=None)) == []
+    assert evaluate(configured(), facts(replicas=None)) == []
 
 
 def test_what_the_binlog_leaves_out(facts: Facts, configured: Configured) -> None:
     server = facts({"log_replica_updates": "OFF"}, is_replica=True, do_databases=("a", "b"), ignored_databases=("c",))
-    found = judge(configured(), server)
+    found = evaluate(configured(), server)
     assert [finding.subject for finding in found] == ["log_replica_updates", "binlog_do_db", "binlog_ignore_db"]
     assert all(finding.severity is Severity.WARNING for finding in found)
 
@@ -142,7 +142,7 @@ ALL = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATION C
 
 @pytest.mark.parametrize("missing", ALL)
 def test_a_missing_privilege_is_told_with_its_grant(missing: str, facts: Facts, configured: Configured) -> None:
-    found = judge(configured(), facts(grants=(granted(*(set(ALL) - {missing})),)))
+    found = evaluate(configured(), facts(grants=(granted(*(set(ALL) - {missing})),)))
     if missing == "SHOW DATABASES":
         assert found == []
         return
@@ -154,43 +154,43 @@ def test_a_missing_privilege_is_told_with_its_grant(missing: str, facts: Facts, 
 
 def test_mariadbs_name_of_a_privilege(facts: Facts, configured: Configured) -> None:
     mariadb = configured({"database.flavor": "mariadb"})
-    (finding,) = judge(
+    (finding,) = evaluate(
         mariadb, facts(MARIADB, version="11.4.5-MariaDB", grants=(granted("SELECT", "RELOAD", "REPLICATION SLAVE"),))
     )
     assert "GRANT BINLOG MONITOR" in finding.message
 
 
 def test_roles_that_may_not_be_active_are_mentioned(facts: Facts, configured: Configured) -> None:
-    found = judge(configured(), facts(grants=(granted(*ALL[1:]), "GRANT `cdc`@`%` TO `dbz`@`%`")))
+    found = evaluate(configured(), facts(grants=(granted(*ALL[1:]), "GRANT `cdc`@`%` TO `dbz`@`%`")))
     assert [finding.severity for finding in found] == [Severity.ERROR, Severity.REMARK]
     assert "SET DEFAULT ROLE … TO dbz" in found[1].message
 
 
 def test_tables_are_locked_one_by_one_without_reload(facts: Facts, configured: Configured) -> None:
     some = granted("SELECT", "REPLICATION SLAVE", "REPLICATION CLIENT")
-    found = judge(configured(), facts(grants=(some, granted("LOCK TABLES", where="`shop`.*"))))
+    found = evaluate(configured(), facts(grants=(some, granted("LOCK TABLES", where="`shop`.*"))))
     assert [(finding.severity, finding.subject) for finding in found] == [(Severity.WARNING, "snapshot.locking.mode")]
-    found = judge(configured(), facts(grants=(some, granted("LOCK TABLES", where="`other`.*"))))
+    found = evaluate(configured(), facts(grants=(some, granted("LOCK TABLES", where="`other`.*"))))
     assert errors_in(found)
-    assert judge(configured({"snapshot.locking.mode": "none"}), facts(grants=(some,))) == []
-    assert judge(configured(), facts(grants=(some, "GRANT FLUSH_TABLES ON *.* TO `dbz`@`%`"))) == []
+    assert evaluate(configured({"snapshot.locking.mode": "none"}), facts(grants=(some,))) == []
+    assert evaluate(configured(), facts(grants=(some, "GRANT FLUSH_TABLES ON *.* TO `dbz`@`%`"))) == []
 
 
 def test_tables_that_cannot_be_read_are_named(facts: Facts, configured: Configured) -> None:
     replication = granted("RELOAD", "REPLICATION SLAVE", "REPLICATION CLIENT")
-    found = judge(configured(), facts(grants=(replication, granted("SELECT", where="`shop`.`lines`"))))
+    found = evaluate(configured(), facts(grants=(replication, granted("SELECT", where="`shop`.`lines`"))))
     assert "cannot read shop.orders" in errors_in(found)[0].message
     some = (replication, granted("SELECT", where="`shop`.*"))
-    found = judge(configured(), facts(grants=some))
+    found = evaluate(configured(), facts(grants=some))
     assert [finding.severity for finding in found] == [Severity.REMARK]
-    found = judge(configured(), facts(grants=(replication,), tables=None))
+    found = evaluate(configured(), facts(grants=(replication,), tables=None))
     assert "cannot read any table" in found[0].message
 
 
 @pytest.mark.parametrize(
     ("properties", "subject", "text"),
     [
-        ({"table.include.list": "shop\\.nothing"}, "table.include.list", "matches nothing that is there now"),
+        ({"table.include.list": "shop\\.nothing"}, "table.include.list", "matches nothing on the server now"),
         ({"table.exclude.list": "shpo\\..*"}, "table.exclude.list", "'shpo\\\\..*' matches nothing"),
         ({"database.include.list": "shop,other"}, "database.include.list", "'other'"),
         ({"column.exclude.list": "shop.orders.secret"}, "column.exclude.list", "matches nothing"),
@@ -203,16 +203,18 @@ def test_tables_that_cannot_be_read_are_named(facts: Facts, configured: Configur
 def test_what_a_configuration_means_for_the_tables(
     properties: dict[str, str], subject: str, text: str, facts: Facts, configured: Configured
 ) -> None:
-    found = {finding.subject: finding for finding in judge(configured(properties), facts()) if text in finding.message}
+    found = {
+        finding.subject: finding for finding in evaluate(configured(properties), facts()) if text in finding.message
+    }
     assert found[subject].severity is Severity.WARNING
 
 
 def test_small_row_images_may_be_allowed(facts: Facts, configured: Configured) -> None:
-    (finding,) = judge(configured(), facts({"binlog_row_image": "MINIMAL"}))
+    (finding,) = evaluate(configured(), facts({"binlog_row_image": "MINIMAL"}))
     assert finding.severity is Severity.ERROR
     assert "binlog.row.image.minimal.allowed=true" in finding.message
     allowed = configured({"binlog.row.image.minimal.allowed": "true"})
-    (finding,) = judge(allowed, facts({"binlog_row_image": "MINIMAL"}))
+    (finding,) = evaluate(allowed, facts({"binlog_row_image": "MINIMAL"}))
     assert finding.severity is Severity.WARNING
 
 
@@ -232,27 +234,27 @@ def test_columns_with_dates_that_no_calendar_has(
     columns_of = [ColumnFact(name, kind, nullable=False) for name, kind in columns.items()]
     tables = (TableFact("d", "t", (*columns_of, ColumnFact("n", "date", nullable=True))),)
     own = {"column.exclude.list": r"d\.t\.hidden"}
-    (finding,) = judge(configured(own), facts({"sql_mode": mode}, tables=tables))
+    (finding,) = evaluate(configured(own), facts({"sql_mode": mode}, tables=tables))
     assert (finding.severity, finding.subject) == (severity, "zero.date.handling.mode")
     assert "NOT NULL columns d.t.d, d.t.dt, d.t.ts. null distinguishes" in finding.message
-    assert judge(configured(own | {"zero.date.handling.mode": "null"}), facts(tables=tables)) == []
+    assert evaluate(configured(own | {"zero.date.handling.mode": "null"}), facts(tables=tables)) == []
 
 
 def test_no_table_is_captured(facts: Facts, configured: Configured) -> None:
-    (finding,) = judge(configured(), facts(tables=()))
+    (finding,) = evaluate(configured(), facts(tables=()))
     assert "can see no table at all" in finding.message
-    found = judge(configured({"database.include.list": "sh"}), facts())
+    found = evaluate(configured({"database.include.list": "sh"}), facts())
     assert any("databases shop" in finding.message for finding in found)
 
 
 def test_a_guardrail_may_fail(facts: Facts, configured: Configured) -> None:
     limits = {"guardrail.collections.max": "1", "guardrail.collections.limit.action": "fail"}
-    assert errors_in(judge(configured(limits), facts()))
+    assert errors_in(evaluate(configured(limits), facts()))
 
 
 def test_topics_that_clash_are_errors(facts: Facts, configured: Configured) -> None:
     tables = tuple(TableFact("d", name, (ColumnFact("id", "int", nullable=False),)) for name in ("a b", "a$b"))
-    (finding,) = judge(configured(), facts(tables=tables))
+    (finding,) = evaluate(configured(), facts(tables=tables))
     assert finding.severity is Severity.ERROR
     assert "would both be written to topic 'shop.d.a_b'" in finding.message
 

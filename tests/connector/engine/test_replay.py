@@ -126,7 +126,7 @@ def test_a_database_without_tables_is_known_at_the_start() -> None:
     case = Case("ddl-and-filters")
     settings = pipeline_settings(from_properties(case.properties()), "run")
     behind_the_database = next(
-        statement.place
+        statement.position
         for statement in binlog_statements(case.binlog)
         if b"create database pd " in bytes(statement.event.sql if isinstance(statement.event.sql, bytes) else b"")
     )

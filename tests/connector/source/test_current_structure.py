@@ -110,11 +110,11 @@ def test_nothing_is_taken_that_may_have_changed_since(database: Database) -> Non
         "INSERT INTO w VALUES (1)",
         f"ALTER TABLE {database.name}.`t` RENAME COLUMN a TO b",
     )
-    with pytest.raises(ColumnCountMismatch, match=r"a statement behind these rows may have changed it \(at .*:\d+\)"):
+    with pytest.raises(ColumnCountMismatch, match=r"a statement after these rows may have changed it \(at .*:\d+\)"):
         changed.rows()
     with pytest.raises(UnknownTable, match=r"w, whose structure is not in the schema history\. Restart with"):
         list(unheard.outputs(ask=False))
     time.sleep(1.1)  # what is altered in the same second cannot be told apart
     run(*unlogged("ALTER TABLE u RENAME COLUMN a TO b"))
-    with pytest.raises(ColumnCountMismatch, match="it was altered later than these rows were written"):
+    with pytest.raises(ColumnCountMismatch, match="it was altered after these rows were written"):
         later.rows()
