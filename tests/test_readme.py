@@ -28,7 +28,7 @@ def test_the_example_of_a_configuration_is_accepted() -> None:
 def test_the_example_in_python_is_the_one_that_is_tested() -> None:
     (snippet,) = blocks("README", "python")
     tested = (ROOT / "docs/examples/five_lines.py").read_text()
-    assert snippet == tested.partition('"""\n\n')[2].replace(", flush=True", "")
+    assert snippet == tested.partition('"""\n\n')[2]
 
 
 def test_every_command_is_named() -> None:

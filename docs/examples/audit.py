@@ -13,6 +13,8 @@ with rowtide.Engine.from_config("shop.properties", snapshot_mode="no_data") as e
     for batch in engine:
         with database:  # one transaction
             for change in batch:
-                place = (change.position.file, change.position.pos, change.row, change.op)
-                database.execute("INSERT OR IGNORE INTO audit VALUES (?, ?, ?, ?, ?)", (*place, change.to_debezium()))
+                position = change.position
+                place = (position.file, position.pos, change.row, change.op)
+                row = (*place, change.to_debezium())
+                database.execute("INSERT OR IGNORE INTO audit VALUES (?, ?, ?, ?, ?)", row)
         batch.ack()  # what comes again after a crash has the same place, and is ignored

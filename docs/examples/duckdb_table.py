@@ -6,7 +6,8 @@ import rowtide
 
 database = duckdb.connect("shop.duckdb")
 database.execute("CREATE TABLE IF NOT EXISTS customers (id INTEGER PRIMARY KEY, name TEXT, spent DECIMAL(10, 2))")
-with rowtide.Engine.from_config("shop.properties", table_include_list="shop.customers") as engine:
+engine = rowtide.Engine.from_config("shop.properties", table_include_list="shop.customers")
+with engine:
     for batch in engine:
         database.begin()
         for change in batch:
@@ -16,4 +17,5 @@ with rowtide.Engine.from_config("shop.properties", table_include_list="shop.cust
                 row = [change.after["id"], change.after["name"], change.after["spent"]]
                 database.execute("INSERT OR REPLACE INTO customers VALUES (?, ?, ?)", row)
         database.commit()
-        batch.ack()  # after the commit: a crash in between applies the batch again, which changes nothing
+        # After the commit: if a crash comes in between, the batch is applied again, which changes nothing.
+        batch.ack()

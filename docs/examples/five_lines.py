@@ -5,5 +5,5 @@ import rowtide
 with rowtide.Engine.from_config("shop.properties") as engine:
     for batch in engine:
         for change in batch:
-            print(change.op, change.table, change.key, change.before, change.after, flush=True)
+            print(change.op, change.table, change.key, change.before, change.after)
         batch.ack()

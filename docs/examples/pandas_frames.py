@@ -5,7 +5,8 @@ import rowtide
 with rowtide.Engine.from_config("shop.properties") as engine:
     for batch in engine:
         for table, parts in batch.to_arrow().items():
-            for part in parts:  # a new part begins where the structure of the table changes
+            for part in parts:  # one, or several if the table is altered
                 frame = part.to_pandas()
-                print(table, len(frame), "changes, spent:", frame.groupby("__op")["spent"].sum().to_dict(), flush=True)
+                spent = frame.groupby("__op")["spent"].sum().to_dict()
+                print(table, len(frame), "changes, spent:", spent)
         batch.ack()

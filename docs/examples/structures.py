@@ -9,6 +9,7 @@ with rowtide.Engine.from_config("shop.properties") as engine:
             table = change.schema
             if known.get(table.id) is not table:
                 known[table.id] = table
-                columns = ", ".join(f"{column.name} {column.column_type}" for column in table.columns)
-                print(f"{table.id} at {change.position.file}:{change.position.pos}: {columns}", flush=True)
+                columns = [f"{column.name} {column.column_type}" for column in table.columns]
+                position = change.position
+                print(f"{table.id} at {position.file}:{position.pos}: {', '.join(columns)}")
         batch.ack()

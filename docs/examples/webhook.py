@@ -5,4 +5,5 @@ import os
 import rowtide
 
 engine = rowtide.Engine.from_config("shop.properties")
-engine.run(rowtide.HttpSink(os.environ["WEBHOOK"], headers={"Authorization": "Bearer secret"}))
+sink = rowtide.HttpSink(os.environ["WEBHOOK"], headers={"Authorization": "Bearer secret"})
+engine.run(sink)

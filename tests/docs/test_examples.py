@@ -61,7 +61,7 @@ def command(name: str) -> list[str]:
 
 
 def environment(server: MySQL, **more: str) -> dict[str, str]:
-    return {**os.environ, "MYSQL_PORT": str(server.port), **more}
+    return {**os.environ, "MYSQL_PORT": str(server.port), "PYTHONUNBUFFERED": "1", **more}
 
 
 def until_all_is_acknowledged(server: MySQL, folder: Path) -> None:
