@@ -24,8 +24,13 @@ from rowtide.connector.delivery.ring import INIT_SEQUENCE
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.change_batch import ChangeBatch
 from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.engine.wiring import history_store
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.change import Change
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.queries.history_source import HistorySource
+from rowtide.schema_history.queries.point_in_time import parse_point_in_time
+from rowtide.schema_history.server.query_event import Flavor, Server
 
 log = logging.getLogger(__name__)
 
@@ -258,6 +263,27 @@ class Engine:
             elif self.ended:
                 await asyncio.to_thread(self.get, timeout=0)  # raises what has ended it
                 return
+
+    # --- structures -------------------------------------------------------------------------------------------------
+
+    def table_at(self, name: str, at: str = "end") -> Table | None:
+        """The structure of a table at a point in time, from the schema history.
+
+        Args:
+            name: ``database.table``.
+            at: a position (``binlog.000042:1234``), a GTID set, a time (ISO 8601, or a number since the epoch), or
+                ``end``.
+
+        Returns:
+            The structure; ``None`` if there was no such table.
+
+        Raises:
+            ValueError: ``at`` cannot be read.
+            SchemaHistoryError: the history cannot be read.
+        """
+        database, _, table = name.partition(".")
+        source = HistorySource(Server(Flavor(self.config.flavor.value)), history_store(self.config))
+        return source.tables(parse_point_in_time(at)).table(database, table)
 
     # --- handing over -----------------------------------------------------------------------------------------------
 

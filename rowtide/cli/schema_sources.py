@@ -1,25 +1,17 @@
 """The sources of ``rowtide schema``: a schema history in a file or topic, or binlog files."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.ddl.parser import parse
-from rowtide.schema_history.ddl.statements import AlterTable, RenameTo
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
+from rowtide.schema_history.queries.history_source import HistorySource
 from rowtide.schema_history.queries.point_in_time import PointInTime
 from rowtide.schema_history.queries.table_changes import TableChange
-from rowtide.schema_history.recovery.recover import recover
-from rowtide.schema_history.recovery.session_settings import recorded_event
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
-from rowtide.schema_history.store.history_store import SchemaHistoryStore
-from rowtide.schema_history.store.record import HistoryRecord, parse_record
-from rowtide.schema_history.structure.context import context_of
 
 if TYPE_CHECKING:
     from rowtide.connector.config import Configuration
@@ -35,49 +27,6 @@ class Source(Protocol):
 
     def changes(self) -> Iterator[TableChange]:
         """The statements that changed tables, in the order of the binlog."""
-
-
-@dataclass
-class HistorySource:
-    """A schema history, in a file or in a topic."""
-
-    server: Server
-    store: SchemaHistoryStore
-
-    def tables(self, at: PointInTime) -> Tables:
-        """The structures of all tables at a position, GTID set or time."""
-        prefix = at.filter()
-        records = self.store.replay_as(parse_record)
-        return recover((r for r in records if prefix.includes(_position_of(r))), self.server, None)
-
-    def changes(self) -> Iterator[TableChange]:
-        """The statements that changed tables, in the order of the binlog."""
-        for record in self.store.replay_as(parse_record):
-            changed = frozenset(table.id for table in record.tables)
-            renamed = [(t.previous_id, t.id) for t in record.tables if t.previous_id is not None]
-            if changed:
-                yield TableChange(
-                    _position_of(record), record.ddl or "", changed, tuple(renamed or self._renamed(record))
-                )
-
-    def _renamed(self, record: HistoryRecord) -> Iterator[tuple[TableId, TableId]]:
-        """The old and new names of an ALTER TABLE ... RENAME, whose record has only the new one."""
-        if "rename" not in (record.ddl or "").lower():
-            return
-        try:
-            event = recorded_event(record.ddl or "", record.database, record.session)
-            body = parse(record.ddl or "", context_of(event, self.server).dialect).body
-        except SchemaHistoryError:
-            return
-        if isinstance(body, AlterTable) and any(isinstance(action, RenameTo) for action in body.actions):
-            old = TableId(body.name.database or event.database, body.name.table)
-            yield from ((old, table.id) for table in record.tables if table.id != old)
-
-
-def _position_of(record: HistoryRecord) -> BinlogPosition:
-    """The position of a record, with the record's own time if the position has none."""
-    position = BinlogPosition.from_map(record.position)
-    return position if position.ts_sec else replace(position, ts_sec=record.ts_ms // 1000)
 
 
 class BinlogSource:

@@ -12,6 +12,7 @@ from connector_properties import connector_properties, history_topic
 from tests.bench.connectors import TUNED, Rowtide
 from tests.bench.load import Load
 from tests.bench.measure import Figures, TopicWatch, servers_below
+from tests.bench.python_values import READERS, images, measure
 from tests.bench.runs import prepare, snapshot_run, stream_run
 
 if TYPE_CHECKING:
@@ -57,3 +58,11 @@ def _rowtide(name: str, database: Database, kafka: Kafka, own: dict[str, str]) -
     history = history_topic(kafka.bootstrap, f"{name}-history")
     given = connector_properties(name, database.server, database.name, history)
     return Rowtide(name, {**given, **TUNED, **own}, kafka.bootstrap)
+
+
+@pytest.mark.servers
+def test_both_readers_of_python_values_read_every_row(mysql: MySQL) -> None:
+    load = Load(few=4, many=10)
+    with mysql.database("values") as database:
+        figures = measure(mysql, database, load, rounds=1)
+    assert [(one["reader"], one["rows"]) for one in figures] == [(reader, images(load)) for reader in READERS]

@@ -171,3 +171,19 @@ def test_structures_are_printed_where_they_begin(mysql: MySQL, folder: Path) -> 
     columns = [line.partition(": ")[2] for line in lines]
     assert columns[0] == "id int, name varchar(100), spent decimal(10,2)\n"
     assert columns[1] == "id int, name varchar(100), spent decimal(10,2), city varchar(50)\n"
+
+
+def test_the_structure_at_a_position_is_printed(mysql: MySQL, folder: Path) -> None:
+    with terminal(command("structures"), folder, environment(mysql)) as program:
+        assert program.stdout is not None
+        position = program.stdout.readline().partition(" at ")[2].partition(": ")[0]
+        execute(
+            mysql,
+            "ALTER TABLE shop.customers ADD COLUMN city VARCHAR(50) NOT NULL",
+            "UPDATE shop.customers SET spent = 2 WHERE id = 1",
+        )
+        program.stdout.readline()
+    before = finished([*command("table_at"), position], folder, environment(mysql)).splitlines()
+    after = finished([*command("table_at"), "end"], folder, environment(mysql)).splitlines()
+    assert [line.split()[0] for line in before] == ["id", "name", "spent"]
+    assert after == [*before, "city varchar(50) NOT NULL"]
