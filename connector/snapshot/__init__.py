@@ -1,11 +1,11 @@
-"""Snapshots: the tables as they are now, read consistently, as records in front of the stream.
+"""Snapshots: a consistent state of all captured tables, as records before the stream.
 
 ::
 
     decide ──► Snapshot ──► statements ──► structure, history entries, schema change messages
                   └───────► rows ────────► messages with op ``r``
 
-:func:`decide` says at every start whether a snapshot is needed, :class:`Snapshot` takes it.
+:func:`decide` determines at every start whether a snapshot is needed. :class:`Snapshot` takes it.
 """
 
 from rowtide.connector.snapshot.decision import Decision, decide

@@ -1,4 +1,4 @@
-"""A captured table while a snapshot reads its rows as Python values."""
+"""Makes the changes of a snapshot: rows as Python values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
-from rowtide.connector.snapshot.records import Moment, SnapshotTable
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
 from rowtide.envelope.source import Snapshot
 from rowtide.schema_history.model import Table
 
@@ -26,7 +26,7 @@ class ChangeTable(SnapshotTable):
         self._row_bytes = 0
 
     def reader(self, names: Sequence[str]) -> TextRows:
-        """Compile the reader of a result set; each row also has its place in the piece that it was read from."""
+        """Compile a reader for a result set; each row has its chunk and its place there, too."""
         columns = []
         for record in self._records.columns:
             output = python_output(column_output(record, self._settings), record)
@@ -37,46 +37,46 @@ class ChangeTable(SnapshotTable):
 
         def rows(buffer: bytes) -> tuple[Rows, int]:
             found, stop = compiled.rows(buffer)
-            piece = _Piece(lambda: json_reader(names).rows(buffer)[0])
+            chunk = _Chunk(lambda: json_reader(names).rows(buffer)[0])
             self._row_bytes = stop // max(1, len(found))
-            return [(key, row, piece, place) for place, (key, row) in enumerate(found)], stop
+            return [(key, row, chunk, place) for place, (key, row) in enumerate(found)], stop
 
         def row(payload: bytes) -> tuple[Any, ...]:
             self._row_bytes = len(payload)
-            return (*compiled.row(payload), _Piece(lambda: [json_reader(names).row(payload)]), 0)
+            return (*compiled.row(payload), _Chunk(lambda: [json_reader(names).row(payload)]), 0)
 
         return TextRows(rows, row)
 
-    def messages(self, rows: Rows, marker: Snapshot, moment: Moment) -> Sequence[Any]:
-        """The changes of rows that have the same marker."""
-        now = moment.clock()
-        moment = replace(moment, clock=lambda: now)
-        offset = moment.offset
-        position = SourcePosition(offset.file, offset.pos, None, 0, None, None, moment.micros, now, snapshot=marker)
+    def messages(self, rows: Rows, marker: Snapshot, read_time: ReadTime) -> Sequence[Any]:
+        """The changes of rows, with one marker for all of them."""
+        now = read_time.clock()
+        read_time = replace(read_time, clock=lambda: now)
+        offset = read_time.offset
+        position = SourcePosition(offset.file, offset.pos, None, 0, None, None, read_time.micros, now, snapshot=marker)
         json_messages = super().messages
 
-        def debezium(piece: _Piece, place: int) -> DebeziumMessage:
+        def debezium(chunk: _Chunk, place: int) -> DebeziumMessage:
             def message(_change: Change) -> tuple[bytes | None, bytes]:
-                ((key, value, _headers),) = json_messages([piece.row(place)], marker, moment)
+                ((key, value, _headers),) = json_messages([chunk.row(place)], marker, read_time)
                 return key, value
 
             return message
 
         return [
-            Change("r", self._layout, key, None, row, position, 0, debezium(piece, place))
-            for key, row, piece, place in rows
+            Change("r", self._layout, key, None, row, position, 0, debezium(chunk, place))
+            for key, row, chunk, place in rows
         ]
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
-        """The batch of changes; its size is estimated from that of the last rows."""
+        """A batch of changes; its size is estimated from the latest rows."""
         return Batch(self.topic, -1, (), offset, len(messages) * self._row_bytes, ts_ms, changes=messages)
 
 
-class _Piece:
-    """A piece of a result set, whose rows are read as JSON when one is needed.
+class _Chunk:
+    """A chunk of a result set, whose rows are converted to JSON when the first is requested.
 
     Args:
-        read: reads them.
+        read: converts them.
     """
 
     __slots__ = ("_read", "_rows")
@@ -93,5 +93,5 @@ class _Piece:
 
 
 def snapshot_table(table: Table, settings: PipelineSettings) -> SnapshotTable:
-    """A captured table in the form that the settings ask for."""
+    """A captured table whose rows become changes or messages, according to the settings."""
     return ChangeTable(table, settings) if settings.changes else SnapshotTable(table, settings)

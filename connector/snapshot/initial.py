@@ -1,4 +1,4 @@
-"""A snapshot from its beginning to its end: structure, rows, and the offset behind them."""
+"""Takes a snapshot: structures, rows, and the offset at which streaming starts afterwards."""
 
 import contextlib
 import logging
@@ -21,7 +21,7 @@ from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.plan import Statement
 from rowtide.connector.snapshot.prepared_xa import await_ends
-from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
+from rowtide.connector.snapshot.records import ReadTime, RecordStream, SnapshotTable
 from rowtide.connector.snapshot.structure import StructureWriter
 from rowtide.connector.snapshot.view import TablesChanged, View
 from rowtide.connector.source import server_queries
@@ -39,18 +39,18 @@ log = logging.getLogger(__name__)
 
 INITIAL = "INITIAL"
 _VIEWS = 5
-"""How often a snapshot begins if tables change meanwhile."""
+"""How often a view is opened if tables change in the meantime."""
 
 
 class SnapshotProgress(Protocol):
-    """Is told how a snapshot goes on."""
+    """Receives the progress of a snapshot."""
 
     def tables(self, tables: Sequence[TableId]) -> None:
-        """These are the tables whose rows will be read, in this order."""
+        """The rows of these tables will be read, in this order."""
         ...
 
     def rows(self, table: TableId, done: int, estimated: int | None, *, finished: bool) -> None:
-        """``done`` rows of a table were read, of perhaps ``estimated``."""
+        """``done`` rows of a table were read, of an estimated number; ``None`` if the server has no estimate."""
         ...
 
 
@@ -58,12 +58,12 @@ class Snapshot:
     """Takes a snapshot.
 
     Args:
-        database: how the database is reached.
-        settings: how records are formed, and what is captured.
-        snapshot: what is read and locked.
-        decision: structure, rows or both; from :func:`~rowtide.connector.snapshot.decision.decide`.
+        database: address and account of the database.
+        settings: how records are made, and which tables are captured.
+        snapshot: what to read and to lock.
+        decision: structures, rows or both; from :func:`~rowtide.connector.snapshot.decision.decide`.
         clock: nanoseconds since the epoch.
-        progress: is told how it goes on.
+        progress: receives the progress.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class Snapshot:
 
     @property
     def tables(self) -> Tables:
-        """The structure of all tables at the snapshot's position, once it is complete.
+        """The structure of all tables at the position of the snapshot, once it is complete.
 
         Raises:
-            RuntimeError: the snapshot has not come so far.
+            RuntimeError: the snapshot has not read it yet.
         """
         if self._tables is None:
             raise RuntimeError("the snapshot has not read the structure yet")
@@ -98,99 +98,99 @@ class Snapshot:
 
     @property
     def offset(self) -> SourceOffset:
-        """The offset behind the snapshot, from which streaming goes on.
+        """The offset of the complete snapshot, at which streaming starts.
 
         Raises:
-            RuntimeError: the snapshot has not come so far.
+            RuntimeError: the snapshot has not read it yet.
         """
         if self._offset is None:
             raise RuntimeError("the snapshot has not read the position yet")
         return self._offset
 
     def outputs(self) -> Generator[Output, None, None]:
-        """Take the snapshot: what must be written, in order. Closing the iterator ends it and frees the server.
+        """Take the snapshot, and yield its outputs in order. Closing the generator aborts it and releases all locks.
 
         Raises:
-            SnapshotError: the server does not allow it, a structure is not understood, a table cannot be read.
-            TopicClash: a table was made in the meantime whose topic belongs to another one.
-            DatabaseUnreachableError: there is no connection.
+            SnapshotError: the server refuses a statement, a structure cannot be parsed, or a table cannot be read.
+            TopicClash: a table was created whose topic belongs to another table.
+            DatabaseUnreachableError: there is no connection, or it was lost.
         """
         self._notifications.begin()
         with self._session() as session:
-            frozen, statements, chosen = self._opened(session)
-            position = replace(frozen.position, prepared=self._prepared_before(frozen))
-            yield from self._outputs(session, position, statements, chosen)
-            if frozen.until_end:
+            opened, statements, to_read = self._open(session)
+            position = replace(opened.position, prepared=self._prepared_before(opened))
+            yield from self._outputs(session, position, statements, to_read)
+            if opened.until_end:
                 view.unlock(session)
 
     def aborted(self) -> Iterator[Batch]:
-        """What is told of a snapshot that failed or was broken off; nothing as long as its position is not known."""
+        """The notification that the snapshot failed or was aborted; none before its position is known."""
         if self._offset is not None:
             offset = replace(self._offset, snapshot=INITIAL)
             transforms = self._settings.transforms
             for batch in self._notifications.ended("ABORTED", offset):
                 yield Transformer(transforms).batch(batch) if transforms else batch
 
-    def _opened(self, session: Session) -> tuple[View, list[Statement], list[ListedTable]]:
-        """Open a view; the statements of its structure, and the tables to read."""
+    def _open(self, session: Session) -> tuple[View, list[Statement], list[ListedTable]]:
+        """Open a view; return it with the statements of the structures, and the tables to read."""
         config = self._config
         for _ in range(_VIEWS):
             try:
-                frozen = view.open_view(
+                opened = view.open_view(
                     session, config.locking, config.lock_timeout_ms, self._row_tables, stream=self._decision.stream
                 )
                 with contextlib.ExitStack() as stack:
-                    other = stack.enter_context(self._session()) if frozen.single_tables else session
-                    statements = self._statements(other, frozen.tables)
-                    self._refuse_changed(other, frozen)
-                    if frozen.locked and not frozen.until_end:
+                    other = stack.enter_context(self._session()) if opened.single_tables else session
+                    statements = self._statements(other, opened.tables)
+                    self._refuse_changed(other, opened)
+                    if opened.locked and not opened.until_end:
                         view.unlock(session)
-                    return frozen, statements, self._ordered(other, self._row_tables(frozen.tables))
+                    return opened, statements, self._ordered(other, self._row_tables(opened.tables))
             except (TablesChanged, TableGone) as change:
-                log.info("tables changed while the snapshot began, it begins again: %s", change)
+                log.info("tables changed while the snapshot started, it starts again: %s", change)
                 reason = str(change)
                 view.release(session)
         raise SnapshotError(
-            f"tables changed each of the {_VIEWS} times that the snapshot began, the last time: {reason}. Take it "
+            f"tables changed each of the {_VIEWS} times that the snapshot started, the last time: {reason}. Take it "
             "while nobody creates or alters tables, or with a global lock (snapshot.locking.mode=minimal, and RELOAD)"
         )
 
-    def _refuse_changed(self, session: Session, frozen: View) -> None:
+    def _refuse_changed(self, session: Session, opened: View) -> None:
         """Without a global lock, the binlog shows whether captured tables changed since the position.
 
         Raises:
             TablesChanged: one did.
         """
-        if frozen.fixed or not self._decision.stream:
+        if opened.fixed or not self._decision.stream:
             return
         tables, server = self._settings.tables, self.tables.server
-        captured = [table.id for table in frozen.tables if tables.captures(table.id.database, table.id.table)]
+        captured = [table.id for table in opened.tables if tables.captures(table.id.database, table.id.table)]
         search = BinlogSearch(self._database, mariadb=session.mariadb)
         with _lost_connections():
-            for statement in search.statements(frozen.position, server_queries.current_position(session)):
+            for statement in search.statements(opened.position, server_queries.current_position(session)):
                 if may_change_any(statement.event, captured, server):
                     raise TablesChanged(f"a statement at {statement.event.position}")
 
-    def _prepared_before(self, frozen: View) -> tuple[PreparedXa, ...]:
+    def _prepared_before(self, opened: View) -> tuple[PreparedXa, ...]:
         """The XA transactions that are neither in the view nor, once they are committed, in the binlog after it.
 
         Raises:
             SnapshotError: the binlog does not have one of them.
             DatabaseUnreachableError: the connection breaks again and again.
         """
-        if not frozen.prepared or self._decision.position is not None:
+        if not opened.prepared or self._decision.position is not None:
             return ()
         with self._session() as other:
-            left = await_ends(other, frozen.prepared)
+            left = await_ends(other, opened.prepared)
             files = [name for name, _ in server_queries.binlog_files(other.client)]
             end = server_queries.current_position(other)
         search = BinlogSearch(self._database, mariadb=self._settings.connector == "mariadb")
         with _lost_connections():
-            found = search.prepared(left, files, frozen.position, end)
-            if gone := {*frozen.prepared} - left:
+            found = search.prepared(left, files, opened.position, end)
+            if gone := {*opened.prepared} - left:
                 # The binlog has no end of a transaction that has changed nothing.
-                ended = gone & search.ended(frozen.position, end)
-                found += search.prepared(ended, files, frozen.position, frozen.position)
+                ended = gone & search.ended(opened.position, end)
+                found += search.prepared(ended, files, opened.position, opened.position)
         if found:
             log.info("prepared XA transactions: %s", "; ".join(f"{xa.xid} at {xa.file}:{xa.pos}" for xa in found))
         return tuple(sorted(found, key=lambda xa: (files.index(xa.file), xa.pos)))
@@ -199,15 +199,15 @@ class Snapshot:
         return Session(self._database, mariadb=self._settings.connector == "mariadb")
 
     def _row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
-        """The tables to read."""
+        """The tables whose rows are read."""
         return plan.row_tables(listed, self._settings, self._config) if self._decision.rows else []
 
-    def _ordered(self, session: Session, chosen: Sequence[ListedTable]) -> list[ListedTable]:
+    def _ordered(self, session: Session, to_read: Sequence[ListedTable]) -> list[ListedTable]:
         """The tables in the order of reading, each with the server's estimate of its rows.
 
-        As in Debezium the server is asked behind the lock, which has made it forget what it did not yet write down.
+        As in Debezium, the estimates are read after the lock, which discards the server's cached statistics.
         """
-        counted = [replace(table, rows=server_queries.row_estimate(session, table.id)) for table in chosen]
+        counted = [replace(table, rows=server_queries.row_estimate(session, table.id)) for table in to_read]
         return plan.by_row_count(counted, self._config)
 
     def _statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
@@ -221,39 +221,39 @@ class Snapshot:
             created[table] = with_labels(session, table, created[table], server)
         log.info("read the structure of %d tables", len(created))
         databases, charset = server_queries.databases(session), server_queries.server_charset(session)
-        hashed = self._config.locking is SnapshotLocking.NONE
-        return plan.structure_statements(created, databases, charset, hashed=hashed)
+        hash_order = self._config.locking is SnapshotLocking.NONE
+        return plan.structure_statements(created, databases, charset, hash_order=hash_order)
 
     def _outputs(
         self,
         session: Session,
         position: SourceOffset,
         statements: Sequence[Statement],
-        chosen: Sequence[ListedTable],
+        to_read: Sequence[ListedTable],
     ) -> Iterator[Output]:
         now = server_queries.now_micros(session)
         completed = self._decision.position or replace(position, ts_sec=now // 1_000_000)
         running = replace(completed, snapshot=INITIAL, prepared=())
-        log.info("the snapshot stands at %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
+        log.info("the position of the snapshot is %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
         self._offset = completed
-        outputs = self._written(session, running, completed, statements, chosen)
+        outputs = self._all_outputs(session, running, completed, statements, to_read)
         if self._settings.transforms is not None:
             outputs = Transformer(self._settings.transforms).outputs(outputs)
         yield from outputs
 
-    def _written(
+    def _all_outputs(
         self,
         session: Session,
         running: SourceOffset,
         completed: SourceOffset,
         statements: Sequence[Statement],
-        chosen: Sequence[ListedTable],
+        to_read: Sequence[ListedTable],
     ) -> Iterator[Output]:
         yield from self._notifications.started(running)
         writer = StructureWriter(self._settings, self.tables, running, self._clock)
         yield from writer.write(statements)
         if self._decision.rows:
-            yield from self._rows(session, running, completed, chosen, writer)
+            yield from self._rows(session, running, completed, to_read, writer)
         else:
             yield from writer.finish(completed)
         yield from self._notifications.ended("COMPLETED", completed)
@@ -263,20 +263,20 @@ class Snapshot:
         session: Session,
         running: SourceOffset,
         completed: SourceOffset,
-        chosen: Sequence[ListedTable],
+        to_read: Sequence[ListedTable],
         writer: StructureWriter,
     ) -> Iterator[Output]:
         if self._progress:
-            self._progress.tables([table.id for table in chosen])
-        self._notifications.reading([table.id for table in chosen])
+            self._progress.tables([table.id for table in to_read])
+        self._notifications.reading([table.id for table in to_read])
         topics = TopicGuard(self._settings, self.tables)
-        for table in chosen:
+        for table in to_read:
             topics.topic(table.id)
-        structures = [(listed, self.tables.table(listed.id.database, listed.id.table)) for listed in chosen]
+        structures = [(listed, self.tables.table(listed.id.database, listed.id.table)) for listed in to_read]
         stream = RecordStream(structures[0][1] if structures else None, writer)
         for place, (listed, structure) in enumerate(structures, 1):
-            if structure is None:  # a statement that was not understood, and was to be left out
-                log.warning("the rows of table %s are not read: its structure is not known", listed.id)
+            if structure is None:  # its CREATE TABLE could not be parsed, and the configuration skips such statements
+                log.warning("the rows of table %s are not read, because its structure is not known", listed.id)
                 continue
             log.info("reading table %s (%d of %d, about %s rows)", listed.id, place, len(structures), listed.rows)
             yield from self._table_rows(session, running, listed, snapshot_table(structure, self._settings), stream)
@@ -291,7 +291,7 @@ class Snapshot:
         stream: RecordStream,
     ) -> Iterator[Output]:
         micros = server_queries.now_micros(session)
-        moment = Moment(micros, replace(running, ts_sec=micros // 1_000_000), self._clock)
+        read_time = ReadTime(micros, replace(running, ts_sec=micros // 1_000_000), self._clock)
         query = plan.select_statement(listed.id, table.columns, self._config.select_overrides)
         yield from self._notifications.in_progress(listed.id, running)
         done = 0
@@ -300,7 +300,7 @@ class Snapshot:
                 done += len(rows)
                 if self._progress:
                     self._progress.rows(listed.id, done, listed.rows, finished=False)
-                yield from stream.rows(table, moment, rows)
+                yield from stream.rows(table, read_time, rows)
         except SnapshotError:
             yield from self._notifications.table_failed(listed.id, running)
             raise

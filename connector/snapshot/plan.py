@@ -1,4 +1,4 @@
-"""What a snapshot reads: which tables, in which order, with which statements. Pure."""
+"""The plan of a snapshot: which tables it reads, in which order, and with which statements. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from rowtide.connector.source.server_queries import DatabaseCharset, ListedTable
 from rowtide.schema_history.model import TableId
 from rowtide.topics.filters import is_builtin
 
-_CAPACITY = 2
-"""Of a Java map that is filled by maps of one entry."""
+_HASH_MAP_CAPACITY = 2
+"""The initial capacity of Debezium's map of tables, which it fills from maps of one entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Statement:
 
     Attributes:
         ddl: its text.
-        database: the database that it is reported for, ``""`` for none.
+        database: the database of its schema change message, ``""`` for none.
         table_id: the table that it drops or creates, if any.
-        creates: whether it creates the table, and so must be understood.
+        creates: whether it creates the table, and so must be parsed.
     """
 
     ddl: str
@@ -33,10 +33,10 @@ class Statement:
 
 
 def structure_tables(listed: Iterable[ListedTable], settings: PipelineSettings) -> list[ListedTable]:
-    """The tables whose structure goes to the schema history, in Debezium's order.
+    """The tables whose structure is written to the schema history, in Debezium's order.
 
-    These are all but the server's own, so that a table can be captured later without another snapshot, unless the
-    configuration stores captured ones only.
+    These are all but the system tables, so that a table can be captured later without another snapshot. The
+    configuration can restrict them to captured tables.
     """
     chosen = [table for table in listed if _keeps_structure(table.id, settings)]
     return sorted(chosen, key=lambda table: _name_order(table.id))
@@ -70,39 +70,39 @@ def row_tables(
 def by_row_count(tables: Sequence[ListedTable], snapshot: SnapshotConfig) -> list[ListedTable]:
     """The tables in the order of ``snapshot.tables.order.by.row.count``.
 
-    The estimated number of rows decides; a table with a query of its own counts as empty, as it does in Debezium.
+    The key is the estimated number of rows. As in Debezium, a table with a ``SELECT`` override counts as empty.
     """
     if snapshot.order is RowCountOrder.DISABLED:
         return list(tables)
     descending = snapshot.order is RowCountOrder.DESCENDING
-    return sorted(tables, key=lambda table: _counted(table, snapshot), reverse=descending)
+    return sorted(tables, key=lambda table: _row_count(table, snapshot), reverse=descending)
 
 
-def _counted(table: ListedTable, snapshot: SnapshotConfig) -> int:
+def _row_count(table: ListedTable, snapshot: SnapshotConfig) -> int:
     if (table.id.database, table.id.table) in snapshot.select_overrides:
         return 0
     return table.rows or 0
 
 
 def _name_order(table: TableId) -> bytes:
-    """Java compares strings by UTF-16 units, and Debezium the whole name."""
+    """Debezium sorts by the full name, and Java compares strings by UTF-16 code units."""
     return str(table).encode("utf-16-be")
 
 
 def select_statement(table: TableId, columns: Sequence[str], overrides: Mapping[tuple[str, str], str]) -> str:
-    """The query for a table's rows: its own (``snapshot.select.statement.overrides``), or the columns by name.
+    """The query for a table's rows: that of ``snapshot.select.statement.overrides``, or a list of all columns.
 
-    Columns are named because ``*`` leaves out invisible ones.
+    The columns are listed because ``*`` leaves out invisible ones.
     """
-    own = overrides.get((table.database, table.table))
-    if own is not None:
-        return own
-    wanted = ", ".join(map(quoted, columns)) or "1"
-    return f"SELECT {wanted} FROM {quoted_table(table)}"
+    override = overrides.get((table.database, table.table))
+    if override is not None:
+        return override
+    expressions = ", ".join(map(quoted, columns)) or "1"
+    return f"SELECT {expressions} FROM {quoted_table(table)}"
 
 
 def server_statement(charset: str, collation: str) -> Statement:
-    """What later databases inherit."""
+    """The statement that sets the character set and collation of later databases."""
     return Statement(f"SET character_set_server={charset}, collation_server={collation}", "")
 
 
@@ -111,15 +111,15 @@ def structure_statements(
     databases: Mapping[str, DatabaseCharset],
     server: DatabaseCharset,
     *,
-    hashed: bool = False,
+    hash_order: bool = False,
 ) -> list[Statement]:
-    """The statements that rebuild all structure, in the order in which Debezium writes them.
+    """The statements that create all structure, in the order in which Debezium writes them.
 
     Args:
         created: the text of SHOW CREATE TABLE for each table, in order.
-        databases: character sets by database.
-        server: the server's.
-        hashed: whether tables come in the order of a hash map, as they do where Debezium reads them in parallel
+        databases: the default character set and collation of each database.
+        server: those of the server.
+        hash_order: whether tables have the order of a Java hash map, which Debezium's parallel reading leads to
             (``snapshot.locking.mode=none``).
     """
     statements = [server_statement(server.charset, server.collation)]
@@ -134,7 +134,7 @@ def structure_statements(
             Statement(f"USE {name}", database),
         )
         tables = {str(table): table for table in created if table.database == database}
-        if hashed:
-            tables = java_hash_map_order(tables, _CAPACITY)
+        if hash_order:
+            tables = java_hash_map_order(tables, _HASH_MAP_CAPACITY)
         statements += (Statement(created[table], database, table, creates=True) for table in tables.values())
     return statements

@@ -1,7 +1,7 @@
-"""From rows of a table to the messages of a snapshot: op ``r``, with the markers of where in the snapshot a row stands.
+"""Makes the messages of a snapshot from rows: op ``r``, with a marker for the place of the row in the snapshot.
 
-The last row of all must say so, and whether a row is the last is known only when nothing comes after it: therefore the
-rows that came last are held back.
+The last row of a table and of the snapshot has a marker of its own, so the latest rows are withheld until it is clear
+whether others follow.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +20,11 @@ from rowtide.schema_history.model import Table
 
 
 class SnapshotTable:
-    """A captured table while its rows are read.
+    """A captured table whose rows are read.
 
     Attributes:
         table: its structure.
-        columns: names of the columns that are needed of it.
+        columns: the names of the columns to read.
     """
 
     def __init__(self, table: Table, settings: PipelineSettings) -> None:
@@ -49,7 +49,7 @@ class SnapshotTable:
         return self._records.key, self._records.envelope
 
     def reader(self, names: Sequence[str]) -> TextRows:
-        """Compile the reader of a result set with columns of these names."""
+        """Compile a reader for a result set with columns of these names."""
         form = self._settings.values.json_format
         columns = []
         for record in self._records.columns:
@@ -62,10 +62,10 @@ class SnapshotTable:
         place = {record.index: place for place, record in enumerate(self._records.columns)}
         return [place[index] for index in self._records.key_columns]
 
-    def messages(self, rows: Rows, marker: Snapshot, moment: "Moment") -> Sequence[Any]:
-        """The messages of rows that have the same marker."""
-        source = self._source.prefix(moment.micros, marker, 0, None, moment.offset.file, moment.offset.pos)
-        now = moment.clock()
+    def messages(self, rows: Rows, marker: Snapshot, read_time: "ReadTime") -> Sequence[Any]:
+        """The messages of rows, with one marker for all of them."""
+        source = self._source.prefix(read_time.micros, marker, 0, None, read_time.offset.file, read_time.offset.pos)
+        now = read_time.clock()
         micros = now // 1000
         tail = (
             f',"source":{source}0{self._source.suffix(None, None)},{NO_TRANSACTION},"op":"r",'
@@ -85,13 +85,13 @@ class SnapshotTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """When and where rows were read.
+class ReadTime:
+    """When rows were read, and at which position.
 
     Attributes:
         micros: the server's time, in µs since the epoch.
-        offset: the snapshot's position, as it is while the snapshot is under way.
-        clock: nanoseconds since the epoch.
+        offset: the offset of the snapshot while it is in progress.
+        clock: the connector's clock, in nanoseconds since the epoch.
     """
 
     micros: int
@@ -100,73 +100,76 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _Pending:
+    """Rows that are withheld; ``starts`` if they are the first of their table."""
+
     table: SnapshotTable
-    moment: Moment
+    read_time: ReadTime
     rows: Rows
     starts: bool
 
 
-class Preceding(Protocol):
-    """What is written before the rows."""
+class StructureMessages(Protocol):
+    """The messages before the rows, of which the last is withheld."""
 
     def before_rows(self) -> Iterator[Batch]:
-        """Rows follow."""
+        """Yield the withheld message if rows follow."""
         ...
 
     def finish(self, completed: SourceOffset) -> Iterator[Batch]:
-        """No rows follow: the snapshot is complete."""
+        """Yield the withheld message if no rows follow, so that the snapshot is complete."""
         ...
 
 
 class RecordStream:
-    """Puts markers on rows: feed every table's rows in order, then finish."""
+    """Marks the rows of a snapshot: pass all rows to :meth:`rows`, table by table, then call :meth:`finish`.
 
-    def __init__(self, first_table: Table | None, preceding: Preceding) -> None:
-        """Begin; only rows of ``first_table``, the first one that is read, can be marked ``first``.
+    Args:
+        first_table: the first table that is read; only its rows can be marked ``first``.
+        structure: the messages before the rows.
+    """
 
-        ``preceding`` is what stands before the rows, and is the end of the snapshot if there are none.
-        """
+    def __init__(self, first_table: Table | None, structure: StructureMessages) -> None:
         self._first_table = first_table
-        self._preceding = preceding
-        self._held: _Held | None = None
+        self._structure = structure
+        self._pending: _Pending | None = None
 
-    def rows(self, table: SnapshotTable, moment: Moment, rows: Rows) -> Iterator[Batch]:
-        """Take rows of a table; give what was held back."""
+    def rows(self, table: SnapshotTable, read_time: ReadTime, rows: Rows) -> Iterator[Batch]:
+        """Add rows of a table; yield those that were withheld."""
         if not rows:
             return
-        held = self._held
-        if held is None:
-            yield from self._preceding.before_rows()
-        starts = held is None or held.table is not table
-        self._held = _Held(table, moment, rows, starts)
-        if held is not None:
-            made = self._messages(held, "last_in_data_collection" if starts else None)
-            yield held.table.batch(made, held.moment.micros // 1000, held.moment.offset)
+        pending = self._pending
+        if pending is None:
+            yield from self._structure.before_rows()
+        starts = pending is None or pending.table is not table
+        self._pending = _Pending(table, read_time, rows, starts)
+        if pending is not None:
+            made = self._messages(pending, "last_in_data_collection" if starts else None)
+            yield pending.table.batch(made, pending.read_time.micros // 1000, pending.read_time.offset)
 
     def finish(self, offset: SourceOffset) -> Iterator[Batch]:
-        """Give the last rows, behind which ``offset`` is that of a completed snapshot."""
-        held, self._held = self._held, None
-        if held is None:
-            yield from self._preceding.finish(offset)
+        """Yield the last rows; ``offset`` is that of the complete snapshot."""
+        pending, self._pending = self._pending, None
+        if pending is None:
+            yield from self._structure.finish(offset)
         else:
-            yield held.table.batch(self._messages(held, "last"), held.moment.micros // 1000, offset)
+            yield pending.table.batch(self._messages(pending, "last"), pending.read_time.micros // 1000, offset)
 
-    def _messages(self, held: _Held, last: Snapshot | None) -> list[Any]:
-        table, moment, rows = held.table, held.moment, held.rows
+    def _messages(self, pending: _Pending, last: Snapshot | None) -> list[Any]:
+        table, read_time, rows = pending.table, pending.read_time, pending.rows
         messages: list[Any] = []
         begin, end = 0, len(rows)
         first: Snapshot = "first_in_data_collection"
         if table.table is self._first_table:
             first = "first"
-            if end == 1 and held.starts and last == "last_in_data_collection":
-                last = None  # Debezium's order: a table with a single row is first of all before it is last
+            if end == 1 and pending.starts and last == "last_in_data_collection":
+                last = None  # as in Debezium, ``first`` has precedence over ``last_in_data_collection``
         if last is not None:
             end -= 1
-        if held.starts and end:
-            messages += table.messages(rows[:1], first, moment)
+        if pending.starts and end:
+            messages += table.messages(rows[:1], first, read_time)
             begin = 1
-        messages += table.messages(rows[begin:end], "true", moment)
+        messages += table.messages(rows[begin:end], "true", read_time)
         if last is not None:
-            messages += table.messages(rows[end:], last, moment)
+            messages += table.messages(rows[end:], last, read_time)
         return messages

@@ -1,4 +1,4 @@
-"""How a snapshot goes on, as numbers for metrics, log lines and a progress bar. Pure."""
+"""The progress of a snapshot, as numbers for metrics, log lines and a progress bar. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from rowtide.schema_history.model import TableId
 
 @dataclass(slots=True)
 class TableRows:
-    """How far a table is.
+    """The progress of a table.
 
     Attributes:
         done: rows that were read.
-        estimated: rows that there are, by the server's estimate; ``None`` if it gives none.
+        estimated: rows of the table, as the server estimates; ``None`` if it has no estimate.
         finished: whether all rows were read.
     """
 
@@ -22,45 +22,45 @@ class TableRows:
 
 
 class SnapshotStatus:
-    """Is told how a snapshot goes on (``SnapshotProgress``), and remembers it; one thread writes, any may read.
+    """The progress of a snapshot so far: a ``SnapshotProgress``. One thread writes it, any thread may read it.
 
     Args:
-        show: called with this object after every change.
+        on_change: called with this object after every change.
 
     Attributes:
-        table_rows: the tables whose rows are read, in that order; empty before a snapshot.
+        table_rows: the tables whose rows are read, in the order of reading; empty before a snapshot.
     """
 
-    def __init__(self, show: "Callable[[SnapshotStatus], None] | None" = None) -> None:
+    def __init__(self, on_change: "Callable[[SnapshotStatus], None] | None" = None) -> None:
         self.table_rows: dict[TableId, TableRows] = {}
-        self._show = show
+        self._on_change = on_change
 
     def tables(self, tables: Sequence[TableId]) -> None:
-        """A snapshot begins to read rows."""
+        """Start with the tables whose rows a snapshot reads."""
         self.table_rows = {table: TableRows() for table in tables}
         self._changed()
 
     def rows(self, table: TableId, done: int, estimated: int | None, *, finished: bool) -> None:
-        """Rows of a table were read."""
+        """Set the progress of a table."""
         rows = self.table_rows[table]
         rows.done, rows.estimated, rows.finished = done, estimated, finished
         self._changed()
 
     @property
     def finished_tables(self) -> int:
-        """How many tables are read."""
+        """The number of tables that were read completely."""
         return sum(rows.finished for rows in self.table_rows.values())
 
     @property
     def done(self) -> int:
-        """Rows that were read, in all."""
+        """The number of rows that were read, of all tables."""
         return sum(rows.done for rows in self.table_rows.values())
 
     @property
     def complete(self) -> bool:
-        """Whether there was a snapshot of rows and all of them were read."""
+        """Whether a snapshot read rows, and has read all of them."""
         return bool(self.table_rows) and all(rows.finished for rows in self.table_rows.values())
 
     def _changed(self) -> None:
-        if self._show is not None:
-            self._show(self)
+        if self._on_change is not None:
+            self._on_change(self)

@@ -1,4 +1,4 @@
-"""The structure part of a snapshot: statements become structure, history entries and schema change messages. Pure."""
+"""Applies the statements of a snapshot, and makes their history entries and schema change messages. Pure."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 
 class StructureWriter:
-    """Applies the snapshot's statements, and tells of them.
+    """Applies the statements of a snapshot, and makes their outputs.
 
     Args:
-        settings: how records are formed, and what the history keeps.
-        tables: what the statements are applied to.
-        offset: the snapshot's position, marked as under way.
+        settings: how records are made, and what the schema history stores.
+        tables: the structures to which the statements are applied.
+        offset: the offset of the snapshot while it is in progress.
         clock: nanoseconds since the epoch.
     """
 
@@ -39,32 +39,32 @@ class StructureWriter:
         self._clock = clock
         self._key_schema = key_schema(settings.connector)
         self._value_schema = value_schema(settings.connector)
-        self._held: SchemaChange | None = None
+        self._pending: SchemaChange | None = None
 
     def write(self, statements: Sequence[Statement]) -> Iterator[Output]:
-        """Apply the statements in order; the last message is held back until it is known whether rows follow.
+        """Apply the statements in order. The last message is withheld: its marker depends on whether rows follow.
 
         Raises:
-            SnapshotError: a table's structure is not understood.
+            SnapshotError: a CREATE TABLE cannot be parsed.
         """
         for statement in statements:
             for change in self._changes(statement):
-                if self._is_kept(change):
+                if self._is_stored(change):
                     yield self._entry(change)
                 if self._settings.schema_changes and self._is_published(change):
                     yield from self.before_rows()
-                    self._held = change
+                    self._pending = change
 
     def before_rows(self) -> Iterator[Batch]:
-        """Give what was held back: something comes behind it."""
-        held, self._held = self._held, None
-        if held is not None:
-            yield self._message(held, "true", None)
+        """Yield the withheld message: it is not the last."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            yield self._message(pending, "true", None)
 
     def finish(self, completed: SourceOffset) -> Iterator[Batch]:
-        """End a snapshot without rows: the last message says that it is the last, and has the completed offset."""
-        held, self._held = self._held, None
-        yield Batch("", -1, (), completed, 0, 0) if held is None else self._message(held, "last", completed)
+        """End a snapshot without rows: its last message has marker ``last`` and the offset of the complete snapshot."""
+        pending, self._pending = self._pending, None
+        yield Batch("", -1, (), completed, 0, 0) if pending is None else self._message(pending, "last", completed)
 
     def _changes(self, statement: Statement) -> Sequence[SchemaChange]:
         database, table_id, ddl = statement.database, statement.table_id, statement.ddl
@@ -74,7 +74,7 @@ class StructureWriter:
             problem = error.message(literals=self._settings.show_values)
             if not statement.creates or not self._settings.skip_unparseable_ddl:
                 raise SnapshotError(
-                    f"the structure of table {table_id or database} is not understood: {problem}"
+                    f"the structure of table {table_id or database} cannot be parsed: {problem}"
                 ) from error
             log.warning("table %s is left out of the snapshot: %s", table_id, problem)
             return ()
@@ -84,8 +84,8 @@ class StructureWriter:
             return (SchemaChange(ChangeKind.DROP, database, ddl, table_id, tables=(table_id,)),)
         return (SchemaChange(ChangeKind.DATABASE, database, ddl),)
 
-    def _is_kept(self, change: SchemaChange) -> bool:
-        """With ``store.only.captured.tables.ddl`` only captured tables, and the server's variables."""
+    def _is_stored(self, change: SchemaChange) -> bool:
+        """Whether the schema history stores a change: all, or only captured tables and the server's variables."""
         if not self._settings.only_captured_tables_ddl or not change.database:
             return True
         return change.table_id is not None and self._is_captured(change)

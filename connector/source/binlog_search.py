@@ -32,8 +32,8 @@ class BinlogSearch:
     """Searches the binlog of one server.
 
     Args:
-        config: how the server is reached.
-        mariadb: whether it is a MariaDB.
+        config: address and account of the server.
+        mariadb: whether the server is MariaDB.
     """
 
     def __init__(self, config: DatabaseConfig, *, mariadb: bool) -> None:
@@ -43,17 +43,18 @@ class BinlogSearch:
     def prepared(
         self, xids: Collection[str], files: Sequence[str], start: SourceOffset, end: SourceOffset
     ) -> list[PreparedXa]:
-        """Where the binlog has XA transactions that are prepared.
+        """Find prepared XA transactions in the binlog.
 
         Args:
             xids: the transactions.
             files: the server's binlog files, in order.
-            start: where streaming starts. Transactions that were prepared after it are left out: the stream has them.
-            end: a position at which all were prepared.
+            start: where streaming starts. Transactions that were prepared after it are not in the result, because the
+                stream has them.
+            end: a position at which all of them were prepared.
 
         Raises:
             StreamBroken: the connection breaks again and again.
-            SnapshotError: the binlog does not have them all, cannot be read, or is too large to be searched.
+            SnapshotError: the binlog does not have all of them, cannot be read, or is too large to search.
         """
         limit = time.monotonic() + _LONGEST_S
         last: dict[str, PreparedXa | None] = {}
@@ -111,7 +112,7 @@ class BinlogSearch:
     def _xa_events(
         self, start: SourceOffset, end: SourceOffset, limit: float = math.inf
     ) -> Iterator[tuple[str, PreparedXa | None]]:
-        """XA transactions where they are prepared, with the place, and where they end, with ``None``."""
+        """The XA transactions in order: with the place where one is prepared, and with ``None`` where it ends."""
         decoder = EventDecoder(start.file)
         group = start.pos
         for packet in self._packets_between(start, end, decoder, limit):
@@ -128,7 +129,7 @@ class BinlogSearch:
                     yield second_part(event.statement)[0], None
 
     def packets(self, xa: PreparedXa) -> Iterator[bytes]:
-        """The events from the beginning of an XA transaction on.
+        """The events from the start of an XA transaction on.
 
         Raises:
             StreamBroken: the connection breaks.
@@ -191,8 +192,8 @@ def _compressed_prepare(decoder: EventDecoder, payload: events.TransactionPayloa
 def _unaccounted(xids: Sequence[str], reason: str) -> SnapshotError:
     names = "; ".join(xids) or "XA transactions"
     return SnapshotError(
-        f"prepared on the server, and their changes would be missing after XA COMMIT: {names}: {reason}. Commit or "
-        "roll them back (XA RECOVER lists them), then start again"
+        f"the changes of prepared XA transactions would be missing after XA COMMIT: {names}: {reason}. Commit or roll "
+        "back the transactions that XA RECOVER lists, then start again"
     )
 
 

@@ -1,7 +1,7 @@
-"""Edge: labels of ENUM and SET outside of Unicode's first plane, which the server itself shows as ``?``.
+"""Edge: reads labels of ENUM and SET with characters such as emoji, which SHOW CREATE TABLE shows as ``?``.
 
-SHOW CREATE TABLE and information_schema write labels in three-byte UTF-8. Values are shown as they are: a temporary
-table, which no binlog has, is given every value that there is.
+SHOW CREATE TABLE and information_schema write labels in three-byte UTF-8, but values are returned unchanged. So a
+temporary table, which no binlog has, gets one row for each value.
 """
 
 import logging
@@ -21,9 +21,15 @@ log = logging.getLogger(__name__)
 
 
 def with_labels(session: Session, table: TableId, statement: str, server: Server) -> str:
-    """A CREATE TABLE as SHOW CREATE TABLE gives it, with the labels that are shown as ``?``.
+    """A statement of SHOW CREATE TABLE, with the labels that the server shows as ``?``.
 
-    Where the server does not let us ask for them, the statement stays as it is, with a warning.
+    If the account may not create a temporary table, a warning is logged and the statement stays as it is.
+
+    Args:
+        session: a connection to the server.
+        table: the table.
+        statement: the result of SHOW CREATE TABLE.
+        server: the server, for the parser.
     """
     if "?" not in statement:
         return statement
@@ -37,11 +43,11 @@ def with_labels(session: Session, table: TableId, statement: str, server: Server
         if not any("?" in label for label in column.labels):
             continue
         try:
-            labels = _asked(session, table, column)
+            labels = _labels(session, table, column)
         except pymysql.MySQLError as error:
             log.warning(
-                "the server shows labels of column %s.%s with ? for characters such as emoji, and does not let us see "
-                "them (%s): they will stand so in records. Grant CREATE TEMPORARY TABLES on the database",
+                "the server shows labels of column %s.%s with ? for characters such as emoji, and they cannot be read: "
+                "%s. Records will show them with ?, too. Grant CREATE TEMPORARY TABLES on the database",
                 table, column.name, error.args[-1],
             )  # fmt: skip
         else:
@@ -49,8 +55,8 @@ def with_labels(session: Session, table: TableId, statement: str, server: Server
     return statement
 
 
-def _asked(session: Session, table: TableId, column: Column) -> list[str]:
-    """The labels, one by one."""
+def _labels(session: Session, table: TableId, column: Column) -> list[str]:
+    """The labels of a column, in their order."""
     name = f"{quoted(table.database)}.rowtide_labels_{secrets.token_hex(8)}"
     numbers = range(1, len(column.labels) + 1)
     values = [(number, number if column.data_type == "enum" else 1 << number - 1) for number in numbers]
@@ -65,7 +71,7 @@ def _asked(session: Session, table: TableId, column: Column) -> list[str]:
 
 
 def _replaced(statement: str, column: Column, labels: list[str]) -> str:
-    """The statement with a column's labels, and with the default that is one of them."""
+    """The statement with the labels of a column, and with its default if that is one of them."""
     head = f"  {quoted(column.name)} {column.column_type}"
     start = statement.find(head)
     if start < 0:

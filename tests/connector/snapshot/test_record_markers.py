@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import Rows
-from rowtide.connector.snapshot.records import Moment, RecordStream, SnapshotTable
+from rowtide.connector.snapshot.records import ReadTime, RecordStream, SnapshotTable
 
 RUNNING, DONE = SourceOffset("b", 1, snapshot="INITIAL"), SourceOffset("b", 1)
-MOMENT = Moment(1_000_000, RUNNING, lambda: 1)
+READ_TIME = ReadTime(1_000_000, RUNNING, lambda: 1)
 
 
 class FakeTable:
@@ -23,7 +23,7 @@ class FakeTable:
         self.topic = name
         self.schemas = None
 
-    def messages(self, rows: Rows, marker: str, _moment: Moment) -> list[Message]:
+    def messages(self, rows: Rows, marker: str, _read_time: ReadTime) -> list[Message]:
         return [(key.encode(), marker.encode(), ()) for key, _ in rows]
 
     def batch(self, messages: Sequence[Message], ts_ms: int, offset: SourceOffset) -> Batch:
@@ -56,7 +56,7 @@ def marked(tables: Sequence[Sequence[int]]) -> tuple[list[tuple[str, str]], list
         for size in pieces:
             rows = [(f"{fake.topic}/{n}", "") for n in range(begin, begin + size)]
             begin += size
-            batches += stream.rows(cast("SnapshotTable", fake), MOMENT, rows)
+            batches += stream.rows(cast("SnapshotTable", fake), READ_TIME, rows)
     batches += stream.finish(DONE)
     assert before.told == ["rows follow" if any(sum(pieces) for pieces in tables) else "no rows"]
     found = [(str((key or b"").decode()), (value or b"").decode()) for b in batches for key, value, _ in b.messages]

@@ -375,7 +375,7 @@ def test_a_search_for_prepared_transactions_that_takes_too_long(
     monkeypatch.setattr(binlog_search, "_LONGEST_S", -1.0)
     with prepared(filled, "INSERT INTO a VALUES (3)"):
         filled.server.execute("FLUSH BINARY LOGS")
-        with pytest.raises(SnapshotError, match=r"X'78',X'',1: not found in .* s\. Commit or roll them back"):
+        with pytest.raises(SnapshotError, match=r"X'78',X'',1: not found in .* s\. Commit or roll back"):
             list(snapshot(configured(filled)).outputs())
 
 

@@ -9,15 +9,15 @@ from rowtide.schema_history.model import TableId
 SERVER = DatabaseCharset("utf8mb4", "utf8mb4_bin")
 
 
-def created(*, hashed: bool) -> list[str]:
+def created(*, hash_order: bool) -> list[str]:
     names = ["T4", "t 5", "t1", "t2", "t3", "zz_end"]
     tables = {TableId("par00000213", name): f"CREATE {name}" for name in names}
-    return [s.ddl[7:] for s in structure_statements(tables, {}, SERVER, hashed=hashed) if s.creates]
+    return [s.ddl[7:] for s in structure_statements(tables, {}, SERVER, hash_order=hash_order) if s.creates]
 
 
 def test_tables_come_by_their_names() -> None:
-    assert created(hashed=False) == ["T4", "t 5", "t1", "t2", "t3", "zz_end"]
+    assert created(hash_order=False) == ["T4", "t 5", "t1", "t2", "t3", "zz_end"]
 
 
 def test_without_locks_they_come_as_a_hash_map_has_them() -> None:
-    assert created(hashed=True) == ["t2", "zz_end", "t1", "T4", "t3", "t 5"]
+    assert created(hash_order=True) == ["t2", "zz_end", "t1", "T4", "t3", "t 5"]
