@@ -90,10 +90,10 @@ def test_records_go_to_kafka_in_their_order(tmp_path: Path, kafka: Kafka) -> Non
     printed = run(path, "--binlog", str(Case(CASE).binlog))
     sent = run(path, "--binlog", str(Case(CASE).binlog), "--output", "kafka")
     assert sent.exit_code == 0, sent.output
-    wanted: dict[str, list[tuple[str | None, bool]]] = {}
+    expected: dict[str, list[tuple[str | None, bool]]] = {}
     for line in map(json.loads, printed.stdout.splitlines()):
-        wanted.setdefault(line["topic"], []).append((line["key"], line["value"] is None))
+        expected.setdefault(line["topic"], []).append((line["key"], line["value"] is None))
     topics = Topics(kafka.bootstrap)
-    for topic, messages in wanted.items():
+    for topic, messages in expected.items():
         found = [(seen.key.decode() if seen.key else None, seen.value is None) for seen in topics.read(topic)]
         assert found == messages, topic

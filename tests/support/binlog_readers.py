@@ -1,4 +1,4 @@
-"""Who reads the binlog of a server, as the server knows it."""
+"""The connections that read the binlog of a server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["binlog_readers", "end_binlog_readers"]
 
 
 def binlog_readers(server: SqlServer) -> list[int]:
-    """The connections that read the binlog."""
+    """The ids of the connections that read the binlog."""
     found = server.query("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
     return [int(number) for (number,) in found]
 
 
 def end_binlog_readers(server: SqlServer) -> None:
-    """End them: the server does not notice by itself that a connector has gone."""
+    """Kill these connections, because the server does not notice that a connector has ended."""
     for number in binlog_readers(server):
-        with contextlib.suppress(pymysql.err.OperationalError):  # it may be gone meanwhile
+        with contextlib.suppress(pymysql.err.OperationalError):  # it may have ended by now
             server.execute(f"KILL {number}")

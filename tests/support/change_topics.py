@@ -1,4 +1,4 @@
-"""Topics of change events made by hand, for what recorded ones do not hold."""
+"""Hand-written change events of a topic, for cases that are not recorded."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SOURCE = {
 
 @dataclass
 class Topic:
-    """Records of one topic, written one after the other.
+    """The records of a topic.
 
     Attributes:
-        name: of the topic.
-        columns: Connect schemas of the table's columns, with their names as ``field``.
-        key: names of the key's columns.
-        schemas: whether messages carry their schemas.
+        name: the name of the topic.
+        columns: Connect schemas of the columns, with the column's name as ``field``.
+        key: names of the key columns.
+        schemas: whether the messages have schemas.
         connector: ``topic.prefix`` in the source of the events.
     """
 
@@ -49,7 +49,7 @@ class Topic:
         file: int = 1,
         row: int = 0,
     ) -> Recorded:
-        """Write a change event at a position of the source."""
+        """Append a change event with a position in the binlog."""
         source = {
             "name": self.connector,
             "ts_ms": pos,
@@ -65,11 +65,11 @@ class Topic:
         return self._write(partition, key, payload)
 
     def tombstone(self, key: Mapping[str, Any], *, partition: int = 0) -> Recorded:
-        """Write a tombstone."""
+        """Append a tombstone."""
         return self._write(partition, key, None)
 
     def again(self, record: Recorded) -> Recorded:
-        """Write a record once more, as a connector does after a crash."""
+        """Append a record once more, as a connector does after a crash."""
         return self._append(record.partition, record.key, record.value)
 
     def _write(self, partition: int, key: Mapping[str, Any] | None, payload: Any) -> Recorded:

@@ -1,4 +1,4 @@
-"""Derives COMPATIBILITY.md from the catalogue of properties and the recorded cases; run as a script it prints it."""
+"""Generates COMPATIBILITY.md from the catalogue of properties and the recorded cases. As a script, prints it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ABOUT: dict[str, tuple[str, ...]] = {
     ),
     "topics": ("made the same for Kafka",),
 }  # fmt: skip
-"""What a difference is about: a type, or something else, by words of its reason."""
+"""The subject of a difference, a type or something else, and the parts of reasons by which it is recognised."""
 
 _HEAD = """\
 # Compatibility with Debezium
@@ -60,7 +60,7 @@ real Debezium, whose records rowtide is compared with byte for byte; a test keep
 
 
 def reasons() -> set[str]:
-    """All reasons of differences in the tables of the tests."""
+    """The reasons of all differences that the tests list."""
     found = {
         one.reason for table in (stream.DIFFERENCES, snapshot.DIFFERENCES) for own in table.values() for one in own
     }
@@ -70,7 +70,7 @@ def reasons() -> set[str]:
 
 
 def types() -> dict[str, dict[str, set[str]]]:
-    """By server and data type, the recorded cases with a column of the type."""
+    """The recorded cases with a column of a type, by server and data type."""
     left_out = {name for name in cases() if name in stream.PENDING}
     found: dict[str, dict[str, set[str]]] = {"mysql": {}, "mariadb": {}}
     for name in cases():
@@ -92,7 +92,7 @@ def _about(subject: str) -> list[str]:
 
 
 def render() -> str:
-    """The whole document."""
+    """The text of the document."""
     return _HEAD.format(cases=len(cases())) + "".join(f"{line}\n" for line in _lines())
 
 

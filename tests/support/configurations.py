@@ -1,4 +1,4 @@
-"""A configuration that is complete, for tests to add to."""
+"""A complete configuration, to which tests add properties."""
 
 __all__ = ["PROPERTIES"]
 

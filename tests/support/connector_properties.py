@@ -1,4 +1,4 @@
-"""The properties of a connector that a real server is read with, as Debezium and rowtide have them in common."""
+"""The connector properties for real servers, which Debezium and rowtide share."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ CONNECTORS = {
     "mysql": "io.debezium.connector.mysql.MySqlConnector",
     "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
 }
-"""Debezium's connectors by kind of server."""
+"""Debezium's connector classes, by kind of server."""
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def address(server: SqlServer) -> dict[str, str]:
-    """The properties of a connection as root."""
+    """The properties of a database connection as root."""
     found = {"hostname": server.host, "port": str(server.port), "user": server.user, "password": server.password}
     return {f"database.{name}": text for name, text in found.items()}
 
 
 def history_topic(bootstrap: str, topic: str) -> dict[str, str]:
-    """The properties of a schema history in a topic."""
+    """The properties of a schema history that is kept in a topic."""
     place = "schema.history.internal.kafka"
     return {f"{place}.bootstrap.servers": bootstrap, f"{place}.topic": topic}
 
 
 def connector_properties(name: str, server: SqlServer, database: str, history: Mapping[str, str]) -> dict[str, str]:
-    """The configuration of a connector of one database.
+    """The configuration of a connector that captures one database.
 
     Args:
-        name: the prefix of its topics.
-        server: where it reads.
-        database: what it captures.
+        name: the topic prefix.
+        server: the server.
+        database: the captured database.
         history: the properties of its schema history.
     """
     return {

@@ -1,4 +1,4 @@
-"""Recordings of real servers: their lines, and what of a table's structure is compared."""
+"""The DDL statements recorded with real servers, and the parts of a table's structure that are compared."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ COLUMN_FIELDS = (
 TABLE_FIELDS = ("primary_key", "unique_keys", "charset", "collation", "comment", "type")
 _LITERAL = re.compile(r"-?[\d.]+(e-?\d+)?|b?'.*'|NULL", re.DOTALL)
 
-# What the binlog does not tell, by file and line.
+# Statements whose effect is not in the binlog, by file and line.
 NOT_IN_THE_BINLOG = {
     ("sql_modes.sql.mysql", 117): "CREATE TABLE ... SELECT in STATEMENT format: the columns come from the query",
     ("sql_modes.sql.mysql", 124): "CREATE TABLE ... SELECT in STATEMENT format: the columns come from the query",
@@ -25,12 +25,12 @@ NOT_IN_THE_BINLOG = {
 
 
 def recordings() -> list[Path]:
-    """All recordings."""
+    """The files of all recordings."""
     return sorted(CORPUS.rglob("*.jsonl.gz"))
 
 
 def name_of(path: Path) -> str:
-    """A recording's name: its file without folders and endings."""
+    """The name of a recording: that of its file, without folder and suffixes."""
     return path.name.removesuffix(".jsonl.gz")
 
 
@@ -42,7 +42,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def events(path: Path) -> Iterator[str]:
-    """What ``rowtide schema apply`` reads for a recording: its header, then every Query event."""
+    """The input of ``rowtide schema apply`` for a recording: its header, then all Query events."""
     recorded = lines(path)
     yield json.dumps(next(recorded))
     for record in recorded:
@@ -51,7 +51,7 @@ def events(path: Path) -> Iterator[str]:
 
 
 def fold(known: dict[str, Any], changed: dict[str, Any]) -> None:
-    """Take over changes; ``null`` stands for what is gone."""
+    """Apply changes; ``null`` removes an entry."""
     for name, value in changed.items():
         if value is None:
             known.pop(name, None)
@@ -60,7 +60,7 @@ def fold(known: dict[str, Any], changed: dict[str, Any]) -> None:
 
 
 def comparable(table: dict[str, Any], server: str) -> dict[str, Any]:
-    """What must be equal: of expressions only that they are there, in all other things everything."""
+    """The parts of a table that must be equal. Of a default expression, only its presence is compared."""
     return {
         "columns": [_column(column, server) for column in table["columns"]],
         **{field: table[field] for field in TABLE_FIELDS},

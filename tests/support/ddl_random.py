@@ -1,6 +1,6 @@
-"""Random DDL: statements of every kind, valid or nearly so, about the tables that a server has at the moment.
+"""Random DDL statements of all kinds, valid or nearly valid, for the tables that a server currently has.
 
-Many of them the server refuses; those are of no interest. What it accepts, the model must follow.
+Statements that the server rejects are ignored. The model must follow all others.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _OTHERS = ("TRUNCATE TABLE {table}", "ANALYZE TABLE {table}", "CREATE OR REPLACE
 
 
 class RandomDdl(RareWords):
-    """Makes statements.
+    """Generates statements.
 
     Args:
-        seed: the same seed and the same answers of a server give the same statements.
-        flavor: of the server.
+        seed: equal seeds produce equal statements if the server's answers are equal.
+        flavor: the flavor of the server.
     """
 
     def __init__(self, seed: int, flavor: Flavor) -> None:
@@ -41,7 +41,7 @@ class RandomDdl(RareWords):
     # ------------------------------------------------------------ statements
 
     def statement(self) -> str:
-        """A statement."""
+        """The next statement."""
         if self.next:
             return self.next.pop(0)
         makers = (
@@ -67,7 +67,7 @@ class RandomDdl(RareWords):
         return text
 
     def session(self) -> str:
-        """A setting of the session."""
+        """A statement that changes a session variable."""
         if self.often(0.4):
             modes = (*_MODES, *_MARIADB_MODES) if self.mariadb else _MODES
             self.mode = ",".join({self.one(modes) for _ in range(self.rng.randint(1, 3))} - {""})
@@ -129,10 +129,10 @@ class RandomDdl(RareWords):
         )
 
     def table_options(self) -> str:
-        """What stands behind the columns."""
+        """The table options of CREATE TABLE."""
         options: list[str] = []
         if "ANSI" in self.mode and not self.mariadb:
-            return ""  # MySQL adds an invisible primary key to the binlog's text, and leaves the options out of it
+            return ""  # MySQL adds an invisible primary key to the statement in the binlog, and omits the options
         if self.often(0.3):
             options.append(self.charset_option())
         if self.often(0.15):
@@ -145,7 +145,7 @@ class RandomDdl(RareWords):
         return "".join(f"{self.one((' ', ', ')) if n else ' '}{option}" for n, option in enumerate(options))
 
     def charset_option(self) -> str:
-        """A character set for a table or database."""
+        """A character set option of a table or database."""
         word = self.one(("CHARSET", "CHARACTER SET", "DEFAULT CHARSET", "DEFAULT CHARACTER SET"))
         return f"{word}{self.one((' ', '=', ' = '))}{self.one(('DEFAULT', *sorted(CHARSETS), 'utf8mb4', 'latin1'))}"
 
@@ -179,7 +179,7 @@ class RandomDdl(RareWords):
         found = self.table()
         if self.implicit or not self.rows or found is None or any(map(_loses_default, found[1]["columns"])):
             return self.create_table()
-        # Under other modes the binlog's text lacks the options that were given, and ON UPDATE.
+        # Under other modes the statement in the binlog lacks the options, and ON UPDATE.
         tells_all = self.mode in _MODES and "ANSI" not in self.mode
         if not tells_all and any("on update" in column["extra"] for column in found[1]["columns"]):
             return self.create_table()
@@ -203,7 +203,7 @@ class RandomDdl(RareWords):
         return f"CREATE DATABASE IF NOT EXISTS {database}{options}"
 
     def other(self) -> str:
-        """Statements that change no structure, or hardly."""
+        """A statement that changes no structure, or hardly any."""
         found = self.table()
         table = found[0] if found else "t1"
         return self.one(_OTHERS).format(table=table)
@@ -233,7 +233,7 @@ class RandomDdl(RareWords):
         )
 
     def part(self, name: str) -> str:
-        """A part of a key."""
+        """A key part."""
         if not self.mariadb and self.often(0.06):
             return f"({self.one((f'{name} + 1', f'LOWER({name})', f'{name} IS NULL'))})"
         return f"{name}{self.maybe('(3)', 0.25).strip()}{self.maybe('DESC', 0.1)}"
@@ -266,16 +266,16 @@ class RandomDdl(RareWords):
             return self.create_table()
         name, table = found
         if self.implicit and not self.mariadb and any(map(_is_bare_timestamp, table["columns"])):
-            return self.drop_table()  # an ALTER would promote it, and MySQL's event does not always tell the setting
+            return self.drop_table()  # an ALTER would promote it, and the setting is not always in MySQL's event
         actions = [self.action(table) for _ in range(self.rng.choice((1, 1, 1, 2, 2, 3, 4)))]
         if sum("CONVERT" in action for action in actions) > 1 or (
             any("CONVERT" in action for action in actions) and (_has_labels(table) or "ü" in str(actions))
         ):
-            actions = ["FORCE"]  # the bytes of labels are read in the new character set, and shown in another again
+            actions = ["FORCE"]  # labels are read in the new character set, and shown in yet another one
         return f"ALTER TABLE {name} {', '.join(actions)}"
 
     def action(self, table: Mapping[str, Any]) -> str:
-        """One action."""
+        """An action of ALTER TABLE."""
         names = [str(column["name"]) for column in table["columns"]]
         column, other = self.column(table), self.column(table)
         place = self.maybe(self.one(("FIRST", f"AFTER {other}")), 0.3)
@@ -320,7 +320,7 @@ def _has_labels(table: Mapping[str, Any]) -> bool:
 
 
 def _loses_default(column: Mapping[str, Any]) -> bool:
-    """Whether CREATE TABLE ... SELECT makes a copy whose default is not that of the binlog's text."""
+    """Whether the default of a copy by CREATE TABLE ... SELECT differs from that in the binlog."""
     if column["column_default"] is None:
         return column["is_nullable"] == "YES" or "text" in column["data_type"]
     return "GENERATED" in column["extra"] and "text" in column["data_type"]

@@ -1,4 +1,4 @@
-"""Random DDL of the rarer kinds: foreign keys that hold, periods, sequences, IF EXISTS, statements in statements."""
+"""Random DDL of rarer kinds: valid foreign keys, periods, sequences, IF EXISTS, nested statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Makers = Sequence[tuple[int, Callable[[], str]]]
 
 
 class RareWords(Words):
-    """Throws dice for rare statements and for rare actions of ALTER TABLE."""
+    """Generates rare statements and rare actions of ALTER TABLE."""
 
     def rare(self) -> str:
         """A rare statement."""
@@ -29,10 +29,10 @@ class RareWords(Words):
             (1, lambda: f"ALTER TABLE {found[0]} REMOVE PARTITIONING"),
             (4, lambda: self.temporary(found)),
         )
-        return self.made((*common, *(self._rare_mariadb(found) if self.mariadb else self._rare_mysql(found))))
+        return self.choose((*common, *(self._rare_mariadb(found) if self.mariadb else self._rare_mysql(found))))
 
-    def made(self, makers: Makers) -> str:
-        """What one of them makes."""
+    def choose(self, makers: Makers) -> str:
+        """What a randomly chosen maker returns."""
         return self.rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0]()
 
     def _rare_mariadb(self, found: Table) -> Makers:
@@ -58,7 +58,7 @@ class RareWords(Words):
         )
 
     def child(self, parent: Table) -> str:
-        """A table with a foreign key to another one's primary key."""
+        """A table with a foreign key to the primary key of another table."""
         known = {column["name"]: column for column in parent[1]["columns"]}
         key = parent[1]["primary_key"][:1] or [self.one(list(known))]
         data_type = known[key[0]]["column_type"] if key[0] in known else "INT"
@@ -75,18 +75,18 @@ class RareWords(Words):
         return f"CREATE TABLE {self.new_table()} ({', '.join(elements)})"
 
     def swap(self, found: Table) -> str:
-        """RENAME TABLE of two tables, each to the other's name."""
+        """RENAME TABLE that swaps the names of two tables."""
         other = self.table()
         if other is None or other[0] == found[0] or self.hides_renaming():
             return f"TRUNCATE TABLE {found[0]}"
         return f"RENAME TABLE {found[0]} TO between, {other[0]} TO {found[0]}, between TO {other[0]}"
 
     def hides_renaming(self) -> bool:
-        """Whether RENAME TABLE could be of a temporary table: MariaDB logs it even if it has not logged the table."""
+        """Whether RENAME TABLE might affect a temporary table: MariaDB logs it even if it did not log the table."""
         return self.mariadb and self.shadowed
 
     def one_in_another(self, found: Table) -> str:
-        """A statement that another one executes."""
+        """A statement that is executed by another statement."""
         inner = f"ALTER TABLE {found[0]} ADD {self.new_name()} {self.definition()}"
         if self.mariadb:
             return f"EXECUTE IMMEDIATE {self.quoted(inner)}"
@@ -94,9 +94,10 @@ class RareWords(Words):
         return f"PREPARE p FROM {self.quoted(inner)}"
 
     def temporary(self, found: Table) -> str:
-        """A temporary table, often in the place of another one; some binlog formats tell of it."""
+        """A temporary table, which often hides another table. Some binlog formats log it."""
         name = self.one((self.new_table(), found[0]))
-        if not self.shadowed and self.often(0.3):  # later, it would tell of tables whose making it has not told
+        # Not later, because then statements would be logged about tables whose creation was not.
+        if not self.shadowed and self.often(0.3):
             return f"SET binlog_format = {self.one(('STATEMENT', 'MIXED', 'ROW'))}"
         self.shadowed = True
         return self.one(
@@ -151,4 +152,4 @@ class RareWords(Words):
             (1, lambda: f"ADD {self.new_name()} BLOB COMPRESSED{self.maybe('DEFAULT 5')}"),
             (1, lambda: f"ADD {self.new_name()} {self.definition()} WITHOUT SYSTEM VERSIONING"),
         )
-        return self.made((*common, *mariadb) if self.mariadb else common)
+        return self.choose((*common, *mariadb) if self.mariadb else common)

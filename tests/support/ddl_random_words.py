@@ -1,4 +1,4 @@
-"""Words of random DDL: names, literals, types and columns of every kind, fitting or not."""
+"""The elements of random DDL: names, literals, types and columns of all kinds, valid or not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _INTEGERS = ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT", "IN
 _SPATIAL = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON",
             "GEOMETRYCOLLECTION")  # fmt: skip
 TABLES = ("t1", "t2", "T3", "`t 4`", "`größe`", "`t-5`", "t6")
-# MariaDB leaves a ghost of a table behind that ALTER TABLE moves to another database with a name that it must encode.
+# When ALTER TABLE moves a table whose name must be encoded to another database, MariaDB leaves an orphan behind.
 PLAIN_TABLES = ("t1", "t2", "T3", "t6")
 NAMES = ("a", "b", "c", "d", "id", "Name", "x1", "`order`", "`key`", "`two words`", "`grün`", "`a-b`", "ts", "val",
           "status", "`ID2`", "comment", "data", "`sel``ect`", "type")  # fmt: skip
@@ -41,15 +41,15 @@ _EXPRESSIONS = ("(1 + 2)", "(UUID())", "(NOW())", "(CONCAT('a', 'b'))", "(5)", "
 _OTHER_LITERALS = ("TRUE", "FALSE", "DATE '2020-01-02'", "TIMESTAMP '2020-01-02 03:04:05'", "_latin1 'x'", "N'n'",
                    "_utf8mb4 0x41", "0b1000001", "'a' 'b'")  # fmt: skip
 WIDE = ("ucs2", "utf16", "utf32")
-"""Character sets in which ASCII has other bytes; with such a connection the servers convert joined strings twice."""
+"""Character sets that encode ASCII differently. With them, servers convert concatenated strings twice."""
 
 
 class Words:
-    """Throws dice for words.
+    """Generates elements of statements.
 
     Args:
-        seed: of the dice.
-        flavor: of the server.
+        seed: the seed of the random numbers.
+        flavor: the flavor of the server.
     """
 
     database = DATABASES[0]
@@ -67,15 +67,15 @@ class Words:
     # ------------------------------------------------------------ dice
 
     def one(self, values: Sequence[str]) -> str:
-        """One of them."""
+        """A random choice."""
         return self.rng.choice(values)
 
     def maybe(self, text: str, chance: float = 0.5) -> str:
-        """The text with a space before it, or nothing."""
+        """The text after a space, or nothing."""
         return f" {text}" if text and self.rng.random() < chance else ""
 
     def often(self, chance: float) -> bool:
-        """Whether it happens this time."""
+        """True with a probability."""
         return self.rng.random() < chance
 
     # ------------------------------------------------------------ words
@@ -88,7 +88,7 @@ class Words:
         return f"'{text}'"
 
     def name(self, text: str) -> str:
-        """A name that a server told, as a statement may write it."""
+        """A name as a statement may write it."""
         if self.often(0.15):
             text = text.swapcase() if text.isascii() else text
         if text.isidentifier() and self.often(0.3) and text.lower() not in ("order", "key", "group"):
@@ -98,7 +98,7 @@ class Words:
         return "`" + text.replace("`", "``") + "`"
 
     def table(self) -> tuple[str, Mapping[str, Any]] | None:
-        """A table that there is, with the name that a statement may give it."""
+        """An existing table, and its name as a statement may write it."""
         if not self.tables:
             return None
         full = self.one(sorted(self.tables))
@@ -107,25 +107,25 @@ class Words:
         return (f"{database}.{name}" if self.often(0.4) or database != self.database else name), self.tables[full]
 
     def column(self, table: Mapping[str, Any]) -> str:
-        """One of a table's columns."""
+        """A column of a table."""
         return self.name(self.one([str(column["name"]) for column in table["columns"]]))
 
     def new_name(self) -> str:
-        """A column's name, perhaps of one that there is."""
+        """A column name, which may exist already."""
         return self.one(NAMES)
 
     def new_table(self) -> str:
-        """A table's name."""
+        """A table name, which may exist already."""
         return self.maybe(f"{self.one(DATABASES)}.", 0.2).strip() + self.one(PLAIN_TABLES if self.mariadb else TABLES)
 
     def one_collation(self) -> tuple[str, ...]:
-        """The collations of some character set."""
+        """The collations of a random character set."""
         return CHARSETS[self.one(sorted(CHARSETS))]
 
     # ------------------------------------------------------------ columns
 
     def definition(self) -> str:
-        """A column's type and attributes."""
+        """The type and attributes of a column."""
         data_type = self.data_type()
         if self.often(0.07):
             expression = self.one(("a + 1", "UPPER(b)", "CONCAT(a, 'x')", "1", "NOT a", "a || b"))
@@ -177,7 +177,7 @@ class Words:
         return self.rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0]()
 
     def text_type(self, number: int) -> str:
-        """A type of text."""
+        """A text type."""
         text = self.one(
             (f"VARCHAR({number})", f"CHAR({number})", f"VARCHAR({number})", "CHAR", "TEXT", "TINYTEXT", "MEDIUMTEXT",
              "LONGTEXT", "TEXT(100)", f"NCHAR({number})", f"NATIONAL VARCHAR({number})", f"NVARCHAR({number})",
@@ -186,7 +186,7 @@ class Words:
         return text if text.startswith(("N", "LONG ")) else text + self.text_attributes()
 
     def text_attributes(self) -> str:
-        """Character set and the like."""
+        """Character set and related attributes."""
         if self.often(0.6):
             return ""
         charset = self.one(sorted(CHARSETS))
@@ -202,7 +202,7 @@ class Words:
         return f"({','.join(map(self.quoted, found))})"
 
     def default(self) -> str:
-        """A default value, fitting or not."""
+        """A default value, which may be invalid."""
         text = self.quoted(self.one(STRINGS))
         return self.rng.choices(
             (

@@ -1,6 +1,6 @@
-"""A real server as the judge of the model: runs statements, reads what the binlog has of them, and the structure after.
+"""Runs statements on a real server, and reads their events in the binlog and the resulting structure.
 
-What it gives has the form of the recorded corpora, see ``ddl_corpus``.
+The results have the format of the recorded statements, see ``ddl_corpus``.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _KINDS = "('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
 
 
 class DdlRecorder:
-    """One session on a server, and the server's binlog beside it.
+    """A session on a server, and a connection that reads its binlog.
 
     Args:
         server: a running server.
-        flavor: which of the two it is.
+        flavor: the flavor of the server.
     """
 
     def __init__(self, server: SqlServer, flavor: Flavor) -> None:
@@ -75,18 +75,18 @@ class DdlRecorder:
         self._packets = self._read()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._stream.close()
         self.session.close()
         self._admin.close()
 
     def renew(self) -> None:
-        """A new session, with the server's own settings."""
+        """Start a new session with the defaults of the server."""
         self.session.close()
         self.session = self._server.connect()
 
     def run(self, statement: str) -> str | None:
-        """Execute a statement; the server's error, if it has one."""
+        """Execute a statement; returns the server's error, if any."""
         try:
             with self.session.cursor() as cursor:
                 cursor.execute(statement)
@@ -97,7 +97,7 @@ class DdlRecorder:
         return None
 
     def events(self) -> list[QueryEvent]:
-        """The statements that the binlog has since this was asked last."""
+        """The statements in the binlog since the last call."""
         file, pos = self._position()
         found = []
         while (self._file_number(self._decoder.file), self._at) < (self._file_number(file), pos):
@@ -109,7 +109,7 @@ class DdlRecorder:
         return found
 
     def outputs(self) -> Iterator[Output]:
-        """What a connector makes of everything since the recorder was made."""
+        """The outputs of a connector for all events since the recorder was created."""
         file, pos = self._position()
         tables = Tables(Server(self.flavor, self._server.version))
         pipeline = Pipeline(pipeline_settings(self._config, "run"), tables, self._start, time.time_ns)
@@ -145,7 +145,7 @@ class DdlRecorder:
         return str(row[0]), int(row[1])
 
     def databases(self) -> dict[str, dict[str, str]]:
-        """Every database with its character set and collation."""
+        """All databases with their character sets and collations."""
         found = self._rows(
             "SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata "
             f"WHERE schema_name NOT IN {SYSTEM}"
@@ -153,7 +153,7 @@ class DdlRecorder:
         return {name: {"charset": charset, "collation": collation} for name, charset, collation in found}
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """Every table as information_schema has it."""
+        """All tables as in information_schema."""
         found: dict[str, dict[str, Any]] = {}
         for database, table, kind, collation, comment in self._rows(
             "SELECT table_schema, table_name, table_type, table_collation, table_comment "

@@ -1,8 +1,8 @@
-"""Where the streamed records of rowtide are not Debezium's: each difference with its class and reason.
+"""The known differences between the streamed records of rowtide and Debezium, with class and reason.
 
-The classes: ``damage``, Debezium loses or changes something and rowtide is right; ``stops``, Debezium ends there and
-rowtide goes on. A spelling of the same value is never a difference. What rowtide writes instead is asserted exactly,
-by replacing the text in the recorded message; a replacement that replaces nothing fails the test.
+The classes are ``damage`` (Debezium loses or changes a value, rowtide does not) and ``stops`` (Debezium stops, rowtide
+continues). Another notation of the same value is never a known difference. The text that rowtide writes is asserted
+exactly, by replacing it in the recorded message; a replacement that does not occur fails the test.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,9 +17,9 @@ class Difference:
     """One difference.
 
     Attributes:
-        recorded: text in recorded keys and values.
-        written: what rowtide writes for it.
-        reason: why.
+        recorded: the text in recorded keys and values.
+        written: the text that rowtide writes instead.
+        reason: the reason.
         damage: whether it is of the class ``damage``.
     """
 
@@ -186,10 +186,10 @@ class Lost:
     """A record that Debezium loses.
 
     Attributes:
-        topic: its topic behind the prefix.
-        place: its place among rowtide's records of the topic.
-        before: the row before.
-        after: the row after.
+        topic: its topic without the prefix.
+        place: its index among rowtide's records of the topic.
+        before: the before image.
+        after: the after image.
     """
 
     topic: str
@@ -234,7 +234,7 @@ LOST: dict[str, list[Lost]] = {
         _mc(4, 3, "c" * 900, "u" + "c" * 300),
     ],
 }
-"""What Debezium loses in the stream of a case; rowtide has it at these places, and nothing else more."""
+"""The records that Debezium loses in the stream of a case, and their indexes in rowtide's."""
 
 PHANTOMS: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
     "topics-that-clash": (
@@ -246,7 +246,7 @@ PHANTOMS: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
         {"xr.t": (1, 2, 3, 4), "xr.u": (0,)},
     ),
 }
-"""What Debezium writes in the stream of a case and rowtide does not, by topic behind the prefix and place in it."""
+"""The records that only Debezium writes in the stream of a case, by topic without prefix and index."""
 
 MORE: dict[str, tuple[str, ...]] = {
     "damaged-by-statements": (
@@ -319,16 +319,16 @@ NOT_REPLAYED: dict[str, str] = {
     "snapshot-initial-only": "the mode never streams",
     "restart-between-stages": "its configuration changes at a stop: run live by test_recorded_restarts",
 }
-"""Cases without a stream that could be replayed."""
+"""Cases without a stream that can be replayed."""
 
 PENDING: dict[str, str] = {
     "incremental-snapshot": "signals and incremental snapshots are not there yet",
 }
-"""Cases that do not pass yet, each with what is missing; a case that passes must leave this list."""
+"""Cases that do not pass yet, each with what is missing. A case that passes must be removed from this list."""
 
 
 def put_right(topics: Mapping[str, list[Written]], differences: Iterable[Difference], case: str) -> None:
-    """Write into recorded messages what rowtide writes instead; each difference must be found."""
+    """Replace the known differences in recorded messages; each of them must occur."""
     for known in differences:
         replaced = 0
         for messages in topics.values():

@@ -1,8 +1,8 @@
-"""The edges: the modules of rowtide that touch the world outside, and what each of them touches.
+"""The edges: the modules that do input or output, and the kinds of input and output that each may do.
 
-The heart of rowtide does no input or output: bytes and rows go in, records come out. A module that talks to a server,
-starts threads, reads a clock or a file is an edge. Edges are few and short, and each is named in `EDGES`: a new one is
-a decision, and is made here. `test_architecture.py` compares this list with the code.
+All other modules are pure: bytes and rows go in, records come out. A module that connects to a server, starts threads,
+or reads a clock or a file is an edge. Edges are few and short, and each is listed in `EDGES`, so that a new one is
+a deliberate decision. `test_architecture.py` compares this list with the code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORLD = {
     "worker": {"faust", "mode"},
     "zookeeper": {"kazoo"},
 }
-"""What is outside, and the modules that lead there."""
+"""The kinds of input and output, and the imports that show them."""
 
 EDGES = {
     "rowtide.cli.peek": "clock files kafka",
@@ -96,17 +96,17 @@ EDGES = {
     "rowtide.spark_consumers.rows.fold": "spark",
     "rowtide.topics.admin": "clock kafka threads",
 }
-"""The edges, and what each may touch. A name with a star stands for the modules that are not named themselves."""
+"""The edges and what each may do. A name with a star matches the modules that are not listed themselves."""
 
 
 def touched(module: Module) -> set[str]:
-    """The parts of the world that a module touches."""
+    """The kinds of input and output that a module does."""
     roots = {name.split(".")[0] for name in module.imports(for_types=False)}
     return {part for part, leads in WORLD.items() if roots & leads}
 
 
 def allowed(name: str) -> set[str]:
-    """What `EDGES` lets a module touch."""
+    """The kinds of input and output that `EDGES` allows a module."""
     if name in EDGES:
         return set(EDGES[name].split())
     return {part for pattern, parts in EDGES.items() if fnmatchcase(name, pattern) for part in parts.split()}

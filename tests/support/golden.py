@@ -1,4 +1,4 @@
-"""Recorded cases: what the real Debezium wrote, and how answers are compared (rules: ``tests/golden/README.md``)."""
+"""The recorded cases with Debezium's output, and how rowtide's is compared with it (see ``tests/golden/README.md``)."""
 
 import gzip
 import itertools
@@ -23,12 +23,12 @@ _ID = re.compile(r'("payload":\{)"id":"[^"]*"')
 _NOTIFIED = re.compile(r'"timestamp":\d+')
 _RUN = "__debezium.context.runId"
 _UNMARKED = {("transform-outbox", "out.order.events"): 1}
-"""Records of snapshots that do not show what they are."""
+"""The number of snapshot records that cannot be recognised as such."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A message as it stands in a topic."""
+    """A message of a topic."""
 
     topic: str
     key: str | None
@@ -37,14 +37,14 @@ class Written:
 
     @property
     def streamed(self) -> bool:
-        """Whether it came from the binlog; a tombstone does. Without an envelope a field that was kept of it tells."""
+        """Whether it came from the binlog, as tombstones do. Without an envelope, a retained field of it decides."""
         if self.value is None or '"snapshot":"false"' in self.value:
             return True
         return not any(mark in self.value for mark in ('"snapshot":"', 'op":"r"', '"Initial Snapshot"'))
 
 
 def normalised(message: Written) -> Written:
-    """Without the fields that may differ: processing times, the run's id and those of notifications."""
+    """The message without the fields that may differ: processing times, run ids and those of notifications."""
     key, value = message.key, message.value
     if value is not None and '"aggregate_type":"Initial Snapshot"' in value:
         key, value = _ID.sub(r'\1"id":""', key or ""), _NOTIFIED.sub('"timestamp":0', _ID.sub(r'\1"id":""', value))
@@ -63,7 +63,7 @@ class Case:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """Its folder."""
         return GOLDEN / self.name
 
     @cached_property
@@ -87,7 +87,7 @@ class Case:
         return str(self.description.get("config", {}).get("topic.prefix", self.name))
 
     def properties(self) -> dict[str, str]:
-        """A whole configuration of the case, as it was recorded with."""
+        """The complete configuration with which the case was recorded."""
         server = self.description.get("server", "mysql")
         own = {name: str(value) for name, value in self.description.get("config", {}).items()}
         return {
@@ -106,20 +106,20 @@ class Case:
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """Every recorded message."""
+        """All recorded messages."""
         with gzip.open(self.folder / "golden" / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
 
     @property
     def start(self) -> SourceOffset | None:
-        """Where the stream began: the first offset that is not inside a snapshot."""
+        """The start position of the stream: the first offset after the snapshot."""
         for record in self.records:
             if record["topic"] == "connect-offsets" and record["value"] and '"snapshot"' not in record["value"]:
                 return SourceOffset.from_json(record["value"])
         return None
 
     def streamed(self) -> dict[str, list[Written]]:
-        """The messages of the stream by topic, from the first one that is not a snapshot's."""
+        """The messages of the stream, by topic."""
         topics: dict[str, list[Written]] = {}
         for record in self.records:
             topic = record["topic"]
@@ -160,7 +160,7 @@ def by_topic(messages: Iterable[Written]) -> dict[str, list[Written]]:
 
 
 def difference(expected: Written, found: Written) -> str:
-    """The first difference of two messages, with what stands around it."""
+    """The first difference between two messages, with its context."""
     for part in ("topic", "key", "value", "headers"):
         want, have = str(getattr(expected, part)), str(getattr(found, part))
         if want != have:
@@ -170,10 +170,10 @@ def difference(expected: Written, found: Written) -> str:
     return "equal"
 
 
-def check_messages(wanted: dict[str, list[Written]], found: dict[str, list[Written]], *, more: bool) -> None:
-    """Assert that all topics hold what is wanted, message by message; ``more`` messages may follow."""
-    for topic in sorted(wanted.keys() | found.keys()):
-        for place, (want, have) in enumerate(itertools.zip_longest(wanted.get(topic, []), found.get(topic, []))):
+def check_messages(expected: dict[str, list[Written]], found: dict[str, list[Written]], *, more: bool) -> None:
+    """Assert that all topics have the expected messages; ``more`` messages may follow."""
+    for topic in sorted(expected.keys() | found.keys()):
+        for place, (want, have) in enumerate(itertools.zip_longest(expected.get(topic, []), found.get(topic, []))):
             if want is None and more:
                 break
             assert want is not None, f"{topic} {place}: more than was recorded: {have}"

@@ -1,4 +1,4 @@
-"""Where rowtide's schema history is not the recorded one: in the tables of a record, or in a record more."""
+"""The known differences between rowtide's schema history and the recorded one."""
 
 TABLES = {
     "damaged-by-statements": {
@@ -21,7 +21,7 @@ TABLES = {
     "mariadb-fails-create-or-replace": {"create or replace table t": "the table is replaced"},
     "weird-names": {"create table `Ünï db`.`😀x`": "the server's own name of it has a question mark"},
 }
-"""By case: how a record's statement begins, and why the tables beside it are others."""
+"""By case: the start of a record's statement, and why the tables in the record differ."""
 
 MORE = {
     "ddl-only-captured": {"create database if not exists dd"},
@@ -31,8 +31,8 @@ MORE = {
         "drop database other",
     },
 }
-"""By case: statements on databases are kept also with store.only.captured.tables.ddl, for new tables inherit from
-them; Debezium keeps them only in snapshots."""
+"""By case: statements about databases are stored also with store.only.captured.tables.ddl, because new tables inherit
+from them; Debezium stores them only in snapshots."""
 
 UNCHECKED = {
     "mariadb-fails-executable-comment": "Debezium passes over /*M! */ and stops soon after",

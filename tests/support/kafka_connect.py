@@ -1,4 +1,4 @@
-"""A worker of the real Kafka Connect, which runs Debezium beside rowtide: a Java process behind its REST interface."""
+"""A worker of Kafka Connect, which runs Debezium: a Java process that is controlled through its REST API."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PATIENCE_S = 240.0
 
 
 class KafkaConnect(ChildProcess):
-    """A worker with any number of connectors.
+    """A Kafka Connect worker with any number of connectors.
 
     Args:
-        name: of its group and its topics.
-        programs: a folder with ``kafka/*.jar``, those of Connect among them, and a folder for each plugin.
-        plugins: the plugins' folders.
-        bootstrap: Kafka.
-        java: options of the Java machine.
+        name: the name of its group and of its topics.
+        programs: a folder with ``kafka/*.jar``, including those of Connect, and a folder for each plugin.
+        plugins: the names of the plugin folders.
+        bootstrap: the addresses of Kafka.
+        java: options of the Java VM.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class KafkaConnect(ChildProcess):
         self._port = free_port()
 
     def start(self, folder: Path) -> None:
-        """Run, with files in a folder of its own."""
+        """Start the worker with its files in a folder."""
         plugins = folder / "plugins"
         plugins.mkdir(parents=True, exist_ok=True)
         for plugin in self._plugins:
@@ -70,11 +70,11 @@ class KafkaConnect(ChildProcess):
         self.wait(lambda: self.ask("GET", "/connectors") is not None)
 
     def create(self, name: str, config: Mapping[str, str]) -> None:
-        """Make and start a connector."""
+        """Create and start a connector."""
         self.ask("POST", "/connectors", {"name": name, "config": dict(config)})
 
     def halt(self, name: str) -> None:
-        """Stop a connector and wait until its tasks are gone; the worker stays."""
+        """Stop a connector, but not the worker, and wait until its tasks have ended."""
         self.ask("PUT", f"/connectors/{name}/stop")
         self.wait(lambda: self.states(name) == [])
 
@@ -91,10 +91,10 @@ class KafkaConnect(ChildProcess):
         return self.ask("GET", f"/connectors/{name}/status")  # type: ignore[no-any-return]
 
     def wait(self, test: Callable[[], object]) -> None:
-        """Wait until something holds.
+        """Wait until a condition holds.
 
         Raises:
-            RuntimeError: it never did.
+            RuntimeError: it did not hold in time.
         """
         end = time.monotonic() + _PATIENCE_S
         while time.monotonic() < end:
@@ -107,7 +107,7 @@ class KafkaConnect(ChildProcess):
         raise RuntimeError("Kafka Connect gives no answer")
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """A request to the REST interface; gives the JSON of the answer."""
+        """Send a request to the REST API; returns the JSON of the response."""
         data = None if body is None else json.dumps(body).encode()
         url = f"http://127.0.0.1:{self._port}{path}"
         request = urllib.request.Request(url, method=method, data=data, headers={"Content-Type": "application/json"})

@@ -1,4 +1,4 @@
-"""A database of a real server as the connector sees it: its snapshots, its stream, and the tables that they make."""
+"""Snapshots and streams of a database on a real server, and the tables that result from their records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Rows = dict[tuple[str, str], Any]
 
 
 def configured(database: Database, properties: Mapping[str, str] | None = None) -> Configuration:
-    """A configuration for one database; the others are not even looked at."""
+    """A configuration that captures one database."""
     base = {
         "name": "live",
         "connector.class": CONNECTORS[database.server.name],
@@ -52,10 +52,10 @@ def configured(database: Database, properties: Mapping[str, str] | None = None) 
 
 
 def purge_binlogs(server: SqlServer) -> None:
-    """Leave the server only a new, empty binlog file.
+    """Purge all binlog files but a new, empty one.
 
-    A server keeps a file that is still in use without an error: MariaDB until its storage engine has written down, in
-    the background, that it no longer needs the file to recover from a crash; both while a replica reads it.
+    A server silently keeps a file that is still in use: MariaDB until its storage engine has recorded, in the
+    background, that crash recovery no longer needs the file, and both servers while a replica reads it.
     """
     server.execute("FLUSH BINARY LOGS")
     newest = server.query("SHOW BINARY LOGS")[-1][0]
@@ -68,7 +68,7 @@ def purge_binlogs(server: SqlServer) -> None:
 
 
 def snapshot(config: Configuration, offset: SourceOffset | None = None) -> Snapshot:
-    """A snapshot that would be taken now; nothing is read before its outputs are asked for."""
+    """A snapshot that is taken when its outputs are consumed."""
     mode, flags = config.snapshot.mode, config.snapshot.flags
     decision = decide(mode, offset, history_exists=offset is not None, position=None, flags=flags)
     return Snapshot(config.database, pipeline_settings(config, "run"), config.snapshot, decision, time.time_ns)
@@ -76,7 +76,7 @@ def snapshot(config: Configuration, offset: SourceOffset | None = None) -> Snaps
 
 @dataclass(frozen=True)
 class Step:
-    """What one event made, and where the binlog is behind it."""
+    """The outputs of an event, and the position after it."""
 
     outputs: list[Output]
     file: str
@@ -84,7 +84,7 @@ class Step:
 
 
 def streamed(config: Configuration, tables: Tables, start: SourceOffset, end: tuple[str, int]) -> Iterator[Step]:
-    """Read the binlog from an offset to a place."""
+    """Read the binlog from an offset to a position."""
     settings, mariadb = pipeline_settings(config, "run"), config.flavor.value == "mariadb"
     reread = rereader(settings, tables, time.time_ns, BinlogSearch(config.database, mariadb=mariadb).packets)
     pipeline = Pipeline(settings, tables, start, time.time_ns, reread=reread)
@@ -99,7 +99,7 @@ def streamed(config: Configuration, tables: Tables, start: SourceOffset, end: tu
 
 
 def apply(rows: Rows, outputs: Iterable[Output]) -> None:
-    """Change rows as records say."""
+    """Apply records to rows."""
     for message in written(outputs):
         if message.value is None or message.key is None or '"op":"' not in message.value:
             continue
@@ -112,7 +112,7 @@ def apply(rows: Rows, outputs: Iterable[Output]) -> None:
 
 
 def markers(outputs: Iterable[Output]) -> list[tuple[str, Any, str]]:
-    """Table, key or row, and marker of each record of a snapshot."""
+    """Table, key or row, and snapshot marker of each snapshot record."""
     return [_marked(message) for message in written(outputs) if '"op":"r"' in str(message.value)]
 
 
@@ -124,13 +124,13 @@ def _marked(message: Written) -> tuple[str, Any, str]:
 
 
 def offsets(outputs: Iterable[Output]) -> list[SourceOffset]:
-    """The offsets behind batches."""
+    """The offsets of batches."""
     return [output.offset for output in outputs if isinstance(output, Batch)]
 
 
 @contextlib.contextmanager
 def user(database: Database, *grants: str) -> Iterator[dict[str, str]]:
-    """One who may read rows and binlog, and what else is granted, on everything: the properties to be that user."""
+    """Create an account that may read rows and the binlog, with further privileges; returns its properties."""
     server = database.server
     more = ("BINLOG MONITOR",) if server.name == "mariadb" else ("REPLICATION CLIENT", "XA_RECOVER_ADMIN")
     server.execute("CREATE USER limited IDENTIFIED BY 'pw'")

@@ -1,4 +1,4 @@
-"""Snapshots of the recorded cases, taken of a real server, in a form that can be compared with the recorded ones."""
+"""Snapshots of the recorded cases on a real server, in a form that can be compared with the recordings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rowtide_stack import SqlServer
 
 __all__ = [
-    "Answer",
+    "SnapshotOutput",
     "address",
     "binlog_end",
     "configuration",
@@ -43,14 +43,14 @@ _POSITION = re.compile(r'"(ts_sec|ts_ms|pos)"( ?: ?)\d+|"(file|gtids)"( ?: ?)"[^
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a snapshot wrote, without what another server and another time make different.
+class SnapshotOutput:
+    """The output of a snapshot, without values that depend on the server or the time.
 
     Attributes:
         topics: the messages by topic.
         history: the records of the schema history.
-        running: the offset while the snapshot is under way, if one was stored.
-        completed: the offset behind the snapshot, if one was stored.
+        running: the offset stored during the snapshot, if any.
+        completed: the offset stored after the snapshot, if any.
     """
 
     topics: dict[str, list[Written]]
@@ -59,8 +59,8 @@ class Answer:
     completed: str | None
 
 
-def recorded(case: Case) -> Answer:
-    """What Debezium's initial snapshot wrote."""
+def recorded(case: Case) -> SnapshotOutput:
+    """The output of Debezium's initial snapshot."""
     topics: dict[str, list[Written]] = {}
     ended: set[str] = set()
     history, offsets = [], []
@@ -68,7 +68,7 @@ def recorded(case: Case) -> Answer:
         topic, value = record["topic"], record["value"]
         if topic == "history":
             text = _placeless(value)
-            if '"snapshot" : "INITIAL"' in value and text not in history:  # a blocking snapshot tells it again
+            if '"snapshot" : "INITIAL"' in value and text not in history:  # a blocking snapshot repeats it
                 history.append(text)
         elif topic == "connect-offsets":
             offsets.append(value)
@@ -77,12 +77,12 @@ def recorded(case: Case) -> Answer:
             other = message.streamed or not _stands_at_start(case, value)
             message = _comparable(message)
             if other or ('"ddl":' in value and message in topics.get(topic, ())):
-                ended.add(topic)  # by the stream, or by a later snapshot that tells the structure again
+                ended.add(topic)  # by the stream, or by a later snapshot that repeats the structure
             if topic not in ended:
                 topics.setdefault(topic, []).append(message)
     running = next((offset for offset in offsets if '"snapshot"' in offset), None)
     completed = None if case.start is None else case.start.to_json()
-    return Answer(topics, history, running and _placeless(running), completed and _placeless(completed))
+    return SnapshotOutput(topics, history, running and _placeless(running), completed and _placeless(completed))
 
 
 def _stands_at_start(case: Case, value: str) -> bool:
@@ -90,8 +90,8 @@ def _stands_at_start(case: Case, value: str) -> bool:
     return place is None or start is None or place[0].startswith(f'"file":"{start.file}","pos":{start.pos},')
 
 
-def taken(outputs: Iterable[Output]) -> Answer:
-    """What a snapshot of rowtide wrote."""
+def taken(outputs: Iterable[Output]) -> SnapshotOutput:
+    """The output of rowtide's snapshot."""
     outputs = list(outputs)
     topics: dict[str, list[Written]] = {}
     for message in written(outputs):
@@ -100,11 +100,11 @@ def taken(outputs: Iterable[Output]) -> Answer:
     offsets = [_placeless(output.offset.to_json()) for output in outputs if isinstance(output, Batch)]
     assert len(set(offsets)) <= 2, "one offset until the snapshot is complete"
     assert offsets.count(offsets[-1]) == len(offsets) - offsets.index(offsets[-1]), "and from then on the other one"
-    return Answer(topics, history, offsets[0] if offsets[1:] else None, offsets[-1])
+    return SnapshotOutput(topics, history, offsets[0] if offsets[1:] else None, offsets[-1])
 
 
 def unmarked(case: Case, topic: str) -> list[Written]:
-    """The recorded messages of a topic, of snapshot and stream together."""
+    """The recorded messages of a topic, from both snapshot and stream."""
     found = [record for record in case.records if record["topic"] == topic]
     return [_comparable(Written(topic, r["key"], r["value"], tuple((k, v) for k, v in r["headers"]))) for r in found]
 
@@ -120,20 +120,20 @@ def _comparable(message: Written) -> Written:
 
 
 def _placeless(text: str) -> str:
-    """An offset or a record of the schema history without the server's position and the time."""
+    """An offset or schema history record without position and time."""
     return _POSITION.sub(lambda found: f'"{found[1] or found[3]}"{found[2] or found[4]}0', text)
 
 
 def configuration(properties: dict[str, str], server: SqlServer) -> Configuration:
-    """A configuration for this server instead of the one that the properties name."""
+    """The configuration with the address of another server."""
     return from_properties({**properties, **address(server)})
 
 
 @contextmanager
 def prepared(case: Case, server: SqlServer) -> Iterator[tuple[str, int]]:
-    """A server that has nothing but what the case's ``setup.sql`` makes, with the case's variables.
+    """Prepare a server with only the tables of the case's ``setup.sql``, and with the case's variables.
 
-    Gives the place in the binlog before it.
+    Yields the position in the binlog before it.
     """
     from pymysql.constants import CLIENT
 
@@ -163,7 +163,7 @@ def binlog_end(server: SqlServer) -> tuple[str, int]:
 
 
 def wipe(server: SqlServer) -> None:
-    """Drop every database that is not the server's own."""
+    """Drop all databases but the system databases."""
     names = [str(row[0]) for row in server.query("SHOW DATABASES")]
     server.execute(*(f"DROP DATABASE `{name.replace('`', '``')}`" for name in names if name not in _BUILTIN))
 

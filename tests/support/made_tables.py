@@ -1,4 +1,4 @@
-"""Tables that statements make, without a server."""
+"""Tables that result from statements, without a server."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NOT_STRICT = 0
 
 
 def made(flavor: Flavor, *statements: str | QueryEvent) -> dict[str, Any]:
-    """The table ``d.t`` after the statements, as information_schema shows it."""
+    """The table ``d.t`` after the statements, as in information_schema."""
     tables = Tables(Server(flavor))
     tables.put_database(Database("d", "utf8mb4", "utf8mb4_general_ci"))
     tables.put_database(Database("k", "koi8r", "koi8r_bin"))

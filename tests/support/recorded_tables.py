@@ -1,6 +1,6 @@
-"""Recorded topics as tables: the rows that a reader of the records, one after the other, ends up with.
+"""Recorded topics as tables: the rows that result from applying the records one by one.
 
-An independent answer to what the Spark job computes: plain Python over Python's own numbers and dates.
+An independent reference for the Spark job, in plain Python with Python's numbers and dates.
 """
 
 import base64
@@ -31,7 +31,7 @@ class Recorded:
 
 
 def recorded(case: str) -> list[Recorded]:
-    """All records of a case, topic by topic."""
+    """All records of a case, by topic."""
     with gzip.open(GOLDEN / case / "golden/records.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [Recorded(row["topic"], row["partition"], row["offset"], row["key"], row["value"]) for row in rows]
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 
 def fold(records: list[Recorded]) -> list[Row]:
-    """The rows of a topic's table, in no order: read the records one after the other."""
+    """The rows, in no particular order, that result from the records of a topic."""
     rows: list[Row] = []
     known: set[str] | None = None
     for record in records:
@@ -80,7 +80,7 @@ def _has(row: Row, key: Row) -> bool:
 
 
 def _alter(rows: list[Row], added: list[Mapping[str, Any]]) -> None:
-    """What ALTER TABLE does to the rows that are there."""
+    """Apply an ALTER TABLE to the existing rows."""
     for schema in added:
         default = value(schema, schema.get("default"), snapshot=True)
         if default is None and not schema["optional"]:
@@ -102,7 +102,7 @@ def _row(content: Mapping[str, Any], image: str) -> Row:
 
 
 def value(schema: Mapping[str, Any], found: Any, *, snapshot: bool = False) -> Any:
-    """A value of a record as Python has it; timestamps with a zone as microseconds since 1970."""
+    """The Python value of a record's value. Timestamps with a zone are microseconds since 1970."""
     if found is None:
         return None
     convert = _NAMED.get(schema.get("name", ""))
@@ -116,7 +116,7 @@ def value(schema: Mapping[str, Any], found: Any, *, snapshot: bool = False) -> A
 
 
 def _single(number: float) -> float:
-    """The nearest number of single precision."""
+    """The nearest single-precision number."""
     return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
@@ -188,7 +188,7 @@ _NAMED = {
 
 
 def same_rows(actual: list[Row], expected: list[Row]) -> None:
-    """Compare rows without regard to their order; a column that one side lacks is null."""
+    """Compare rows regardless of their order. A column that only one side has is null on the other."""
     names = sorted({name for row in [*actual, *expected] for name in row})
     shown = [
         Counter(repr([(name, _comparable(row.get(name))) for name in names]) for row in rows)

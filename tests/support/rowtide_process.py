@@ -1,4 +1,4 @@
-"""rowtide as a user runs it: a process of ``rowtide run``, beside which Debezium runs in Kafka Connect."""
+"""A process of ``rowtide run``, to compare with Debezium in Kafka Connect."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["RowtideProcess"]
 
 
 class RowtideProcess(ChildProcess):
-    """A connector in a worker of its own.
+    """A connector in its own worker process.
 
     Args:
-        name: of the connector.
-        properties: of the connector, and of the worker over those that it has by itself.
-        bootstrap: Kafka.
+        name: the name of the connector.
+        properties: properties of the connector, and of the worker, which override the defaults here.
+        bootstrap: the addresses of Kafka.
     """
 
     def __init__(self, name: str, properties: Mapping[str, str], bootstrap: str) -> None:
@@ -38,7 +38,7 @@ class RowtideProcess(ChildProcess):
         }
 
     def start(self, folder: Path) -> None:
-        """Run, from where it stopped, with files in a folder."""
+        """Start, resuming at the stored offset, with its files in a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{self.name}.json"
         file.write_text(json.dumps(self._config, indent=1))

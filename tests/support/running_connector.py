@@ -1,4 +1,4 @@
-"""A connector in the test's own process: to let it run, and to see what ends it."""
+"""A connector in the process of the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["connected", "failure", "run_until", "running"]
 
 @contextmanager
 def running(config: WorkerConfig) -> Iterator[ConnectorTask]:
-    """A connector that is stopped at the end."""
+    """Run a connector in the block, and stop it at the end."""
     task = ConnectorTask(from_properties(config.properties))
     task.start()
     try:
@@ -26,7 +26,7 @@ def running(config: WorkerConfig) -> Iterator[ConnectorTask]:
 
 
 def failure(config: WorkerConfig) -> BaseException:
-    """Run a connector that must end by itself; gives what ended it."""
+    """Run a connector that must fail; returns its error."""
     with running(config) as task:
         assert task.wait(SOON), "it goes on"
     assert task.failure is not None
@@ -35,13 +35,13 @@ def failure(config: WorkerConfig) -> BaseException:
 
 
 def connected(task: ConnectorTask) -> bool:
-    """Whether a connector that has not failed reads the binlog."""
+    """Whether the connector reads the binlog and has not failed."""
     assert task.failure is None, task.failure
     return task.current.reader is not None and task.current.reader.status.connected
 
 
 def run_until(config: WorkerConfig, topics: Topics, table: str, count: int) -> None:
-    """Let a connector run until a table's topic has so many records and it streams, and stop it."""
+    """Run a connector until it streams and a topic has a number of records; then stop it."""
     with running(config) as task:
         eventually(lambda: task.failure or len(topics.read(config.topic(table))) >= count, "the records")
         eventually(lambda: connected(task), "streaming")

@@ -1,4 +1,4 @@
-"""Where the snapshots of rowtide are not Debezium's: as in :mod:`differences`, which is about the stream."""
+"""The known differences between the snapshots of rowtide and Debezium, as in :mod:`differences` for the stream."""
 
 from differences import DIFFERENCES as STREAMED
 from differences import HEX_BYTES, HEX_TEXT, Difference
@@ -68,7 +68,7 @@ HISTORY: dict[str, dict[str, str]] = {
     "defaults-in-schemas": {'697427732022C3A922205C20F09F988"': 'it\'s \\"é\\" \\\\ 😀"'},
     "enum-set-json": {"'ünï','?'": "'ünï','😀'", "\"'ünï'\", \"'?'\"": "\"'ünï'\", \"'😀'\""},
 }
-"""The same in records of the schema history."""
+"""The same for records of the schema history."""
 
 SEQUENCES: dict[str, tuple[str, ...]] = {
     "mariadb-ddl": ("md.sq",),

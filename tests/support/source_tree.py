@@ -1,4 +1,4 @@
-"""The modules of rowtide as the checkout has them, for tests about the code itself."""
+"""The source files of rowtide, for tests of the code's structure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PARTS", "ROOT", "TOOLS", "Module", "modules", "packages", "project",
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("connector", "envelope", "schema_history", "spark_consumers", "topics")
-"""The folders that are rowtide's sub-packages."""
+"""The folders of rowtide's sub-packages."""
 TOOLS = ("rowtide_demo", "rowtide_stack")
 """The packages in ``docker/``, which are not part of the distribution."""
 
@@ -28,7 +28,7 @@ class Module:
 
     @property
     def part(self) -> str:
-        """The folder that it belongs to; empty for the root package's own modules."""
+        """The folder of `PARTS` that contains it; empty for modules of the root package."""
         part = self.name.split(".")[1] if "." in self.name else ""
         return part if part in PARTS else ""
 
@@ -73,17 +73,17 @@ def _walk(node: ast.AST, *, for_types: bool) -> Iterator[ast.AST]:
 
 
 def modules() -> list[Module]:
-    """Every module of rowtide, in the order of their names."""
+    """All modules of rowtide, sorted by name."""
     own = ROOT / "rowtide"
     found = [_module(path, path.relative_to(ROOT)) for path in (*own.glob("*.py"), *own.glob("cli/*.py"))]
     for part in PARTS:
-        # Not through the links in rowtide/, which a download as an archive may lack
+        # Not through the symbolic links in rowtide/, which an archive of the sources may lack
         found += [_module(path, "rowtide" / path.relative_to(ROOT)) for path in (ROOT / part).rglob("*.py")]
     return sorted(found, key=lambda module: module.name)
 
 
 def tool_modules() -> list[Module]:
-    """Every module of `TOOLS`, in the order of their names."""
+    """All modules of `TOOLS`, sorted by name."""
     docker = ROOT / "docker"
     found = [_module(path, path.relative_to(docker)) for tool in TOOLS for path in (docker / tool).rglob("*.py")]
     return sorted(found, key=lambda module: module.name)
@@ -97,10 +97,10 @@ def _module(path: Path, place: Path) -> Module:
 
 
 def packages() -> list[Module]:
-    """Every package of rowtide, in the order of their names."""
+    """All packages of rowtide, sorted by name."""
     return [module for module in modules() if module.is_package]
 
 
 def project() -> dict[str, Any]:
-    """What pyproject.toml says."""
+    """The content of pyproject.toml."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text())

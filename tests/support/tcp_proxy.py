@@ -12,19 +12,19 @@ __all__ = ["TcpProxy"]
 
 
 class TcpProxy:
-    """Forwards bytes; on request it cuts or freezes connections, or inverts a byte of the server's answer.
+    """Forwards bytes, and on request cuts or freezes connections, or inverts a byte from the server.
 
     Args:
-        host: the server's.
-        port: the server's.
+        host: the host of the server.
+        port: the port of the server.
 
     Attributes:
-        port: where the proxy listens, on 127.0.0.1.
-        cut_after: close the next connection that has brought so many bytes.
-        flip_after: invert a byte, in the middle of what comes, of the next connection that has brought so many bytes.
-        cut_at: close the next connection on which the client sends this text, before the server gets it.
+        port: the port of the proxy on 127.0.0.1.
+        cut_after: close the next connection that has received this number of bytes.
+        flip_after: invert a byte in the next data of the first connection that has received this number of bytes.
+        cut_at: close the next connection on which the client sends this text, without forwarding it.
         frozen: while set, nothing is forwarded in either direction, also on new connections, which are accepted.
-        cuts: how many connections it has cut.
+        cuts: the number of connections that were cut.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -43,7 +43,7 @@ class TcpProxy:
         return self
 
     def redirect(self, host: str, port: int) -> None:
-        """Cut all connections; new ones lead to another server."""
+        """Cut all connections, and forward new ones to another server."""
         self._server = (host, port)
         for sock in self._sockets[1:]:
             _end(sock)

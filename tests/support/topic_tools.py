@@ -1,4 +1,4 @@
-"""What tests against a real Kafka need: read a topic, make one, and Java's way of choosing a partition."""
+"""Tools for tests with Kafka: creating and reading topics, and the Java producer's partitioner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Seen", "Topics", "murmur2", "partition_for"]
 
 @dataclass(frozen=True)
 class Seen:
-    """A record as a consumer gets it."""
+    """A consumed record."""
 
     partition: int
     offset: int
@@ -27,25 +27,25 @@ class Seen:
 
 
 class Topics:
-    """Topics of one broker, with names of their own for each test."""
+    """The topics of a broker, with unique names for each test."""
 
     def __init__(self, bootstrap: str) -> None:
         self.client: dict[str, Any] = {"bootstrap.servers": bootstrap}
         self.admin = TopicAdmin(self.client)
 
     def new(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        """A new topic."""
+        """Create a topic; returns its name."""
         name = self.name()
         self.admin.ensure(name, TopicSettings(partitions, 1, config or {}))
         return name
 
     @staticmethod
     def name() -> str:
-        """A name that no other test has."""
+        """A unique name."""
         return f"t-{uuid.uuid4().hex[:12]}"
 
     def read(self, topic: str, *, committed: bool = True) -> list[Seen]:
-        """Everything in a topic, partition by partition; nothing if there is no such topic."""
+        """All records of a topic, partition by partition; none if the topic does not exist."""
         consumer = Consumer(
             {
                 **self.client,
@@ -63,7 +63,7 @@ class Topics:
             ended: set[int | None] = set()
             while len(ended) < len(partitions):
                 message = consumer.poll(20)
-                assert message is not None, f"{topic} gives no answer"
+                assert message is not None, f"{topic} does not answer"
                 if message.error() is not None:
                     ended.add(message.partition())
                 else:
@@ -92,5 +92,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for(key: bytes, partitions: int) -> int:
-    """The partition that Java's producer chooses."""
+    """The partition that the Java producer chooses."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions

@@ -1,4 +1,4 @@
-"""A worker as an operator has it: a process of ``rowtide run`` with a configuration file, a log, and signals."""
+"""A worker as operators run it: a process of ``rowtide run`` with a configuration file, a log, and signals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SOON", "Worker", "WorkerConfig", "eventually"]
 
 SOON = 90.0
-"""Seconds after which a test gives up waiting; nothing should ever take so long."""
+"""Seconds after which a test gives up waiting."""
 
 STREAMING = "reading the binlog from"
 
@@ -38,12 +38,12 @@ def eventually(condition: Callable[[], object], what: str, seconds: float = SOON
 
 
 class WorkerConfig:
-    """A configuration of its own for each test: connector, topics, server id.
+    """A configuration with a unique name, unique topics and a unique server id.
 
     Args:
-        folder: for files.
-        server: the database's server.
-        bootstrap: Kafka.
+        folder: the folder of its files.
+        server: the database server.
+        bootstrap: the addresses of Kafka.
         more: further properties.
     """
 
@@ -74,7 +74,7 @@ class WorkerConfig:
 
     @property
     def path(self) -> Path:
-        """The file, as the properties are now."""
+        """The configuration file, written with the current properties."""
         path = self.folder / f"{self.name}.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
         return path
@@ -85,13 +85,13 @@ class WorkerConfig:
 
 
 class Worker:
-    """A running worker; the end of ``with`` kills it if it still runs.
+    """A running worker, which is killed at the end of ``with`` if it still runs.
 
     Args:
-        config: what it does.
-        options: of ``rowtide run``.
+        config: its configuration.
+        options: options of ``rowtide run``.
         command: instead of ``rowtide run CONFIG``; ``{port}`` in it stands for the port of its web server.
-        environment: of the process.
+        environment: environment variables of the process.
     """
 
     def __init__(
@@ -123,16 +123,16 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     @property
     def log(self) -> str:
-        """Everything that it has written to standard output and standard error."""
+        """Its standard output and standard error."""
         return self._log.read_text()
 
-    def said(self, text: str, times: int = 1) -> Self:
-        """Wait until its log has a text."""
+    def wait_for_log(self, text: str, times: int = 1) -> Self:
+        """Wait until its log contains a text."""
         try:
             eventually(
                 lambda: self.log.count(text) >= times or self._process.poll() is not None, f"{text!r} in the log"
@@ -145,10 +145,10 @@ class Worker:
 
     def streaming(self) -> Self:
         """Wait until it reads the binlog."""
-        return self.said(STREAMING)
+        return self.wait_for_log(STREAMING)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and text of a page."""
+        """The status and the text of a page."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=20) as answer:
                 return int(answer.status), answer.read().decode()
@@ -157,7 +157,7 @@ class Worker:
                 return error.code, error.read().decode()
 
     def health(self) -> dict[str, Any]:
-        """The answer of /health."""
+        """The response of /health."""
         return json.loads(self.get("/health")[1])  # type: ignore[no-any-return]
 
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
@@ -165,11 +165,11 @@ class Worker:
         self._process.send_signal(number)
 
     def wait(self) -> int:
-        """Wait for the end; gives the exit code."""
+        """Wait until it ends; returns the exit code."""
         return self._process.wait(SOON)
 
     def stop(self) -> str:
-        """Let it stop in order, which must succeed; gives its log."""
+        """Stop it with SIGTERM, which must succeed; returns its log."""
         self.signal()
         code = self.wait()
         assert code == 0, self.log
@@ -177,7 +177,7 @@ class Worker:
         return self.log
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill it, as in a crash."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait(SOON)

@@ -1,4 +1,4 @@
-"""A load for tests of delivery: one writer whose every row change is known, in its order."""
+"""A load for tests of delivery: a writer that records every row change in order."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 __all__ = ["Change", "WriteLoad"]
 
 Change = tuple[str, int, int]
-"""Operation (c, u, d), key, and the row's number after it (0 for a deletion)."""
+"""Operation (c, u, d), key, and the new number of the row (0 for a deletion)."""
 
 _COUNTERS = 300
 
 
 class WriteLoad:
-    """Writes small and large transactions, now and then a change of structure, until it is told to stop.
+    """Writes small and large transactions, and sometimes changes the structure, until it is stopped.
 
     Args:
-        database: a database of its own.
-        seed: of what is random.
+        database: a database that nothing else uses.
+        seed: the seed of the random numbers.
 
     Attributes:
         changes: row changes by table, in the order of the binlog.
         statements: changes of structure, in that order.
-        transactions: how many there were.
+        transactions: the number of transactions.
     """
 
     def __init__(self, database: Database, seed: int = 1) -> None:
@@ -66,7 +66,7 @@ class WriteLoad:
                     self._write(cursor)
                     connection.commit()
                     self._stop.wait(self._random.choice((0.002, 0.01, 0.03)))
-        except BaseException as error:  # noqa: BLE001 - told when the load ends
+        except BaseException as error:  # noqa: BLE001 - raised when the load ends
             self.error = error
 
     def _write(self, cursor: Any) -> None:

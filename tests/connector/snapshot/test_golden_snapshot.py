@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from differences import put_right
 from golden import Case, cases, check_messages
-from live_snapshot import Answer, configuration, prepared, recorded, run, taken, unmarked
+from live_snapshot import SnapshotOutput, configuration, prepared, recorded, run, taken, unmarked
 from snapshot_differences import DIFFERENCES, HISTORY, MORE, NOT_TAKEN, SEQUENCES
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _NOT_YET = ("signal.", "incremental.")
 """Properties of what is not there yet, and is no part of an initial snapshot's records."""
 
 
-def expected(case: Case) -> Answer:
+def expected(case: Case) -> SnapshotOutput:
     """What was recorded, with what rowtide writes instead where it is damaged."""
     answer = recorded(case)
     put_right(answer.topics, DIFFERENCES.get(case.name, []), case.name)
@@ -27,7 +27,7 @@ def expected(case: Case) -> Answer:
     return answer
 
 
-def without_sequences(answer: Answer, names: tuple[str, ...]) -> Answer:
+def without_sequences(answer: SnapshotOutput, names: tuple[str, ...]) -> SnapshotOutput:
     """Without the statements about sequences: each of them must be there once."""
     topics, history = {topic: list(messages) for topic, messages in answer.topics.items()}, list(answer.history)
     schema_changes = next(messages for topic, messages in topics.items() if "SchemaChangeKey" in str(messages[0].key))
@@ -39,7 +39,7 @@ def without_sequences(answer: Answer, names: tuple[str, ...]) -> Answer:
             assert len(told) == len(kept) == 1
             schema_changes.remove(told[0])
             history.remove(kept[0])
-    return Answer(topics, history, answer.running, answer.completed)
+    return SnapshotOutput(topics, history, answer.running, answer.completed)
 
 
 @pytest.mark.servers

@@ -104,7 +104,7 @@ def test_a_start_against_a_silent_database(
         proxy.frozen.set()
         config = proxied(proxy)
         with Worker(config) as worker:
-            worker.said("cannot be reached", 2)
+            worker.wait_for_log("cannot be reached", 2)
             assert f"127.0.0.1:{proxy.port}" in worker.log
             health = worker.health()
             assert health["status"] == "DOWN"
@@ -113,7 +113,7 @@ def test_a_start_against_a_silent_database(
             worker.wait()
             assert "Traceback" not in worker.log
         with Worker(config) as worker:
-            worker.said("cannot be reached")
+            worker.wait_for_log("cannot be reached")
             proxy.frozen.clear()
             worker.streaming().stop()
         assert keys(topics, config, table) == [1, 2, 3]
@@ -128,7 +128,7 @@ def test_sigterm_ends_the_process_while_the_database_is_silent(
         config = proxied(proxy, task_shutdown_graceful_timeout_ms="3000", connect_timeout_ms="600000")
         if said == "checking the database":
             proxy.frozen.set()
-        with Worker(config).said(said) as worker:
+        with Worker(config).wait_for_log(said) as worker:
             proxy.frozen.set()
             worker.get("/health")
             worker.signal()
@@ -142,9 +142,9 @@ def test_a_snapshot_from_a_server_that_freezes(
     mysql_db.execute(f"INSERT INTO t VALUES {','.join(f'({key})' for key in range(4, 200_000))}")
     with TcpProxy(mysql_db.server.host, mysql_db.server.port) as proxy:
         config = proxied(proxy)
-        with Worker(config).said("reading table") as worker:
+        with Worker(config).wait_for_log("reading table") as worker:
             proxy.frozen.set()
-            worker.said("no answer for")
+            worker.wait_for_log("no answer for")
             eventually(lambda: worker.health()["status"] == "DOWN", "the health")
             proxy.frozen.clear()
             worker.streaming().stop()
@@ -158,7 +158,7 @@ def test_a_database_that_is_away_at_the_start(own_mysql: MySQL, kafka: Kafka, tm
         config = WorkerConfig(tmp_path, own_mysql, kafka.bootstrap, more)
         own_mysql.stop()
         with Worker(config) as worker:
-            worker.said("cannot be reached", 2)
+            worker.wait_for_log("cannot be reached", 2)
             assert worker.running
             own_mysql.start()
             worker.streaming().stop()
@@ -189,7 +189,7 @@ def test_kafka_that_is_away_at_the_start(table: Database, own_kafka: Kafka, tmp_
     own_kafka.stop()
     try:
         with Worker(config) as worker:
-            worker.said("no Kafka broker answers", 2)
+            worker.wait_for_log("no Kafka broker answers", 2)
             own_kafka.start()
             worker.streaming().stop()
     finally:

@@ -61,7 +61,7 @@ def test_a_database_that_restarts(own_mysql: MySQL, kafka: Kafka, tmp_path: Path
             assert f"{own_mysql.host}:{own_mysql.port}" in health["error"]
             own_mysql.start()
             insert(database, 300)
-            worker.said("reading the binlog from", 2)
+            worker.wait_for_log("reading the binlog from", 2)
             own_mysql.kill()
             own_mysql.start()
             insert(database, 300)

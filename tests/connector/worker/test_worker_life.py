@@ -176,7 +176,7 @@ def test_a_snapshot_that_is_broken_off_is_taken_again(
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(300))")
     for _ in range(count // 1000):
         mysql_db.execute(f"INSERT INTO t (v) VALUES {','.join(['(REPEAT(10,100))'] * 1000)}")
-    with Worker(config).said("reading table") as worker:
+    with Worker(config).wait_for_log("reading table") as worker:
         log = worker.stop()
     assert "the snapshot is broken off" in log, "it was too quick for this test"
     with Worker(config).streaming() as worker:
