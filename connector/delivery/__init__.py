@@ -1,5 +1,5 @@
-"""From the event store to a sink: batches wait, are sent in order, acknowledged, and their offset is stored.
+"""Delivers batches from the event store to a sink, in order, and stores the offset once they are acknowledged.
 
 ``event_store`` is the bounded queue between the reader and ``loop``; ``sink`` and ``offset_store`` are the protocols
-that ``kafka`` implements. It must not know how batches were made: it moves messages and offsets.
+that ``kafka`` and ``sinks`` implement.
 """

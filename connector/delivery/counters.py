@@ -1,4 +1,4 @@
-"""What delivery has done, as numbers for metrics and log lines. Pure: the clock is given in."""
+"""Counters of the delivery, for metrics and log lines. Pure: the caller passes the time."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -13,22 +13,22 @@ _SAMPLE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCounters:
-    """Totals since the start, and the last state.
+    """Totals since the start, and the current state.
 
     Attributes:
-        messages: messages handed to the sink; those sent again after a rollback count again.
+        messages: messages passed to the sink; those sent again after a rollback count again.
         bytes: bytes of their keys and values.
-        topics: the same two numbers for each topic.
-        batches: batches handed to the sink.
-        commits: how often an offset was stored (with exactly-once: transactions).
-        rollbacks: how many transactions had to be sent again.
+        topics: messages and bytes per topic.
+        batches: batches passed to the sink.
+        commits: stored offsets; with exactly-once delivery, committed transactions.
+        rollbacks: transactions that were rolled back and sent again.
         messages_per_second: over the last ten seconds.
         bytes_per_second: over the last ten seconds.
-        sent_ts_ms: when the source changed the last rows that were sent (milliseconds since the epoch), 0 if unknown.
+        sent_ts_ms: when the source changed the last rows that were sent (milliseconds since the epoch); 0 if unknown.
         committed_ts_ms: the same for the last rows that a stored offset covers.
-        offset: the last stored offset, ``None`` if none was stored since the start.
-        commit_s: seconds spent on storing offsets, waiting for acknowledgements included.
-        step_s: seconds that the step in hand has taken so far: many, and Kafka does not answer.
+        offset: the last stored offset; ``None`` if none was stored since the start.
+        commit_s: seconds spent on storing offsets, including the wait for acknowledgements.
+        step_s: seconds since the current step started; many seconds mean that Kafka does not respond.
     """
 
     messages: int = 0
@@ -53,7 +53,7 @@ class Rate:
         self._samples: deque[tuple[float, int, int]] = deque([(now, 0, 0)])
 
     def add(self, now: float, messages: int, size: int) -> None:
-        """Note the totals; more often than every half second is not needed and costs nothing."""
+        """Add a sample of the totals; calls within half a second of the last sample are ignored."""
         if now - self._samples[-1][0] < _SAMPLE_S:
             return
         self._samples.append((now, messages, size))
@@ -61,7 +61,7 @@ class Rate:
             self._samples.popleft()
 
     def per_second(self, now: float, messages: int, size: int) -> tuple[float, float]:
-        """Both rates, given the totals now."""
+        """Both rates, given the current totals."""
         samples = list(self._samples)
         start = next((sample for sample in reversed(samples) if now - sample[0] >= _WINDOW_S), samples[0])
         seconds = now - start[0]
@@ -71,7 +71,7 @@ class Rate:
 
 
 class Totals:
-    """The running form of ``DeliveryCounters``: one thread writes, any may take a snapshot."""
+    """The mutable counterpart of ``DeliveryCounters``: one thread updates it, any thread may take a snapshot."""
 
     def __init__(self, now: float) -> None:
         self._rate = Rate(now)
@@ -80,11 +80,11 @@ class Totals:
         self._step_at = now
 
     def step(self, now: float) -> None:
-        """The next step begins."""
+        """Start the next step."""
         self._step_at = now
 
     def sent(self, batches: Sequence[Batch], now: float) -> None:
-        """Count batches that were handed to the sink."""
+        """Count batches that were passed to the sink."""
         old = self._state
         messages, size, topics = old.messages, old.bytes, self._topics
         for batch in batches:
@@ -114,7 +114,7 @@ class Totals:
         self._state = replace(self._state, rollbacks=self._state.rollbacks + 1)
 
     def snapshot(self, now: float) -> DeliveryCounters:
-        """The numbers at this moment."""
+        """The current numbers."""
         state = self._state
         messages, size = self._rate.per_second(now, state.messages, state.bytes)
         return replace(

@@ -1,18 +1,18 @@
-"""What can go wrong between the event store and Kafka.
+"""Errors of the delivery.
 
 ConnectorError
-└── DeliveryError              ``restartable`` says whether starting again from the stored offset may help
-    ├── RecordRejected         Kafka will never take this message: too large, topic missing, not authorised
-    ├── AccessDenied           Kafka does not know us, or does not let us
+└── DeliveryError              ``restartable``: a restart from the stored offset may succeed
+    ├── RecordRejected         Kafka will never accept this message: too large, no such topic, not authorized
+    ├── AccessDenied           authentication or authorization failed
     ├── ProducerFenced         another instance with the same transactional.id has taken over
-    ├── TransactionExpired     a transaction stayed open for too long: the process slept, or Kafka was away
-    ├── ProducerFailed         the Kafka client has given up
-    ├── BrokerUnavailable      Kafka did not answer in time
-    ├── SinkUnavailable        a sink beside Kafka cannot write now
-    ├── TransactionAborted     this transaction is lost, its messages are not: send them again
-    ├── DeliveryInterrupted    asked to stop before everything was acknowledged
+    ├── TransactionExpired     a transaction stayed open for too long: the process was suspended, or Kafka was down
+    ├── ProducerFailed         a fatal error of the Kafka client
+    ├── BrokerUnavailable      Kafka did not respond in time
+    ├── SinkUnavailable        a sink other than Kafka cannot write now
+    ├── TransactionAborted     this transaction was aborted; its messages must be sent again
+    ├── DeliveryInterrupted    stopped before everything was acknowledged
     └── OffsetStoreError       the offsets topic or file cannot be read or written
-        └── OffsetStoreUnavailable   no broker answered, or a transaction stays open
+        └── OffsetStoreUnavailable   no broker responded, or a transaction stays open
 """
 
 from typing import ClassVar
@@ -21,21 +21,21 @@ from rowtide.connector.errors import ConnectorError
 
 
 class DeliveryError(ConnectorError):
-    """Messages could not be delivered; the offset was not moved past them, so none is lost.
+    """Messages could not be delivered. The stored offset is before them, so none is lost.
 
     Attributes:
-        restartable: whether a restart from the stored offset may succeed without anybody changing anything.
+        restartable: whether a restart from the stored offset may succeed without any other change.
     """
 
     restartable: ClassVar[bool] = False
 
 
 class RecordRejected(DeliveryError):
-    """Kafka will never take this message as things are; the text names topic, key, size and the way out."""
+    """Kafka will never accept this message; the text names topic, size and remedy."""
 
 
 class AccessDenied(DeliveryError):
-    """Wrong credentials, or rights that are missing."""
+    """Wrong credentials, or missing permissions."""
 
 
 class ProducerFenced(DeliveryError):
@@ -55,13 +55,13 @@ class ProducerFailed(DeliveryError):
 
 
 class BrokerUnavailable(DeliveryError):
-    """Kafka did not answer in time."""
+    """Kafka did not respond in time."""
 
     restartable = True
 
 
 class SinkUnavailable(DeliveryError):
-    """A sink beside Kafka cannot write now: the disk is full, or the like."""
+    """A sink other than Kafka cannot write now, for example because the disk is full."""
 
     restartable = True
 
@@ -73,7 +73,7 @@ class TransactionAborted(DeliveryError):
 
 
 class DeliveryInterrupted(DeliveryError):
-    """Delivery was asked to stop at once, before everything was acknowledged."""
+    """Delivery was stopped before everything was acknowledged."""
 
     restartable = True
 
@@ -83,6 +83,6 @@ class OffsetStoreError(DeliveryError):
 
 
 class OffsetStoreUnavailable(OffsetStoreError):
-    """The offsets topic cannot be read now: no broker answered, or a transaction stays open."""
+    """The offsets topic cannot be read now: no broker responded, or a transaction stays open."""
 
     restartable = True

@@ -1,7 +1,7 @@
-"""The delivery loop: takes batches from the event store, sends them, stores offsets behind them.
+"""The delivery loop: takes batches from the event store, sends them, and stores the offsets behind them.
 
-An edge: it runs in a thread of its own. It knows the store and the sink by their protocols, nothing of Kafka's. What
-cannot be repaired here closes the store, so that the reader stops too, and is kept for the worker in ``failure``.
+An edge: it runs in its own thread. An error that it cannot recover from closes the store, so that the reader stops too,
+and is available in ``failure``.
 """
 
 import logging
@@ -21,14 +21,14 @@ from rowtide.topics.errors import KafkaUnreachable, TopicError
 
 log = logging.getLogger(__name__)
 
-_IDLE_S = 0.1
-_OWED_S = 0.01
-"""How long to wait for more while the store's room depends on acknowledgements."""
+_IDLE_WAIT_S = 0.1
+_UNACKNOWLEDGED_WAIT_S = 0.01
+"""How long to wait for batches while acknowledgements are pending, which free room in the store."""
 _FIRST_RETRY_S = 0.1
 _LONGEST_RETRY_S = 10.0
-_END_S = 30.0
+_INTERRUPT_S = 30.0
 _LONGEST_POLL_S = 0.2
-"""How long a transaction of boundary ``poll`` stays open while the store always has more ready."""
+"""How long a transaction with ``transaction.boundary=poll`` may stay open while the store always has more batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class CommitPolicy:
     """When the offset is stored.
 
     Attributes:
-        interval_s: seconds between two commits (``offset.flush.interval.ms``, or with exactly-once and boundary
-            ``interval`` its ``transaction.boundary.interval.ms``).
-        by_poll: with exactly-once, commit whenever the store has nothing more ready, or too much was taken for one
-            transaction (``transaction.boundary=poll``).
-        timeout_s: how long a commit may hold up delivery, without exactly-once (``offset.flush.timeout.ms``).
+        interval_s: seconds between two commits (``offset.flush.interval.ms``; with exactly-once delivery and
+            ``transaction.boundary=interval``: ``transaction.boundary.interval.ms``).
+        by_poll: with exactly-once delivery, commit when the store has no more batches, or the transaction has been open
+            for long enough (``transaction.boundary=poll``).
+        timeout_s: how long a commit may block delivery, without exactly-once delivery (``offset.flush.timeout.ms``).
     """
 
     interval_s: float = 60.0
@@ -48,13 +48,13 @@ class CommitPolicy:
     timeout_s: float = 5.0
 
     def due(self, *, in_transaction: bool, age_s: float, unread: int, pressed: bool) -> bool:
-        """Whether it is time.
+        """Whether to commit now.
 
         Args:
-            in_transaction: messages wait for their transaction to be committed.
+            in_transaction: a transaction is open.
             age_s: seconds since the first batch after the last commit was sent.
-            unread: batches ready in the store.
-            pressed: the reader needs room that only a commit sets free.
+            unread: the number of batches ready in the store.
+            pressed: the reader waits for room that only a commit frees.
         """
         if age_s >= self.interval_s or (in_transaction and pressed):
             return True
@@ -62,15 +62,15 @@ class CommitPolicy:
 
 
 class Delivery:
-    """Moves batches from the store to the sink until the store is closed and empty, or something cannot be repaired.
+    """Moves batches from the store to the sink until the store is closed and empty, or an error ends it.
 
     Args:
-        store: where batches come from.
-        sink: where they go; it is closed at the end. The worker opens it before it reads the stored offset.
+        store: the source of batches.
+        sink: their destination. It must be open; delivery closes it at the end.
         policy: when offsets are stored.
-        ensure_topic: called once for each topic before its first message (``topics.admin.MissingTopics``).
-        on_failure: called in the delivery thread when delivery has given up; ``failure`` is set.
-        clock: seconds, monotonic.
+        ensure_topic: called once per topic before its first message (``topics.admin.MissingTopics``).
+        on_failure: called in the delivery thread when an error has ended delivery; ``failure`` is set.
+        clock: returns seconds of a monotonic clock.
     """
 
     def __init__(
@@ -92,12 +92,13 @@ class Delivery:
         self._group = max(1, store.use().max_events // 4)
         self._known: set[str] = set()
         self._pending: SourceOffset | None = None
-        self._kept: SourceOffset | None = None  # the part of it that a rollback does not take back
+        self._rollback_offset: SourceOffset | None = None  # of messages sent without a transaction
         self._pending_ts_ms = 0
         self._pending_since = 0.0
         self._sequence = INIT_SEQUENCE
-        self._owed: deque[tuple[int, int]] = deque()  # without transactions: sequence, and messages handed over by then
-        self._handed = self._answered = 0
+        # Without transactions: sequence, and the number of messages sent by then.
+        self._unacknowledged: deque[tuple[int, int]] = deque()
+        self._messages_sent = self._messages_acked = 0
         self._in_snapshot = False
         self._in_transaction = False
         self._retry_s = _FIRST_RETRY_S
@@ -107,45 +108,44 @@ class Delivery:
         self.failure: BaseException | None = None
 
     def start(self) -> None:
-        """Begin to deliver, in a thread."""
+        """Start the delivery thread."""
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Close the store, deliver what is in it, store the last offset, and end.
+        """Close the store, deliver its batches, store the last offset, and end.
 
         Args:
-            timeout: seconds until what is left is dropped (it will be read again from the stored offset); ``None``
-                for as long as it takes.
+            timeout: seconds after which the rest is dropped (a restart reads it again); ``None`` for no limit.
 
         Returns:
-            Whether everything was delivered and its offset stored.
+            Whether everything was delivered, and the last offset was stored.
         """
         self._store.close()
         self._thread.join(timeout)
         if self._thread.is_alive():
             self._interrupted.set()
             self._sink.interrupt()
-            self._thread.join(_END_S)
+            self._thread.join(_INTERRUPT_S)
         return self.failure is None and not self._thread.is_alive()
 
     def raise_failure(self) -> None:
-        """Raise what ended delivery, if anything did."""
+        """Raise the error that ended delivery, if there is one."""
         if self.failure is not None:
             raise self.failure
 
     def counters(self) -> DeliveryCounters:
-        """What was done so far."""
+        """The current counters."""
         return self._totals.snapshot(self._clock())
 
     def run(self) -> None:
-        """Deliver in the calling thread; ``start`` does it in one of its own. Errors end up in ``failure``."""
+        """Deliver in the calling thread, as ``start`` does in a new one. Errors are stored in ``failure``."""
         try:
             while not self._done():
-                if self._settle():
+                if self._acknowledge():
                     self._totals.step(self._clock())
                 self._step()
         except DeliveryInterrupted as failure:
-            log.warning("delivery was stopped before its end: %s", failure)
+            log.warning("delivery was interrupted: %s", failure)
             self._give_up(failure)
         except DeliveryError as failure:
             self._give_up(failure)
@@ -161,7 +161,7 @@ class Delivery:
         self._on_failure(failure)
 
     def _done(self) -> bool:
-        """Whether the store is closed and everything in it delivered; stores the last offset then."""
+        """Whether the store is closed and all its batches are delivered; then stores the last offset."""
         if not self._store.closed or self._store.unread:
             return False
         try:
@@ -174,24 +174,27 @@ class Delivery:
             return False
         return True
 
-    def _settle(self) -> bool:
-        """Let the store forget what Kafka has; whether Kafka owes nothing, or has answered since the last time.
+    def _acknowledge(self) -> bool:
+        """Release acknowledged batches in the store.
 
-        It is told how many messages are acknowledged, not which: the oldest are taken for them. Offsets do not depend
-        on it, they are stored when all are.
+        Only the number of acknowledged messages is known, so the oldest batches are released first. Offsets do not
+        depend on this: they are stored when all messages are acknowledged.
+
+        Returns:
+            Whether nothing is pending, or there were acknowledgements since the last call.
         """
-        if not self._owed:
+        if not self._unacknowledged:
             return True
-        answered = self._handed - self._sink.waiting()
-        moved = answered > self._answered
-        self._answered = answered
-        while self._owed and self._owed[0][1] <= answered:
-            self._store.ack(self._owed.popleft()[0])
-        return moved or not self._owed
+        acked = self._messages_sent - self._sink.waiting()
+        moved = acked > self._messages_acked
+        self._messages_acked = acked
+        while self._unacknowledged and self._unacknowledged[0][1] <= acked:
+            self._store.ack(self._unacknowledged.popleft()[0])
+        return moved or not self._unacknowledged
 
     def _step(self) -> None:
         try:
-            taken = self._store.get(self._group, _OWED_S if self._owed else _IDLE_S)
+            taken = self._store.get(self._group, _UNACKNOWLEDGED_WAIT_S if self._unacknowledged else _IDLE_WAIT_S)
             if taken.batches:
                 self._send(taken)
             else:
@@ -209,29 +212,29 @@ class Delivery:
             self._in_transaction = self._sink.transactional
             self._sink.send(batches)
             self._totals.sent(batches, self._clock())
-            self._handed += sum(len(batch.messages) for batch in batches)
+            self._messages_sent += sum(len(batch.messages) for batch in batches)
         if self._pending is None:
             self._pending_since = self._clock()
         self._sequence = taken.sequence
         last = taken.batches[-1]
         if self._in_snapshot and last.offset.snapshot is None:
-            self._pending_since = float("-inf")  # store this one at once: whoever loses it reads all tables again
+            self._pending_since = float("-inf")  # store it immediately: without it, a restart repeats the snapshot
         self._in_snapshot = last.offset.snapshot is not None
         self._pending = last.offset
         self._pending_ts_ms = last.ts_ms or self._pending_ts_ms
-        if not self._in_transaction:  # nothing that could be taken back
-            self._owed.append((taken.sequence, self._handed))
-            self._settle()
-            self._kept = self._pending
+        if not self._in_transaction:  # nothing to roll back
+            self._unacknowledged.append((taken.sequence, self._messages_sent))
+            self._acknowledge()
+            self._rollback_offset = self._pending
 
     def _ensure(self, topic: str) -> None:
-        """Have the topic created, waiting for as long as Kafka is away."""
+        """Have the topic created; retries until Kafka is reachable."""
         retry_s = _FIRST_RETRY_S
         while topic not in self._known:
             try:
                 self._ensure_topic(topic)
             except KafkaUnreachable as failure:
-                log.warning("%s; next try in %.1f s", failure, retry_s)
+                log.warning("%s; retry in %.1f s", failure, retry_s)
                 if self._interrupted.wait(retry_s):
                     raise DeliveryInterrupted(f"stopped while topic {topic!r} could not be looked up") from failure
                 retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
@@ -254,22 +257,22 @@ class Delivery:
         start = self._clock()
         if not self._sink.commit(self._pending, timeout):
             log.warning(
-                "Kafka has not acknowledged everything within %.1f s: the offset is stored later, delivery goes on",
+                "Kafka has not acknowledged all messages within %.1f s: delivery continues, the offset is stored later",
                 timeout or 0.0,
             )
             self._pending_since = self._clock()
             return
         self._store.ack(self._sequence)
-        self._owed.clear()
+        self._unacknowledged.clear()
         self._totals.committed(self._pending, self._pending_ts_ms, self._clock() - start)
-        self._pending = self._kept = None
+        self._pending = self._rollback_offset = None
         self._in_transaction = False
         self._retry_s = _FIRST_RETRY_S
 
     def _roll_back(self, failure: TransactionAborted) -> None:
         self._sink.rollback()
         back = self._store.rollback()
-        self._pending = self._kept
+        self._pending = self._rollback_offset
         self._in_transaction = False
         self._totals.rolled_back()
         log.warning("%s. %d batches are sent again in %.1f s", failure, back, self._retry_s)

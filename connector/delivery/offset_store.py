@@ -1,7 +1,6 @@
-"""Where source offsets are kept: the protocol, and the form that keeps them in memory.
+"""The protocol of offset stores, and an offset store in memory.
 
-The key of an offset is Kafka Connect's: ``["<connector name>",{"server":"<topic.prefix>"}]``. The offsets topic is in
-``kafka_offset_store``.
+The key of an offset is Kafka Connect's: ``["<connector name>",{"server":"<topic.prefix>"}]``.
 """
 
 import json
@@ -11,12 +10,12 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 def offset_key(name: str, prefix: str) -> bytes:
-    """The key under which Kafka Connect keeps the offset of connector ``name`` with ``topic.prefix`` ``prefix``."""
+    """The key under which Kafka Connect stores the offset of connector ``name`` with ``topic.prefix`` ``prefix``."""
     return json.dumps([name, {"server": prefix}], separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def is_offset_key(raw: bytes | None, name: str, prefix: str) -> bool:
-    """Whether ``raw`` is that key, in any spelling of its JSON."""
+    """Whether ``raw`` is that key, regardless of the JSON formatting."""
     if raw is None:
         return False
     try:
@@ -26,7 +25,7 @@ def is_offset_key(raw: bytes | None, name: str, prefix: str) -> bool:
 
 
 class OffsetRecord(NamedTuple):
-    """The Kafka record that stores an offset; its partition is left to the key."""
+    """The Kafka record that stores an offset; the key determines its partition."""
 
     topic: str
     key: bytes
@@ -34,22 +33,22 @@ class OffsetRecord(NamedTuple):
 
 
 class OffsetStore(Protocol):
-    """Keeps the source offset of one connector."""
+    """Stores the source offset of one connector."""
 
     def record(self, offset: SourceOffset | None) -> OffsetRecord | None:
-        """What a producer of records must send to store this offset itself, ``None`` if it must call ``save``."""
+        """The record with which a producer can store this offset itself; ``None`` if it must call ``save``."""
         ...
 
     def load(self) -> SourceOffset | None:
-        """The stored offset, ``None`` if there is none.
+        """The stored offset; ``None`` if there is none.
 
         Raises:
-            OffsetStoreError: it cannot be read, or what is stored is no offset.
+            OffsetStoreError: it cannot be read, or is not a valid offset.
         """
         ...
 
     def save(self, offset: SourceOffset | None) -> None:
-        """Store an offset and wait until it is safe; ``None`` deletes the stored one.
+        """Store an offset, and wait until it is durable; ``None`` deletes the stored one.
 
         Raises:
             OffsetStoreError: it cannot be written.
@@ -58,18 +57,18 @@ class OffsetStore(Protocol):
 
 
 class InMemoryOffsetStore:
-    """Offsets in memory, for tests and for a replay: nothing survives the process."""
+    """An offset in memory, for tests and replays; it is lost when the process ends."""
 
     def __init__(self, offset: SourceOffset | None = None) -> None:
         self.offset = offset
 
     def record(self, offset: SourceOffset | None) -> None:
-        """Offsets are not kept in Kafka."""
+        """``None``: offsets are not stored in Kafka."""
 
     def load(self) -> SourceOffset | None:
-        """The offset that was saved last."""
+        """The last saved offset."""
         return self.offset
 
     def save(self, offset: SourceOffset | None) -> None:
-        """Keep the offset."""
+        """Save the offset."""
         self.offset = offset

@@ -1,7 +1,7 @@
-"""The sink: where batches go, as delivery sees it. The protocol, and the form that keeps all in memory.
+"""The protocol of sinks, to which delivery sends batches, and a sink in memory.
 
-A sink keeps the order of what it is sent. Nothing that was sent counts until ``commit`` returned true for an offset
-behind it: then every message is acknowledged and the offset is stored. The Kafka forms are in ``kafka_sink``.
+A sink preserves the order of messages. Messages are durable once ``commit`` has returned true for an offset behind
+them: then all are acknowledged, and the offset is stored.
 """
 
 from collections.abc import Sequence
@@ -17,83 +17,83 @@ class Sink(Protocol):
 
     @property
     def transactional(self) -> bool:
-        """Whether messages become visible together with the offset only, and a rollback takes them back."""
+        """Whether messages become visible only together with the offset, so that a rollback can discard them."""
         ...
 
     def open(self) -> None:
-        """Get ready to send. A transactional sink fences every older one here: read the stored offset after it.
+        """Prepare to send. A transactional sink fences older instances, so read the stored offset only afterwards.
 
         Raises:
-            DeliveryError: Kafka refuses, or does not answer.
+            DeliveryError: Kafka rejects the connection, or does not respond.
         """
         ...
 
     def send(self, batches: Sequence[Batch]) -> None:
-        """Hand over messages; may wait (back-pressure), and does not wait for acknowledgement.
+        """Send messages. May block (back-pressure), but does not wait for acknowledgements.
 
         Raises:
-            TransactionAborted: a transactional sink needs ``rollback``, then all since the last commit again.
-            DeliveryError: this sink cannot go on.
+            TransactionAborted: call ``rollback``, then send everything since the last commit again.
+            DeliveryError: the sink cannot continue.
         """
         ...
 
     def poll(self) -> None:
-        """Let the client report what became of messages; to be called now and then while there is nothing to send.
+        """Process delivery reports; call it regularly while there is nothing to send.
 
         Raises:
             TransactionAborted: as ``send``.
-            DeliveryError: this sink cannot go on.
+            DeliveryError: the sink cannot continue.
         """
         ...
 
     def waiting(self) -> int:
-        """How many messages are not acknowledged yet; 0 if only a commit could tell, with transactions."""
+        """The number of unacknowledged messages; 0 in a transactional sink, where a commit waits for all of them."""
         ...
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
-        """Wait until all that was sent is acknowledged and store the offset, in the same transaction if there is one.
+        """Wait until all messages are acknowledged, and store the offset, in the same transaction if there is one.
 
         Args:
             offset: the offset of the last batch sent.
-            timeout: seconds to wait for acknowledgements, ``None`` for as long as it takes.
+            timeout: seconds to wait for acknowledgements; ``None`` for no limit.
 
         Returns:
-            Whether the offset is stored; false if the time was over before everything was acknowledged.
+            Whether the offset is stored; false if the timeout expired first.
 
         Raises:
             TransactionAborted: as ``send``.
-            DeliveryError: this sink cannot go on.
+            DeliveryError: the sink cannot continue.
         """
         ...
 
     def rollback(self) -> None:
-        """Take back what was sent since the last commit; a sink without transactions cannot and does nothing.
+        """Discard the messages since the last commit. Without transactions, this does nothing.
 
         Raises:
-            DeliveryError: this sink cannot go on.
+            DeliveryError: the sink cannot continue.
         """
         ...
 
     def interrupt(self) -> None:
-        """Make whatever waits in another thread raise ``DeliveryInterrupted`` soon."""
+        """Make calls that block in another thread raise ``DeliveryInterrupted`` soon."""
         ...
 
     def close(self) -> None:
-        """Let go of all resources; what is not acknowledged is dropped."""
+        """Release all resources; unacknowledged messages are dropped."""
         ...
 
 
 @dataclass
 class InMemorySink:
-    """A sink that keeps everything in lists: for tests and for looking at what the connector would send.
+    """A sink that keeps everything in lists, for tests.
 
     Attributes:
-        transactional: whether messages appear in ``records`` at commit (and vanish at rollback), or at once.
-        records: topic, partition as given in the batch, message.
-        offsets: every offset that was committed.
-        opened: how often it was opened.
-        closed: whether it was closed.
-        failures: errors that the next calls of ``send`` or ``commit`` raise, in order; ``None`` lets one succeed.
+        transactional: whether messages appear in ``records`` at the commit, instead of immediately.
+        records: topic, partition (of the batch) and message.
+        offsets: all committed offsets.
+        opened: the number of calls of ``open``.
+        closed: whether ``close`` was called.
+        failures: errors that the next calls of ``send`` and ``commit`` raise, in order; ``None`` lets a call succeed.
     """
 
     transactional: bool = False
@@ -109,21 +109,21 @@ class InMemorySink:
         self.opened += 1
 
     def send(self, batches: Sequence[Batch]) -> None:
-        """Keep the messages."""
+        """Add the messages."""
         self._fail()
         self._pending += [(batch.topic, batch.partition, message) for batch in batches for message in batch.messages]
         if not self.transactional:
             self._publish()
 
     def poll(self) -> None:
-        """Nothing is ever under way here."""
+        """Do nothing: there are no delivery reports."""
 
     def waiting(self) -> int:
-        """Everything arrives at once."""
+        """0: every message is acknowledged immediately."""
         return 0
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
-        """Publish the open transaction and keep the offset."""
+        """Publish the open transaction and add the offset."""
         self._fail()
         self._publish()
         self.offsets.append(offset)
@@ -134,10 +134,10 @@ class InMemorySink:
         self._pending.clear()
 
     def interrupt(self) -> None:
-        """Nothing ever waits here."""
+        """Do nothing: no call blocks."""
 
     def close(self) -> None:
-        """Drop the open transaction for good."""
+        """Drop the open transaction."""
         self._pending.clear()
         self.closed = True
 

@@ -1,7 +1,7 @@
 """Properties from the environment: ``ROWTIDE_DATABASE_PASSWORD`` overrides ``database.password``; pure.
 
-After ``ROWTIDE_``, one underscore is a dot, two are an underscore, three are a dash; case does not matter where a
-property is known under a name with capitals.
+After ``ROWTIDE_``, one underscore stands for a dot, two for an underscore, three for a dash. The case of a known
+property's name is restored.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 PREFIX = "ROWTIDE_"
 CONFIG_VARIABLE = "ROWTIDE_CONFIG"
-"""Names the configuration file for a worker that is started without the command line."""
+"""The variable with the path of the configuration file, for a worker that is started without the command line."""
 
 _NOT_PROPERTIES = re.compile(r"ROWTIDE_(?:CONFIG|LOG_LEVEL|(?:SPARK|STACK|TEST|CACHE|BENCH|DEMO|ORACLE)(?:_.*)?)")
 # What Kubernetes injects into every container of a namespace that has a service named "rowtide" or "rowtide-...":
@@ -22,17 +22,17 @@ _SEPARATORS = {1: ".", 2: "_", 3: "-"}
 
 
 def property_name(variable: str, known: Iterable[str] = ()) -> str:
-    """The property that a variable stands for; ``known`` names keep their own capitals."""
+    """The property that a variable sets, with the upper-case letters of a ``known`` name."""
     plain = re.sub("_{1,3}", lambda match: _SEPARATORS[len(match[0])], variable.removeprefix(PREFIX).lower())
     return next((name for name in known if name.lower() == plain), plain)
 
 
 def overrides(environ: Mapping[str, str], known: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Properties that the environment sets: name to (variable, value).
+    """The properties that the environment sets: name to (variable, value).
 
     Args:
         environ: the environment.
-        known: names of properties, those of the file among them.
+        known: known names of properties, including those in the file.
     """
     names = tuple(known)
     return {

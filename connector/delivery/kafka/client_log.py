@@ -1,33 +1,35 @@
-"""The log of Kafka's client, for an operator: a broker that is away is told once in a while, not at every attempt."""
+"""The logger for librdkafka, with a filter: a broker that is down is logged every 30 seconds, not at every attempt."""
 
 import logging
 import re
 
 log = logging.getLogger(__name__)
 
-_TOLD_BESIDES = {"FAIL", "ERROR"}
-"""librdkafka's lines about connections; it reports the same as errors of the client."""
-_CIRCUMSTANCES = re.compile(r" \(after .*\)$")
-"""``(after 3ms in state CONNECT, 150 identical error(s) suppressed)``: is another one each time."""
+_REPORTED_AS_ERRORS = {"FAIL", "ERROR"}
+"""librdkafka's log facilities for connections; the error callback reports the same errors."""
+_DETAILS = re.compile(r" \(after .*\)$")
+"""``(after 3ms in state CONNECT, 150 identical error(s) suppressed)``: differs every time."""
+_INTERVAL_S = 30
 
 
-class Sparing(logging.Filter):
-    """Lets a message pass once in 30 seconds only."""
+class RepeatFilter(logging.Filter):
+    """Drops messages that were logged within the last 30 seconds."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the message was not told lately."""
-        if isinstance(record.args, tuple) and record.args and record.args[0] in _TOLD_BESIDES:
+        """Whether to log the record."""
+        if isinstance(record.args, tuple) and record.args and record.args[0] in _REPORTED_AS_ERRORS:
             return False
-        self._told = {text: when for text, when in self._told.items() if record.created - when < 30}
-        text = _CIRCUMSTANCES.sub("", record.getMessage())
-        if text in self._told:
+        recent = {text: when for text, when in self._logged_at.items() if record.created - when < _INTERVAL_S}
+        self._logged_at = recent
+        text = _DETAILS.sub("", record.getMessage())
+        if text in recent:
             return False
-        self._told[text] = record.created
+        recent[text] = record.created
         return True
 
 
-log.addFilter(Sparing())
+log.addFilter(RepeatFilter())

@@ -1,7 +1,7 @@
-"""What Kafka's error codes mean for delivery, and the words for them. It sends nothing.
+"""Maps Kafka's error codes to the errors of delivery, with messages for operators.
 
-librdkafka tells three kinds apart: fatal (this producer is finished), abortable (this transaction is) and retriable.
-Of delivery reports it tells only the code; which of these can never succeed is decided here.
+librdkafka distinguishes fatal errors (the producer cannot be used any more), abortable ones (the transaction must be
+aborted) and retriable ones. A delivery report has a code only; this module decides which codes are permanent.
 """
 
 import json
@@ -29,7 +29,7 @@ _DENIED = {
     _K.SASL_AUTHENTICATION_FAILED,
     _K._AUTHENTICATION,  # noqa: SLF001
 }
-_NEVER = {
+_REJECTED = {
     _K.TOPIC_EXCEPTION,
     _K.INVALID_RECORD,
     _K.INVALID_TIMESTAMP,
@@ -40,8 +40,8 @@ _NEVER = {
 }
 _FENCED = {_K._FENCED, _K.PRODUCER_FENCED, _K.INVALID_PRODUCER_EPOCH, _K.TRANSACTION_COORDINATOR_FENCED}  # noqa: SLF001
 _PURGED = {_K._PURGE_QUEUE, _K._PURGE_INFLIGHT}  # noqa: SLF001
-_LATE = {_K._TIMED_OUT, _K.REQUEST_TIMED_OUT, _K._TRANSPORT, _K._ALL_BROKERS_DOWN}  # noqa: SLF001
-_KEY_SHOWN = 200
+_TIMED_OUT = {_K._TIMED_OUT, _K.REQUEST_TIMED_OUT, _K._TRANSPORT, _K._ALL_BROKERS_DOWN}  # noqa: SLF001
+_MAX_KEY_LENGTH = 200
 _SHOW_KEYS = "errors.log.include.messages=true shows it"
 
 
@@ -52,7 +52,7 @@ def is_purged(error: KafkaError) -> bool:
 
 def is_retriable(error: KafkaError) -> bool:
     """Whether calling the same function again may succeed."""
-    return error.retriable() or error.code() in _LATE
+    return error.retriable() or error.code() in _TIMED_OUT
 
 
 def rejected(
@@ -82,7 +82,7 @@ def rejected(
         )
     if code in _DENIED:
         return RecordRejected(f"{what}. Grant the connector's Kafka user WRITE on the topic")
-    if code in _NEVER:
+    if code in _REJECTED:
         return RecordRejected(what)
     return None
 
@@ -109,14 +109,14 @@ def message_failed(
     return failed
 
 
-def gravity(error: DeliveryError) -> int:
-    """Which of several errors is the one to raise: the highest."""
+def severity(error: DeliveryError) -> int:
+    """The rank of an error: of several errors, the one with the highest rank is raised."""
     ranks = (ProducerFenced, AccessDenied, RecordRejected, ProducerFailed)
     return next((len(ranks) - at for at, kind in enumerate(ranks) if isinstance(error, kind)), 0)
 
 
 def shown_key(key: bytes | None) -> str:
-    """A key for an error message: without its schema, cut to a bearable length."""
+    """A key for an error message, without its schema and truncated."""
     if key is None:
         return "none"
     try:
@@ -127,23 +127,23 @@ def shown_key(key: bytes | None) -> str:
         if isinstance(decoded, dict) and decoded.keys() == {"schema", "payload"}:
             decoded = decoded["payload"]
         text = json.dumps(decoded, ensure_ascii=False)
-    return text if len(text) <= _KEY_SHOWN else text[:_KEY_SHOWN] + "…"
+    return text if len(text) <= _MAX_KEY_LENGTH else text[:_MAX_KEY_LENGTH] + "…"
 
 
 def call_failed(what: str, error: KafkaError, transactional_id: str = "") -> DeliveryError:
     """The error for a failed call of the producer.
 
     Args:
-        what: what was tried, for the text: "commit the transaction".
-        error: what librdkafka says.
-        transactional_id: of the producer, if it has one.
+        what: the action, for the message, such as "commit the transaction".
+        error: librdkafka's error.
+        transactional_id: the producer's, if it has one.
     """
     text = f"cannot {what}: {error.str()}"
     if error.code() in _FENCED and (error.fatal() or not error.txn_requires_abort()):
         return ProducerFenced(
             f"{text}. Another instance of this connector has started with transactional.id {transactional_id!r}, so "
-            "this one stops; nothing that it had not committed becomes visible. If no other was started on purpose, "
-            "look for a second process with the same configuration"
+            "this one stops; its uncommitted records never become visible. If no other instance should run, look for a "
+            "second process with the same configuration"
         )
     if error.code() in _DENIED:
         return AccessDenied(
@@ -151,7 +151,7 @@ def call_failed(what: str, error: KafkaError, transactional_id: str = "") -> Del
             + (f" and DESCRIBE and WRITE on transactional id {transactional_id!r}" if transactional_id else "")
         )
     if error.fatal():
-        return ProducerFailed(f"{text}. The producer is finished; a restart goes on from the stored offset")
+        return ProducerFailed(f"{text}. The producer cannot be used any more; a restart resumes from the stored offset")
     if error.txn_requires_abort():
         return TransactionAborted(text)
     if is_retriable(error):

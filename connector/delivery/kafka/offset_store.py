@@ -1,8 +1,8 @@
-"""Source offsets in Kafka Connect's offsets topic: Debezium finds what is stored here, and the other way round.
+"""Source offsets in Kafka Connect's offsets topic, in a format that Debezium can read and write too.
 
-An edge: Kafka. A record's key is ``["<connector name>",{"server":"<topic.prefix>"}]``, its value the offset as JSON, a
-tombstone means "deleted". The topic is compacted and shared by all connectors of a cluster; a key always lands in the
-partition that Java's producer chooses for it.
+An edge: Kafka. A record's key is ``["<connector name>",{"server":"<topic.prefix>"}]``, its value the offset as JSON or
+a tombstone. The topic is compacted and shared by all connectors of a cluster; a key is always in the partition that
+Java's producer chooses.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,16 +17,16 @@ from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWrit
 
 
 class KafkaOffsetStore:
-    """The offset of one connector in an offsets topic, which must exist (``topics.admin`` creates it).
+    """The offset of one connector in an existing offsets topic.
 
     Args:
         topic: ``offset.storage.topic``.
         name: the connector's name.
         prefix: ``topic.prefix``.
-        producer: librdkafka settings for writing, the connection's included.
-        consumer: librdkafka settings for reading, the connection's included.
-        admin: librdkafka settings for looking up the topic, the connection's included.
-        timeout: seconds that ``save`` may take, and ``load`` without progress.
+        producer: librdkafka settings for writing, including those of the connection.
+        consumer: librdkafka settings for reading, including those of the connection.
+        admin: librdkafka settings for looking up the topic, including those of the connection.
+        timeout: in seconds; for ``save``, and for ``load`` without progress.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class KafkaOffsetStore:
         self._writer = TopicWriter({**idempotent_settings(plain), **at_once}, timeout)
 
     def record(self, offset: SourceOffset | None) -> OffsetRecord:
-        """Topic, key and value of the record that stores this offset (``None``: deletes it)."""
+        """The record that stores this offset, or deletes the stored one (``None``)."""
         return OffsetRecord(self._topic, self._key, None if offset is None else offset.to_json().encode())
 
     def load(self) -> SourceOffset | None:
-        """The last committed offset under our key, in any spelling of it; waits for open transactions to end.
+        """The last committed offset of the connector. Waits for open transactions to end.
 
         Raises:
-            OffsetStoreError: the topic cannot be read to its end, or what is stored is no offset.
+            OffsetStoreError: the topic cannot be read to its end, or the value is not a valid offset.
             OffsetStoreUnavailable: the topic cannot be read now.
         """
         last: dict[int, StoredRecord] = {}
@@ -70,7 +70,7 @@ class KafkaOffsetStore:
             raise kind(f"the source offset cannot be read: {failure}") from failure
         if not last:
             return None
-        # one key has one partition, but another spelling of it may have another one: then the time decides
+        # The same key in another JSON formatting can be in another partition; then the newest record counts.
         newest = max(last.values(), key=lambda record: (record.timestamp, record.key == self._key))
         if newest.value is None:
             return None
@@ -78,8 +78,8 @@ class KafkaOffsetStore:
             return SourceOffset.from_json(newest.value)
         except ValueError as failure:
             raise OffsetStoreError(
-                f"topic {self._topic!r} partition {newest.partition} offset {newest.offset} holds no source offset: "
-                f"{failure}"
+                f"topic {self._topic!r} partition {newest.partition} offset {newest.offset} is not a valid source "
+                f"offset: {failure}"
             ) from failure
 
     def _records(self) -> Iterator[StoredRecord]:
@@ -87,7 +87,7 @@ class KafkaOffsetStore:
         return iter(()) if extents is None else self._reader.read(self._topic, extents)
 
     def save(self, offset: SourceOffset | None) -> None:
-        """Write the record and wait for its acknowledgement; ``None`` writes a tombstone.
+        """Write the record, and wait for its acknowledgement; ``None`` writes a tombstone.
 
         Raises:
             OffsetStoreError: it is not acknowledged in time.
@@ -98,6 +98,6 @@ class KafkaOffsetStore:
             self._writer.wait()
         except TopicWriteError as failure:
             raise OffsetStoreError(
-                f"cannot write the source offset to topic {self._topic!r}: {failure}. The one stored before stays "
+                f"cannot write the source offset to topic {self._topic!r}: {failure}. The previous offset stays "
                 "valid: after a restart the changes since then are sent again"
             ) from failure

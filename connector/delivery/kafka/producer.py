@@ -1,10 +1,10 @@
-"""Hands messages to librdkafka and watches what becomes of them. An edge: Kafka.
+"""Sends messages with librdkafka, and processes delivery reports. An edge: Kafka.
 
-``confluent_kafka.Producer`` queues, batches, compresses and retries on its own threads. Two things decide how it is
-used here. It takes Python's global lock once for every delivery report, also for those that nobody wants to see; with
-a busy reader thread beside it that costs up to 5 ms each. Reports are therefore served in bulk, at moments of our own
-choosing, while the reader is held (``quiet``, see ``event_store``); nothing here waits inside ``flush`` or ``poll``.
-And its queue is bounded: when it is full, sending waits until there is room, for as long as the broker is away.
+``confluent_kafka.Producer`` queues, batches, compresses and retries in its own threads. It acquires Python's global
+interpreter lock once per delivery report, even for successful messages; with a busy reader thread, that takes up to
+5 ms each. Reports are therefore processed in bulk while the reader is paused (``quiet``, see ``event_store``), and
+nothing blocks inside ``flush`` or ``poll``. The queue is bounded: when it is full, sending waits for room, for as long
+as the broker is down.
 """
 
 import logging
@@ -18,23 +18,23 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted
 from rowtide.connector.delivery.kafka.client_log import log as client_log
-from rowtide.connector.delivery.kafka.errors import call_failed, gravity, is_purged, message_failed
+from rowtide.connector.delivery.kafka.errors import call_failed, is_purged, message_failed, severity
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Headers
 
 log = logging.getLogger(__name__)
 
 _SERVE_EVERY = 1000
-"""Messages between two servings of delivery reports: often enough for memory, rarely enough for the reader."""
+"""Messages between two rounds of delivery reports: often enough to bound memory, rarely enough for the reader."""
 
 _SHORT_PAUSE_S = 0.001
 _LONG_PAUSE_S = 0.05
-_PATIENT_AFTER_S = 1.0
-_REMIND_S = 30.0
+_LONG_PAUSE_AFTER_S = 1.0
+_LOG_EVERY_S = 30.0
 
 
 class ProducerClient(Protocol):
-    """What is needed of ``confluent_kafka.Producer``."""
+    """The methods of ``confluent_kafka.Producer`` that are used."""
 
     def produce(self, *args: Any) -> None: ...
     def poll(self, timeout: float) -> int: ...
@@ -48,16 +48,16 @@ class ProducerClient(Protocol):
 
 
 class RecordProducer:
-    """A producer that waits when its queue is full and remembers the first thing that went wrong.
+    """A producer that waits when its queue is full, and keeps the most severe error.
 
     Args:
-        settings: librdkafka's; see ``producer_settings``.
-        quiet: entered while delivery reports are served.
+        settings: librdkafka's settings, see ``producer_settings``.
+        quiet: a context that is entered while delivery reports are processed.
         show_keys: whether errors may show the keys of messages.
-        new_client: makes the client; another one in tests.
+        new_client: creates the client.
 
     Raises:
-        DeliveryError: the settings are not valid.
+        DeliveryError: the settings are invalid.
     """
 
     def __init__(
@@ -73,21 +73,21 @@ class RecordProducer:
         self._quiet = quiet
         self._show_keys = show_keys
         self._failure: DeliveryError | None = None
-        self._failure_rank = (-1, -1)
+        self._failure_severity = (-1, -1)
         self._interrupted = threading.Event()
         self._unserved = 0
-        self._reminded_s = 0.0
-        own = {"delivery.report.only.error": True, "error_cb": self._noticed, "logger": client_log}
+        self._logged_wait_s = 0.0
+        own = {"delivery.report.only.error": True, "error_cb": self._on_client_error, "logger": client_log}
         try:
             self.client = new_client({**settings, **own})
         except KafkaException as failure:
-            raise DeliveryError(f"the Kafka producer cannot be made: {failure.args[0].str()}") from failure
+            raise DeliveryError(f"the Kafka producer cannot be created: {failure.args[0].str()}") from failure
 
     def send(self, batches: Sequence[Batch]) -> None:
-        """Queue every message, in order; waits while the queue is full.
+        """Queue all messages, in order; waits while the queue is full.
 
         Raises:
-            DeliveryError: a message is refused, an earlier one failed, or ``interrupt`` was called while waiting.
+            DeliveryError: a message is rejected, an earlier one failed, or ``interrupt`` was called while waiting.
         """
         for batch in batches:
             self._send(batch)
@@ -97,11 +97,11 @@ class RecordProducer:
 
     def _send(self, batch: Batch) -> None:
         topic, partition, messages = batch.topic, batch.partition, batch.messages
-        produce, reported, timestamp = self.client.produce, self._reported, batch.timestamp
+        produce, reported, timestamp = self.client.produce, self._on_delivery, batch.timestamp
         shared: Headers | None = None
         headers: list[tuple[str, bytes | None]] = []
         for key, value, given in messages:
-            if given is not shared:  # mostly one object for all of them; librdkafka wants a list
+            if given is not shared:  # usually one object for all messages; librdkafka needs a list
                 shared, headers = given, list(given)
             while True:
                 try:
@@ -110,7 +110,7 @@ class RecordProducer:
                 except BufferError:
                     self._wait_for_room()
                 except KafkaException as failure:
-                    self.serve()  # what was reported before tells more
+                    self.serve()  # an earlier report is more specific
                     raise self._refused(failure.args[0], topic, key, value) from failure
 
     def put(self, record: OffsetRecord) -> None:
@@ -118,7 +118,7 @@ class RecordProducer:
         topic, key, value = record
         while True:
             try:
-                self.client.produce(topic, value, key, -1, self._reported)
+                self.client.produce(topic, value, key, -1, self._on_delivery)
             except BufferError:
                 self._wait_for_room()
             except KafkaException as failure:
@@ -128,7 +128,7 @@ class RecordProducer:
                 return
 
     def serve(self) -> int:
-        """Take in the delivery reports that are there; returns how many things were reported.
+        """Process the available delivery reports; returns their number.
 
         Raises:
             DeliveryError: a message failed, now or earlier.
@@ -142,22 +142,22 @@ class RecordProducer:
         with self._quiet():
             try:
                 return self.client.poll(0)
-            except KafkaException as failure:  # a fatal state; it is raised once only
-                self._noticed(failure.args[0])
+            except KafkaException as failure:  # a fatal error, which is raised only once
+                self._on_client_error(failure.args[0])
                 return 0
 
     @property
     def waiting(self) -> int:
-        """Messages that are not acknowledged."""
+        """The number of unacknowledged messages."""
         return len(self.client)
 
     def check(self) -> None:
-        """Raise the gravest error since ``forget``, if there was one."""
+        """Raise the most severe error since ``forget``, if there was one."""
         if self._failure is not None:
             raise self._failure
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until every queued message is acknowledged; returns false if the time was over before that.
+        """Wait until all queued messages are acknowledged; returns false if the timeout expired first.
 
         Raises:
             DeliveryError: a message failed, or ``interrupt`` was called.
@@ -178,57 +178,57 @@ class RecordProducer:
             self._pause(time.monotonic() - start, "there was no room to send on")
 
     def _pause(self, waited: float, state: str) -> None:
-        if waited - self._reminded_s >= _REMIND_S:
-            log.warning("Kafka has not answered for %.0f s: %d messages wait", waited, len(self.client))
-            self._reminded_s = waited
-        elif waited < self._reminded_s:
-            self._reminded_s = 0.0
-        self.pause(_SHORT_PAUSE_S if waited < _PATIENT_AFTER_S else _LONG_PAUSE_S, state)
+        if waited - self._logged_wait_s >= _LOG_EVERY_S:
+            log.warning("Kafka has not responded for %.0f s: %d messages are pending", waited, len(self.client))
+            self._logged_wait_s = waited
+        elif waited < self._logged_wait_s:
+            self._logged_wait_s = 0.0
+        self.pause(_SHORT_PAUSE_S if waited < _LONG_PAUSE_AFTER_S else _LONG_PAUSE_S, state)
 
     def pause(self, seconds: float, state: str) -> None:
         """Sleep.
 
         Raises:
-            DeliveryInterrupted: ``interrupt`` was called; the message says in which ``state``.
+            DeliveryInterrupted: ``interrupt`` was called; the message contains ``state``.
         """
         if self._interrupted.wait(seconds):
-            raise DeliveryInterrupted(f"stopped while {state} ({len(self.client)} are on their way)")
+            raise DeliveryInterrupted(f"stopped while {state} ({len(self.client)} messages are pending)")
 
     def interrupt(self) -> None:
-        """Make all waiting end with ``DeliveryInterrupted``; may be called from any thread."""
+        """Make all blocked calls raise ``DeliveryInterrupted``; may be called from any thread."""
         self._interrupted.set()
 
     def forget(self) -> None:
-        """Drop all errors: the transaction that they belong to is aborted."""
+        """Forget all errors, because their transaction is aborted."""
         self._failure = None
-        self._failure_rank = (-1, -1)
+        self._failure_severity = (-1, -1)
 
     def close(self) -> None:
-        """Drop what is still queued."""
+        """Drop all queued messages."""
         self._interrupted.set()
         self.client.purge()
         self._poll()
 
-    def _reported(self, error: KafkaError | None, message: Any) -> None:
-        """A message failed (the client calls for failures only)."""
+    def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
+        """Delivery report of a failed message; there are none of successful ones."""
         if error is None or is_purged(error):
             return
         key, value = message.key(), message.value()
-        self._remember(self._refused(error, message.topic(), key, value), _size(key, value))
+        self._keep_worst(self._refused(error, message.topic(), key, value), _size(key, value))
 
-    def _remember(self, failure: DeliveryError, size: int = 0) -> None:
-        """Keep the gravest failure; of a rejected batch of messages, that of the largest one."""
-        rank = (gravity(failure), size)
-        if rank > self._failure_rank:
-            self._failure, self._failure_rank = failure, rank
+    def _keep_worst(self, failure: DeliveryError, size: int = 0) -> None:
+        """Keep the most severe failure; of a rejected batch of messages, that of the largest one."""
+        rank = (severity(failure), size)
+        if rank > self._failure_severity:
+            self._failure, self._failure_severity = failure, rank
 
     def _refused(self, error: KafkaError, topic: str, key: bytes | None, value: bytes | None) -> DeliveryError:
         return message_failed(error, topic, key, _size(key, value), self.transactional_id, show_key=self._show_keys)
 
-    def _noticed(self, error: KafkaError) -> None:
-        """The client reports a state that belongs to no message."""
+    def _on_client_error(self, error: KafkaError) -> None:
+        """An error of the client that does not belong to a message."""
         if error.fatal():
-            self._remember(call_failed("send", error, self.transactional_id))
+            self._keep_worst(call_failed("send", error, self.transactional_id))
         else:
             client_log.warning("%s", error.str())
 

@@ -1,9 +1,9 @@
-"""The two sinks that write to Kafka: at least once, and exactly once. An edge: Kafka.
+"""The sinks that write to Kafka, with at-least-once and with exactly-once delivery. An edge: Kafka.
 
-At least once: an idempotent producer with acks=all; the offset is written to its store only after every message before
-it is acknowledged. A crash repeats at most what came after the last stored offset. Exactly once: messages and offset
-are one Kafka transaction; whoever reads committed data only sees both or neither, and opening fences every older
-instance with the same transactional id.
+At least once: an idempotent producer with acks=all; the offset is stored only after all messages before it are
+acknowledged. After a crash, at most the messages behind the last stored offset are sent again. Exactly once: messages
+and offset are written in one Kafka transaction, so that consumers with ``isolation.level=read_committed`` see both or
+neither; opening the sink fences older instances with the same transactional id.
 """
 
 import time
@@ -21,7 +21,7 @@ from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 
 _CALL_S = 1.0
-"""How long one call of the client may block before it is looked whether to stop."""
+"""How long one call of the client may block before the next check for an interrupt."""
 
 
 class IdempotentSink:
@@ -39,18 +39,18 @@ class IdempotentSink:
         self._offsets = offsets
 
     def open(self) -> None:
-        """Nothing to do: there is nobody to fence."""
+        """Do nothing: there is no instance to fence."""
 
     def send(self, batches: Sequence[Batch]) -> None:
         """Queue the messages."""
         self._producer.send(batches)
 
     def poll(self) -> None:
-        """Look for messages that failed."""
+        """Process delivery reports."""
         self._producer.serve()
 
     def waiting(self) -> int:
-        """Messages on their way."""
+        """The number of unacknowledged messages."""
         return self._producer.waiting
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
@@ -65,14 +65,14 @@ class IdempotentSink:
         return self._producer.drain(timeout)
 
     def rollback(self) -> None:
-        """Nothing to do: what is sent stays sent."""
+        """Do nothing: without a transaction, messages cannot be taken back."""
 
     def interrupt(self) -> None:
-        """End all waiting."""
+        """Interrupt blocked calls."""
         self._producer.interrupt()
 
     def close(self) -> None:
-        """Drop what is not acknowledged; no stored offset lies behind it."""
+        """Drop unacknowledged messages; no stored offset is behind them."""
         self._producer.close()
 
 
@@ -81,7 +81,7 @@ class TransactionalSink:
 
     Args:
         producer: made with ``transactional_settings``.
-        offsets: tells the record that stores an offset.
+        offsets: provides the record that stores an offset.
         open_timeout: seconds that ``open`` may take.
         clock: seconds since the epoch; unlike a monotonic clock, it moves while the machine sleeps.
     """
@@ -104,13 +104,13 @@ class TransactionalSink:
         self._begun_at = 0.0
 
     def open(self) -> None:
-        """Fence older instances and end what they left open; only now is the stored offset sure to be the last one."""
+        """Fence older instances and end their open transactions. From now on, the stored offset is final."""
         self._until_done(
             "start transactions", self._producer.client.init_transactions, time.monotonic() + self._open_timeout
         )
 
     def send(self, batches: Sequence[Batch]) -> None:
-        """Queue the messages within the open transaction, or a new one."""
+        """Queue the messages in the open transaction, or in a new one."""
         with self._expiry():
             self._begin()
             self._producer.send(batches)
@@ -140,12 +140,12 @@ class TransactionalSink:
             ) from failure
 
     def poll(self) -> None:
-        """Look for messages that failed."""
+        """Process delivery reports."""
         with self._expiry():
             self._producer.serve()
 
     def waiting(self) -> int:
-        """The commit waits for all of them."""
+        """0: a commit waits for all messages."""
         return 0
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
@@ -185,11 +185,11 @@ class TransactionalSink:
                 return
 
     def interrupt(self) -> None:
-        """End all waiting."""
+        """Interrupt blocked calls."""
         self._producer.interrupt()
 
     def close(self) -> None:
-        """Abort what is open, so that readers need not wait for its time-out, and let go."""
+        """Abort the open transaction, so that consumers need not wait for its timeout, and drop queued messages."""
         if self._in_transaction:
             with suppress(KafkaException):
                 self._producer.client.abort_transaction(_CALL_S)

@@ -193,7 +193,7 @@ def test_without_transactions_the_store_holds_what_is_not_acknowledged() -> None
     assert store.put([batch(3, 2)], timeout=0) == 0
     for seconds, unanswered, moved in ((10, 6, True), (50, 6, False), (60, 4, True), (70, 0, True)):
         now[0], sink.unanswered = seconds, unanswered
-        assert delivery._settle() is moved
+        assert delivery._acknowledge() is moved
     assert store.use().held_events == 0
     assert sink.offsets == []
 

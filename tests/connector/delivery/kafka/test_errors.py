@@ -12,7 +12,14 @@ from rowtide.connector.delivery.errors import (
     RecordRejected,
     TransactionAborted,
 )
-from rowtide.connector.delivery.kafka.errors import call_failed, gravity, is_purged, message_failed, rejected, shown_key
+from rowtide.connector.delivery.kafka.errors import (
+    call_failed,
+    is_purged,
+    message_failed,
+    rejected,
+    severity,
+    shown_key,
+)
 
 K = KafkaError
 
@@ -91,7 +98,7 @@ def test_in_a_transaction_a_message_that_came_too_late_ends_only_the_transaction
 
 def test_the_gravest_error_is_the_one_to_raise() -> None:
     errors = [TransactionAborted(""), ProducerFailed(""), RecordRejected(""), AccessDenied(""), ProducerFenced("")]
-    assert sorted(errors, key=gravity) == errors
+    assert sorted(errors, key=severity) == errors
 
 
 def test_messages_of_an_aborted_transaction_are_no_failure() -> None:
