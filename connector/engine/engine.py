@@ -124,6 +124,9 @@ class Engine:
         Raises:
             EngineError: it was started already.
         """
+        if self.config.transforms:
+            names = ", ".join(plugin.name for plugin in self.config.transforms)
+            log.warning("transforms (%s) apply to records, which sinks get; changes are handed out without them", names)
         self._start(ConnectorTask(self.config, changes=True))
 
     def _start(self, task: ConnectorTask) -> None:

@@ -1,0 +1,72 @@
+"""The public Python interface, ``import rowtide``: listed, documented, typed, and free to import."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rowtide
+
+NAMES = [name for name in rowtide.__all__ if name != "__version__"]
+
+
+def test_the_names_are_listed_once_and_for_type_checkers_too() -> None:
+    tree = ast.parse(Path(str(rowtide.__file__)).read_text())
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {
+        alias.name: node.module for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert typed == rowtide._MODULES
+    assert sorted(NAMES) == sorted(typed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_documented_and_typed(name: str) -> None:
+    value = getattr(rowtide, name)
+    if not inspect.isclass(value) and not inspect.isfunction(value):
+        return
+    assert inspect.getdoc(value)
+    functions = (
+        [value]
+        if inspect.isfunction(value)
+        else [member for own, member in vars(value).items() if inspect.isfunction(member) and not own.startswith("_")]
+    )
+    for function in functions:
+        assert inspect.getdoc(function), function
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name not in ("self", "cls"):
+                assert parameter.annotation is not parameter.empty, (function, parameter)
+        assert inspect.signature(function).return_annotation is not inspect.Signature.empty, function
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Motor'"):
+        _ = rowtide.Motor
+    assert sorted(dir(rowtide)) == sorted(rowtide.__all__)
+
+
+def run(code: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_importing_rowtide_imports_nothing_else() -> None:
+    done = run("import sys, rowtide; print(sorted(m for m in sys.modules if m.startswith('rowtide')))")
+    assert done.stdout.strip() == "['rowtide']", done.stderr
+
+
+def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
+    done = run("import sys; sys.modules['pymysql'] = None\nimport rowtide; rowtide.Engine")
+    assert "rowtide.Engine needs the package pymysql" in done.stderr
+    assert "pip install 'rowtide[connector]'" in done.stderr
+
+
+def test_a_batch_is_a_sequence_that_shows_what_it_holds() -> None:
+    made: Any = rowtide.ChangeBatch([], lambda: True)
+    assert (len(made), list(made), repr(made)) == (0, [], "<ChangeBatch of 0 changes>")
+    assert made.ack()
