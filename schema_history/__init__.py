@@ -1,16 +1,15 @@
-"""What every table looked like at every position of the binlog.
+"""The structure of every table at every position of the binlog.
 
 ::
 
     statement ──► ddl ──► structure ──► catalog ──► store ──► recovery
-    text          parse   what the      all         topic     structure at
+    text          parse   what the      all         topic     tables at
                           server does   tables      or file   a position
 
-``model`` has the values (tables, columns), ``position`` the places in a binlog, ``server`` what must be known of a
-server.
-A room imports only from rooms before it in this list (a test holds the order):
+``model`` has the tables and columns, ``position`` the positions in a binlog, ``server`` the properties of a server.
+A package imports only from packages before it in this list (a test checks the order):
 
     model  errors  position  server  ddl  structure  debezium_form  catalog  store  recovery  compaction  queries
 
-Nothing here needs a package beyond Python's own, except the Kafka modules of ``store`` and ``compaction``.
+Only the Kafka modules of ``store`` and ``compaction`` need a package outside the standard library.
 """

@@ -1,9 +1,9 @@
-"""What can go wrong with structures and their history.
+"""Errors of table structures and their history.
 
 SchemaHistoryError
-├── UnparsedDdl          a statement that is not understood; never a guess in its place
-├── InconsistentDdl      a statement that cannot be applied to the structures that are known
-└── DamagedHistory       a history record that cannot be read
+├── UnparsedDdl          a statement cannot be parsed; it is never guessed or dropped silently
+├── InconsistentDdl      a statement cannot be applied to the known structures
+└── DamagedHistory       a history record cannot be parsed
 """
 
 import re
@@ -45,7 +45,7 @@ def without_literals(sql: str) -> str:
 
 
 class SchemaHistoryError(Exception):
-    """Base of all errors of this package.
+    """Base class of all errors of this package.
 
     ``str()`` of an error never contains a literal of a statement, which may be data; see `message`.
     """
@@ -56,13 +56,13 @@ class SchemaHistoryError(Exception):
 
 
 class UnparsedDdl(SchemaHistoryError):
-    """A statement was not understood at one place of its text.
+    """A statement cannot be parsed.
 
     Attributes:
         statement: the whole statement.
-        reason: what was expected or not known there.
+        reason: what was expected at the offset.
         offset: index into ``statement``, in characters.
-        position: where the statement stands in the binlog, as text, or ``""``.
+        position: position of the statement in the binlog, or ``""``.
     """
 
     def __init__(self, statement: str, reason: str, offset: int = 0, position: str = "") -> None:
@@ -74,17 +74,17 @@ class UnparsedDdl(SchemaHistoryError):
 
     @property
     def line(self) -> int:
-        """Line of the place, from 1."""
+        """Line of the offset, from 1."""
         return self.statement.count("\n", 0, self.offset) + 1
 
     @property
     def column(self) -> int:
-        """Column of the place in its line, from 1."""
+        """Column of the offset in its line, from 1."""
         return self.offset - (self.statement.rfind("\n", 0, self.offset) + 1) + 1
 
     @property
     def near(self) -> str:
-        """Up to 60 characters of the statement from the place on."""
+        """Up to 60 characters of the statement from the offset on."""
         return self.statement[self.offset : self.offset + 60]
 
     def __str__(self) -> str:
@@ -104,13 +104,13 @@ class UnparsedDdl(SchemaHistoryError):
 
 
 class InconsistentDdl(SchemaHistoryError):
-    """A statement is understood, but speaks of a table, column or database that is not known.
+    """A statement can be parsed, but names a table, column or database that is not known.
 
     Attributes:
         statement: the whole statement.
-        reason: what is missing or in the way.
-        position: where the statement stands in the binlog, as text, or ``""``.
-        table_id: the table that is not known, ``None`` if it is not about one.
+        reason: why it cannot be applied.
+        position: position of the statement in the binlog, or ``""``.
+        table_id: the unknown table, ``None`` if the reason is another one.
     """
 
     def __init__(self, statement: str, reason: str, position: str = "", table_id: TableId | None = None) -> None:
@@ -134,4 +134,4 @@ class InconsistentDdl(SchemaHistoryError):
 
 
 class DamagedHistory(SchemaHistoryError):
-    """A record of the schema history cannot be read; the message says which and why."""
+    """A record of the schema history cannot be parsed; the message says which one and why."""

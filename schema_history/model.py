@@ -1,8 +1,8 @@
 """The structure of databases and tables, as immutable values.
 
-A column has two sides. What the server knows (its information_schema) is the truth by which rows are decoded. What
-Debezium makes of the statement's text, the ``form``, decides how records look: it is written to the schema history
-as ``tableChanges``, and schemas of records are derived from it. Both change together, statement by statement.
+A column is described twice. ``Column`` has its properties in the server's information_schema, by which rows are
+decoded. ``DebeziumColumn`` has what Debezium derives from the text of the statements: it is written to the schema
+history as ``tableChanges``, and the schemas of records are derived from it. A statement changes both together.
 """
 
 from dataclasses import dataclass, field, replace
@@ -10,10 +10,10 @@ from enum import Enum
 
 
 class DefaultKind(Enum):
-    """What a column's default is.
+    """The kind of a column's default.
 
-    ``NOW`` is CURRENT_TIMESTAMP as a property of the column, which the servers treat apart from expressions. MySQL
-    keeps it when the default is dropped: then its text is ``None``.
+    ``NOW`` is CURRENT_TIMESTAMP as a property of the column, which the servers distinguish from expressions. MySQL
+    keeps the property when the default is dropped: then the text of the default is ``None``.
     """
 
     NONE = "none"
@@ -24,7 +24,7 @@ class DefaultKind(Enum):
 
 
 class Extra(Enum):
-    """What a system column of MariaDB stands for."""
+    """The role of a system column of MariaDB."""
 
     ROW_START = "row start"
     ROW_END = "row end"
@@ -32,7 +32,7 @@ class Extra(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableId:
-    """The name of a table: its database and its own name, as the server stores them."""
+    """The name of a table and of its database, as the server stores them."""
 
     database: str
     table: str
@@ -51,24 +51,24 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class DebeziumColumn:
-    """A column as Debezium describes it in ``tableChanges``; its position is that in the table.
+    """A column as Debezium describes it in ``tableChanges``, without its position in the table.
 
     Attributes:
-        name: as in the statement.
+        name: its name, as written in the statement.
         jdbc_type: number of ``java.sql.Types``.
-        type_name: the type's words as written, in upper case: ``BOOL``, ``INT UNSIGNED``, ``DOUBLE PRECISION``.
-        type_expression: the same words (Debezium keeps two fields).
+        type_name: the type as written, in upper case: ``BOOL``, ``INT UNSIGNED``, ``DOUBLE PRECISION``.
+        type_expression: the same text (Debezium has two fields).
         native_type: the driver's number, ``None`` for MySQL and MariaDB.
-        charset_name: the character set that decides about text, ``None`` if none.
-        length, scale: as written, ``None`` where the type has none.
+        charset_name: its character set; ``None`` if it has none.
+        length, scale: as written; ``None`` if the type has none.
         optional: whether NULL is allowed.
         auto_incremented, generated: AUTO_INCREMENT; both are true for ON UPDATE CURRENT_TIMESTAMP as well.
-        has_default: whether there is a default, NULL included.
-        default_expression: its text, ``None`` for NULL and for expressions.
-        enum_values: labels of ENUM and SET with their quotes.
+        has_default: whether it has a default, NULL included.
+        default_expression: text of the default; ``None`` for NULL and for expressions.
+        enum_values: labels of ENUM and SET, with their quotes.
         comment: ``None`` if there is none.
-        hexadecimal: whether the text is only that of a hexadecimal literal, as long as the server's column, which has
-            the value, is not known beside it.
+        hexadecimal: whether ``default_expression`` is the text of a hexadecimal literal; it is replaced by the value
+            as soon as the server's column is known.
     """
 
     name: str
@@ -94,10 +94,10 @@ class DebeziumTable:
     """A table as Debezium describes it, without its columns.
 
     Attributes:
-        default_charset_name: ``None`` if not known.
-        primary_key: names of the columns of the record's key: the primary key, else a unique key of NOT NULL columns.
+        default_charset_name: its default character set; ``None`` if not known.
+        primary_key: columns of the record's key: the primary key, or else a unique key of NOT NULL columns.
         comment: ``None`` if there is none.
-        attributes: further pairs, kept as read.
+        attributes: further pairs of name and value, kept as they were read.
     """
 
     default_charset_name: str | None = None
@@ -108,33 +108,33 @@ class DebeziumTable:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as the server has it.
+    """A column as the server's information_schema describes it.
 
     Attributes:
         name: its name.
-        column_type: full type as information_schema writes it: ``int unsigned``, ``enum('a','b')``, ``varchar(10)``.
-        data_type: first word of it: ``int``, ``enum``, ``varchar``.
+        column_type: full type as information_schema shows it: ``int unsigned``, ``enum('a','b')``, ``varchar(10)``.
+        data_type: its first word: ``int``, ``enum``, ``varchar``.
         nullable: whether NULL is allowed.
-        default_kind: whether there is a default and which.
-        default: text of a literal or of an expression, else ``None``; binary digits for BIT, for binary columns its
+        default_kind: whether it has a default, and of which kind.
+        default: text of the literal or expression, or ``None``; for BIT its binary digits, for binary columns its
             bytes as Latin-1 characters.
-        on_update: fractional digits of ON UPDATE CURRENT_TIMESTAMP, ``None`` without it.
-        auto_increment: AUTO_INCREMENT.
-        generation: for generated columns.
-        invisible: INVISIBLE.
-        charset, collation: of text columns, ENUM and SET; ``None`` else.
+        on_update: fractional digits of ON UPDATE CURRENT_TIMESTAMP; ``None`` without it.
+        auto_increment: whether it is AUTO_INCREMENT.
+        generation: expression of a generated column.
+        invisible: whether it is INVISIBLE.
+        charset, collation: those of text columns, ENUM and SET; otherwise ``None``.
         comment: ``""`` if none.
-        length: characters (text), bytes (binary), bits (BIT), display width or dimensions as declared; else ``None``.
+        length: characters (text), bytes (binary), bits (BIT), display width or dimensions; otherwise ``None``.
         scale: digits after the point (DECIMAL, FLOAT(M,D)).
         fsp: fractional digits of TIME, DATETIME, TIMESTAMP; 0 for other types.
-        unsigned, zerofill: of numbers.
-        labels: of ENUM and SET.
-        srid: of geometry columns with SRID.
-        row: for the row_start and row_end columns of a system-versioned table.
+        unsigned, zerofill: properties of numbers.
+        labels: labels of ENUM and SET.
+        srid: SRID of a geometry column.
+        row: role of a row_start or row_end column of a system-versioned table.
         without_system_versioning: MariaDB's WITHOUT SYSTEM VERSIONING of a column.
         not_secondary: MySQL's NOT SECONDARY.
         compressed: MariaDB's COMPRESSED.
-        debezium: what Debezium records of it.
+        debezium: its Debezium description.
     """
 
     name: str
@@ -165,15 +165,15 @@ class Column:
 
     @property
     def sets_itself(self) -> bool:
-        """Whether it is AUTO_INCREMENT, or for the beginning or end of a row's time."""
+        """Whether the server sets its value: AUTO_INCREMENT, or the start or end of a row's validity."""
         return self.auto_increment or self.row is not None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """One part of an index: a column, a prefix of one, or an expression (then ``column`` is ``""``).
+    """One part of an index: a column, a prefix of a column, or an expression (then ``column`` is ``""``).
 
-    ``period`` marks a period's name (MariaDB's WITHOUT OVERLAPS), and the two columns for which it stands.
+    ``period`` marks the name of a period (MariaDB's WITHOUT OVERLAPS), and the period's two columns.
     """
 
     column: str
@@ -193,8 +193,8 @@ class Index:
     """An index. The primary key is named ``PRIMARY``.
 
     ``kind`` is ``unique``, ``key``, ``fulltext``, ``spatial``, ``vector`` or ``primary``. An index is ``generated`` if
-    a foreign key made it; another one that begins with its columns takes its place. A unique one of MariaDB is
-    ``hashed`` if it is kept, or was when it was made, by a hash in a hidden column.
+    a foreign key created it; another index that starts with its columns replaces it. A unique index of MariaDB is
+    ``hashed`` if it is implemented, or was when it was created, by a hash in a hidden column.
     """
 
     name: str
@@ -211,9 +211,9 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A CHECK, FOREIGN KEY or PERIOD: kept because it can be dropped by name, and because columns are renamed in it.
+    """A CHECK, FOREIGN KEY or PERIOD: needed because it can be dropped by name, and because its columns can be renamed.
 
-    ``kind`` is ``check``, ``foreign`` or ``period`` (then ``columns`` are its start and its end).
+    ``kind`` is ``check``, ``foreign`` or ``period`` (then ``columns`` are its start and end).
     """
 
     name: str
@@ -223,22 +223,22 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table at one moment.
+    """A table at one position.
 
     Attributes:
         id: its name.
-        columns: in their order, without hidden ones.
-        indexes: in the order of their making, the primary key among them.
-        charset, collation: of the table.
+        columns: its columns in order, without hidden ones.
+        indexes: its indexes in order of creation, the primary key included.
+        charset, collation: its defaults for new columns.
         comment: ``""`` if none.
-        engine: as written, ``""`` if not known.
-        kind: ``BASE TABLE``, ``SYSTEM VERSIONED`` or ``SEQUENCE``, as information_schema says.
-        constraints: CHECK and FOREIGN KEY.
-        hidden: columns that rows have and information_schema does not show, after ``columns`` (MariaDB: implicit
+        engine: its storage engine as written, ``""`` if not known.
+        kind: ``BASE TABLE``, ``SYSTEM VERSIONED`` or ``SEQUENCE``, as in information_schema.
+        constraints: CHECK, FOREIGN KEY and PERIOD.
+        hidden: columns of row images that information_schema does not show, after ``columns`` (MariaDB: implicit
             row_start and row_end, the hash of a long unique key).
-        complete: false if only ``tableChanges`` were known: then collation, unique keys, generation and the like are
-            not, but types, names, order and character sets are.
-        debezium: what Debezium records of it.
+        complete: false if only ``tableChanges`` were available: then names, types, order and character sets of the
+            columns are known, but not collations, unique keys, generation expressions and the like.
+        debezium: its Debezium description.
     """
 
     id: TableId
@@ -264,13 +264,13 @@ class Table:
 
     @property
     def row_columns(self) -> tuple[Column, ...]:
-        """The columns of a row image, hidden ones included."""
+        """The columns of a row image, hidden columns included."""
         return self.columns + self.hidden
 
     def column(self, name: str) -> Column | None:
-        """The column of that name (case does not matter), or ``None``."""
-        wanted = name.lower()
-        return next((c for c in self.columns if c.name.lower() == wanted), None)
+        """The column of that name, compared without case, or ``None``."""
+        key = name.lower()
+        return next((c for c in self.columns if c.name.lower() == key), None)
 
     def renamed(self, new: TableId) -> "Table":
         """The same table under another name."""
@@ -279,7 +279,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database: its name and what tables inherit. ``debezium_charset`` is the character set as Debezium tracks it."""
+    """A database: its name, and what its tables inherit.
+
+    ``debezium_charset`` is the character set that Debezium would assume.
+    """
 
     name: str
     charset: str

@@ -1,1 +1,1 @@
-"""All databases and tables, and the one way to change them: a statement that is executed on them."""
+"""All databases and tables at a position, and how a statement changes them."""

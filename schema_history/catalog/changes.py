@@ -1,7 +1,4 @@
-"""What a statement did: the values that become history records and schema-change events.
-
-One statement can make several changes; they stand in the order in which Debezium reports them.
-"""
+"""The result of a statement, from which history records and schema change events are built."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,7 +7,7 @@ from rowtide.schema_history.model import Database, Table, TableId
 
 
 class ChangeKind(Enum):
-    """Kind of a change, named as Debezium does in ``tableChanges``; ``DATABASE`` has no table."""
+    """Kind of a change, with Debezium's names in ``tableChanges``; ``DATABASE`` has no table."""
 
     CREATE = "CREATE"
     ALTER = "ALTER"
@@ -25,12 +22,12 @@ class SchemaChange:
 
     Attributes:
         kind: what happened.
-        database: the database that it is reported for; ``""`` if none.
-        ddl: text of the record: the statement, or the part of it that is about this table.
-        table_id: the table (its new name after a rename); ``None`` for ``DATABASE``.
-        previous_id: the old name, if it was renamed by RENAME TABLE.
-        table: structure after the whole statement; ``None`` if the table is gone then, or does not exist.
-        tables: all tables that the statement names in this database (``source.table`` of the event).
+        database: the database for which it is reported; ``""`` if none.
+        ddl: text of the record: the statement, or its part that concerns this table.
+        table_id: the table, after a rename with its new name; ``None`` for ``DATABASE``.
+        previous_id: the former name, if RENAME TABLE renamed it.
+        table: the table after the whole statement; ``None`` if it does not exist then.
+        tables: all tables of this database that the statement names (``source.table`` of the event).
     """
 
     kind: ChangeKind
@@ -44,14 +41,14 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class StatementResult:
-    """The outcome of one statement.
+    """The result of one statement.
 
     Attributes:
-        statement_class: what kind of statement it was: ``create table``, ``alter table``, ``grant``, ``insert`` ...
-        changes: what to report, in order; empty for statements that are not about structure.
-        altered: every table whose structure or name is new or gone: ``None`` if it is gone.
-        before: the same tables as they were: ``None`` if there was none, or if it is gone with its database.
-        databases_before: all databases as they were, if the statement was about databases.
+        statement_class: kind of statement: ``create table``, ``alter table``, ``grant``, ``insert`` ...
+        changes: the reported changes in Debezium's order; empty for statements that do not concern structures.
+        altered: every table that the statement created, changed, renamed or dropped (then ``None``).
+        before: the same tables before it: ``None`` if a table did not exist, or was dropped with its database.
+        databases_before: all databases before it, if the statement concerns databases.
     """
 
     statement_class: str

@@ -1,4 +1,4 @@
-"""All databases and tables that are known at one position, by name. Knows no statements."""
+"""The databases and tables at one position, by name."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -10,12 +10,12 @@ from rowtide.schema_history.structure.context import Context
 
 
 class TableRegistry:
-    """Databases and tables; the values are immutable, so a copy shares them.
+    """Databases and tables by name; tables are immutable.
 
     Attributes:
-        server: whose tables they are.
-        temporary: temporary tables by session and name; statements name them under STATEMENT format.
-        variables: server variables of Debezium's histories (``character_set_server``).
+        server: the server of the tables.
+        temporary: temporary tables by session and name; they occur in the binlog with ``binlog_format=STATEMENT``.
+        variables: server variables in Debezium's histories (``character_set_server``).
     """
 
     def __init__(self, server: Server) -> None:
@@ -30,7 +30,7 @@ class TableRegistry:
         """The table of that name, or ``None``."""
         key = self._key(database, name)
         found = self._tables.get(key)
-        return self._made(key) if found is None and key in self._deferred else found
+        return self._build_deferred(key) if found is None and key in self._deferred else found
 
     def put(self, table: Table) -> None:
         """Add or replace a table (from a snapshot, a history record, or a repair)."""
@@ -38,20 +38,20 @@ class TableRegistry:
         self._tables[key] = table
         self._deferred.pop(key, None)
 
-    def defer(self, table_id: TableId, make: Callable[[], Table | None]) -> None:
-        """Add or replace a table that is made when it is first asked for; ``None`` of ``make``: there is none."""
+    def defer(self, table_id: TableId, build: Callable[[], Table | None]) -> None:
+        """Add or replace a table that ``build`` creates on first access; there is no table if it returns ``None``."""
         key = self._key(table_id.database, table_id.table)
         self._tables.pop(key, None)
-        self._deferred[key] = make
+        self._deferred[key] = build
 
-    def _made(self, key: TableId) -> Table | None:
+    def _build_deferred(self, key: TableId) -> Table | None:
         table = self._deferred.pop(key)()
         if table is not None:
             self._tables[key] = table
         return table
 
     def remove(self, table_id: TableId) -> None:
-        """Forget a table, if it is known."""
+        """Remove a table, if it is known."""
         key = self._key(table_id.database, table_id.table)
         self._tables.pop(key, None)
         self._deferred.pop(key, None)
@@ -74,35 +74,35 @@ class TableRegistry:
         self._databases[self._name_key(database.name)] = database
 
     def put_databases(self, databases: Iterable[Database]) -> None:
-        """Let these be all databases; tables stay."""
+        """Replace all databases; tables stay."""
         self._databases = {self._name_key(database.name): database for database in databases}
 
     def remove_database(self, name: str) -> None:
-        """Forget a database and its tables."""
+        """Remove a database and its tables."""
         key = self._name_key(name)
         self._databases.pop(key, None)
         for table_id in self.names_of(key):
             self.remove(table_id)
 
     def databases(self) -> Iterator[Database]:
-        """All databases, in the order of their making."""
+        """All databases in order of creation."""
         return iter(self._databases.values())
 
     def __iter__(self) -> Iterator[Table]:
         for key in list(self._deferred):
-            self._made(key)
+            self._build_deferred(key)
         return iter(self._tables.values())
 
     def __len__(self) -> int:
         return len(self._tables) + len(self._deferred)
 
     def set_variables(self, variables: tuple[tuple[str, str], ...]) -> None:
-        """Keep server variables as a history gives them."""
+        """Store server variables of a history."""
         for name, value in variables:
             self.variables[name] = value.strip("'\"")
 
     def debezium_charset(self, database: str) -> str | None:
-        """The character set of a database's new tables as Debezium tracks it."""
+        """The character set that Debezium assumes for new tables of a database."""
         known = self.database(database)
         if known is not None and known.debezium_charset is not None:
             return known.debezium_charset
@@ -112,7 +112,10 @@ class TableRegistry:
         return charsets.charset_of(self.server.collation) if self.server.collation else None
 
     def debezium_charset_after(self, options: TableOptions, known: Database | None, ctx: Context) -> str | None:
-        """Debezium's character set of a database after CREATE or ALTER DATABASE: a collation alone counts once."""
+        """The character set that Debezium assumes for a database after CREATE or ALTER DATABASE.
+
+        A collation without a character set counts only the first time.
+        """
         before = known.debezium_charset if known is not None else None
         if options.charset == "":
             return before if ctx.mariadb else self.variables.get("character_set_server")

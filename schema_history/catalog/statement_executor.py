@@ -1,6 +1,6 @@
-"""One statement applied to a catalog: which tables and databases are new, changed or gone, and what is reported of it.
+"""Applies one statement to the tables: creates, changes and drops tables and databases, and collects what is reported.
 
-Changes are collected beside the catalog and put into it at the end, so a statement that fails changes nothing.
+Changes are staged and applied at the end, so that a statement that fails changes nothing.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ from rowtide.schema_history.structure.tables import build_table, charset_and_col
 
 
 class StatementExecutor:
-    """A statement in progress."""
+    """The execution of one statement."""
 
     def __init__(self, catalog: TableRegistry, event: QueryEvent, ctx: Context, statement: Statement, sql: str) -> None:
         self.catalog = catalog
@@ -67,15 +67,15 @@ class StatementExecutor:
         """Apply the statement.
 
         Raises:
-            InconsistentDdl: it does not fit what is known; nothing is changed.
+            InconsistentDdl: the statement does not fit the known tables; nothing is changed.
         """
         body = self.statement.body
-        what = body.what if isinstance(body, NoStructure) else _CLASSES[type(body)][0]
+        what = body.what if isinstance(body, NoStructure) else _HANDLERS[type(body)][0]
         about_databases = isinstance(body, CreateDatabase | AlterDatabase | DropDatabase)
         databases = tuple(self.catalog.databases()) if about_databases else None
         try:
             if not isinstance(body, NoStructure):
-                _CLASSES[type(body)][1](self, body)
+                _HANDLERS[type(body)][1](self, body)
         except LookupError as problem:
             raise self._inconsistent(str(problem.args[0] if problem.args else problem)) from problem
         except (ArithmeticError, ValueError) as problem:  # of numbers with thousands of digits, which no server accepts
@@ -141,14 +141,15 @@ class StatementExecutor:
     def create_table(self, body: CreateTable) -> None:
         """CREATE TABLE."""
         table_id = self._id(body.name)
-        if self._failed_making(table_id, or_replace=body.or_replace):
+        if self._creation_failed(table_id, or_replace=body.or_replace):
             return
         if body.query and not body.temporary:
             known = self._table(table_id)
             if known is not None and body.if_not_exists:
                 return
             raise self._inconsistent(
-                f"the columns of {table_id} come from a query (binlog_format is not ROW) and cannot be known", table_id
+                f"the columns of {table_id} come from a query (binlog_format is not ROW) and are not known",
+                table_id,
             )
         known = None if body.temporary else self._table(table_id)
         if known is not None and body.if_not_exists and not body.or_replace:
@@ -159,8 +160,8 @@ class StatementExecutor:
         self.staged[table_id] = self._built(body, table_id)
         self._report(ChangeKind.CREATE, self.statement.text, table_id)
 
-    def _failed_making(self, table_id: TableId, *, or_replace: bool) -> bool:
-        """Whether the server could not make the table; CREATE OR REPLACE has dropped the old one before it failed."""
+    def _creation_failed(self, table_id: TableId, *, or_replace: bool) -> bool:
+        """Whether the server failed to create the table; CREATE OR REPLACE has then dropped the old table."""
         if self.event.error_code and or_replace and self._table(table_id) is not None:
             self.staged[table_id] = None
         return bool(self.event.error_code)
@@ -174,13 +175,13 @@ class StatementExecutor:
     def create_like(self, body: CreateTableLike) -> None:
         """CREATE TABLE ... LIKE."""
         table_id, like = self._id(body.name), self._id(body.like)
-        if self._failed_making(table_id, or_replace=body.or_replace):
+        if self._creation_failed(table_id, or_replace=body.or_replace):
             return
         if not body.temporary and body.if_not_exists and self._table(table_id) is not None:
             return
         source = self._temporary(like) or self._table(like)
         if source is None:
-            raise self._inconsistent(f"table {like}, whose structure is copied, is not known", like)
+            raise self._inconsistent(f"table {like}, from which the structure is copied, is not known", like)
         constraints = tuple(
             Constraint(_renamed_check(c.name, like.table, table_id.table), c.kind, c.columns)
             for c in source.constraints
@@ -206,7 +207,7 @@ class StatementExecutor:
             if isinstance(action, RenameTo):
                 new_id = self._id(action.name)
         self._exchange(body, table)
-        # CONVERT TO CHARACTER SET DEFAULT takes that of the table's database, in MySQL that of the session's.
+        # CONVERT TO CHARACTER SET DEFAULT uses the table's database, in MySQL that of the session.
         database = self.catalog.database(table_id.database if self.ctx.mariadb else self.ctx.database)
         altered = alter(table, body.actions, self.ctx, database)
         altered = replace(apply_alter_table(table, altered, body, self.ctx), id=new_id)
@@ -257,7 +258,7 @@ class StatementExecutor:
         if reported:
             text = self.statement.text
             if not self.ctx.mariadb:
-                text = text.split(None, 1)[1]  # Debezium leaves out the word CREATE here
+                text = text.split(None, 1)[1]  # Debezium omits the word CREATE here
             self._report(ChangeKind.ALTER, text, table_id)
 
     def drop_table(self, body: DropTable) -> None:
@@ -306,7 +307,7 @@ class StatementExecutor:
         if body.temporary or (body.if_not_exists and self._table(table_id) is not None):
             return
         table = build_sequence(table_id, body, self.catalog.database(table_id.database), self.ctx)
-        self.staged[table_id] = table  # not reported: Debezium knows no sequences
+        self.staged[table_id] = table  # not reported: Debezium does not support sequences
 
     def alter_sequence(self, body: AlterSequence) -> None:
         """ALTER SEQUENCE."""
@@ -325,13 +326,13 @@ class StatementExecutor:
         known = self.catalog.database(name)
         if known is None or not body.if_not_exists:
             if body.or_replace:
-                self._forget(name)
+                self._drop_database(name)
             default = (charsets.charset_of(self.ctx.server_collation), self.ctx.server_collation)
             options = body.options
             charset, collation = charset_and_collation(options, self.ctx, *default)
             form = self.catalog.debezium_charset_after(options, None, self.ctx)
             self.catalog.put_database(Database(name, charset, collation, form))
-        else:  # Debezium takes the options of a database that is there already
+        else:  # Debezium uses the options even if the database exists
             form = self.catalog.debezium_charset_after(body.options, known, self.ctx)
             self.catalog.put_database(replace(known, debezium_charset=form))
         self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.name)
@@ -346,23 +347,23 @@ class StatementExecutor:
         form = self.catalog.debezium_charset_after(body.options, known, self.ctx)
         self.catalog.put_database(Database(name, charset, collation, form))
 
-    def _forget(self, name: str) -> None:
+    def _drop_database(self, name: str) -> None:
         for table_id in self.catalog.names_of(name):
             self.staged[table_id] = None
         self.catalog.remove_database(name)
 
     def drop_database(self, body: DropDatabase) -> None:
         """DROP DATABASE."""
-        self._forget(self._database_name(body.name))
+        self._drop_database(self._database_name(body.name))
         self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.name)
 
     def set_variables(self, body: SetVariables) -> None:
-        """SET, as it stands in histories."""
+        """SET in a history."""
         self.catalog.set_variables(body.variables)
         self._report(ChangeKind.DATABASE, self.statement.text, None, database=self.ctx.database)
 
     def use(self, body: Use) -> None:
-        """USE, as it stands in histories."""
+        """USE in a history."""
         self._report(ChangeKind.DATABASE, self.statement.text, None, database=body.database)
 
 
@@ -375,7 +376,7 @@ def _renamed_check(name: str, old: str, new: str) -> str:
     return new + name[len(old) :] if name.startswith(f"{old}_chk_") else name
 
 
-_CLASSES: dict[type, tuple[str, Callable[[StatementExecutor, Any], None]]] = {
+_HANDLERS: dict[type, tuple[str, Callable[[StatementExecutor, Any], None]]] = {
     CreateTable: ("create table", StatementExecutor.create_table),
     CreateTableLike: ("create table", StatementExecutor.create_like),
     AlterTable: ("alter table", StatementExecutor.alter_table),

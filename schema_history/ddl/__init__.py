@@ -1,1 +1,1 @@
-"""Reading statements: the lexer, the parser, and the values that it makes of them. Knows no tables."""
+"""The parser of statements: text to tokens, tokens to the values in ``statements``. It needs no tables."""

@@ -1,4 +1,4 @@
-"""ALTER TABLE: a list of actions, applied by the server as one."""
+"""Parses ALTER TABLE: a list of actions, which the server applies together."""
 
 from rowtide.schema_history.ddl.columns import parse_column, parse_default
 from rowtide.schema_history.ddl.create import element_list, skip_wait
@@ -37,7 +37,7 @@ _PARTITION_WORK = words_of(
 
 
 def parse_alter_table(c: Cursor) -> AlterTable:
-    """Read ALTER TABLE after the word TABLE."""
+    """Parse ALTER TABLE behind the word TABLE."""
     if_exists = accept_if_exists(c)
     name = c.table_name()
     skip_wait(c)
@@ -212,13 +212,13 @@ def _order(c: Cursor) -> list[Action]:
     while True:
         c.column_name()
         c.accept_one("ASC", "DESC")
-        if c.word == "," and c.tokens[c.at + 1].kind is not END and not _begins_action(c, 1):
+        if c.word == "," and c.tokens[c.at + 1].kind is not END and not _starts_action(c, 1):
             c.at += 1
         else:
             return [Other("ORDER BY")]
 
 
-def _begins_action(c: Cursor, steps: int) -> bool:
+def _starts_action(c: Cursor, steps: int) -> bool:
     return c.ahead(steps) in _ACTIONS
 
 

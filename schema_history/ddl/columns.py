@@ -1,4 +1,4 @@
-"""Column definitions: a name, a type, and attributes in any order."""
+"""Parses column definitions: a name, a type, and attributes in any order."""
 
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.lexer import BITS, HEX, NATIONAL, NUMBER, OPERATOR, QUOTED, STRING, WORD
@@ -21,7 +21,7 @@ _ODBC_DATES = {"D": "date", "T": "time", "TS": "timestamp"}
 
 
 def parse_column(c: Cursor, name: str | None = None) -> ColumnDef:
-    """Read a column's definition, its name first unless it is given."""
+    """Parse the definition of a column; it starts with the name unless ``name`` is given."""
     name = c.column_name() if name is None else name
     attributes: list[Attribute] = []
     if c.dialect.flavor is Flavor.MARIADB and c.word in ("GENERATED", "AS") and _row_column(c):
@@ -177,7 +177,7 @@ def _versioning(c: Cursor) -> Attribute:
 
 
 def skip_references(c: Cursor) -> None:
-    """Step over REFERENCES and what follows it."""
+    """Skip REFERENCES and its clauses."""
     c.expect("REFERENCES")
     c.table_name()
     if c.word == "(":
@@ -226,7 +226,7 @@ _ATTRIBUTES = {
 
 
 def accept_now(c: Cursor) -> Now | None:
-    """Read CURRENT_TIMESTAMP or one of its synonyms, if it is here."""
+    """Parse CURRENT_TIMESTAMP or one of its synonyms, if it comes next."""
     if c.word not in NOW_WORDS or (c.word == "NOW" and c.ahead() != "("):
         return None
     first, fsp = c.at, 0
@@ -239,7 +239,7 @@ def accept_now(c: Cursor) -> Now | None:
 
 
 def parse_default(c: Cursor) -> Default:
-    """Read what follows DEFAULT."""
+    """Parse the value behind DEFAULT."""
     if c.word == "(":
         return c.parenthesized()
     literal = accept_literal(c)
@@ -272,7 +272,7 @@ def _bare_expression(c: Cursor) -> Expression:
 
 
 def accept_literal(c: Cursor) -> Literal | None:
-    """Read a literal with its sign and introducer, if one is here."""
+    """Parse a literal with its sign and introducer, if one comes next."""
     first, token = c.at, c.token
     sign = c.accept_one("-", "+")
     token = c.token

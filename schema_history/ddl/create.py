@@ -1,4 +1,4 @@
-"""CREATE TABLE, CREATE INDEX, CREATE DATABASE and MariaDB's CREATE SEQUENCE."""
+"""Parses CREATE TABLE, CREATE INDEX, CREATE DATABASE and MariaDB's CREATE SEQUENCE."""
 
 from rowtide.schema_history.ddl.columns import parse_column
 from rowtide.schema_history.ddl.cursor import Cursor
@@ -26,7 +26,7 @@ _INDEX_KINDS = {"UNIQUE": "unique", "FULLTEXT": "fulltext", "SPATIAL": "spatial"
 
 
 def parse_create_table(c: Cursor, or_replace: bool, temporary: bool) -> CreateTable | CreateTableLike:
-    """Read CREATE TABLE after the word TABLE."""
+    """Parse CREATE TABLE behind the word TABLE."""
     if_not_exists = accept_if_not_exists(c)
     name = c.table_name()
     if c.accept("LIKE"):
@@ -54,7 +54,7 @@ def parse_create_table(c: Cursor, or_replace: bool, temporary: bool) -> CreateTa
 
 
 def element_list(c: Cursor) -> tuple[Element, ...]:
-    """Read columns, indexes and constraints up to the closing parenthesis."""
+    """Parse columns, indexes and constraints up to the closing parenthesis."""
     elements: list[Element] = []
     while True:
         elements.append(parse_key(c) if is_key(c) else parse_column(c))
@@ -63,7 +63,7 @@ def element_list(c: Cursor) -> tuple[Element, ...]:
 
 
 def parse_create_index(c: Cursor, or_replace: bool) -> CreateIndex:
-    """Read CREATE INDEX from UNIQUE, FULLTEXT, SPATIAL or INDEX on."""
+    """Parse CREATE INDEX from UNIQUE, FULLTEXT, SPATIAL or INDEX on."""
     word = c.accept_one(*_INDEX_KINDS)
     c.expect("INDEX")
     if_not_exists = accept_if_not_exists(c)
@@ -81,21 +81,21 @@ def parse_create_index(c: Cursor, or_replace: bool) -> CreateIndex:
 
 
 def skip_wait(c: Cursor) -> None:
-    """Step over WAIT and NOWAIT."""
+    """Skip WAIT and NOWAIT."""
     if c.accept("WAIT"):
         c.number()
     c.accept("NOWAIT")
 
 
 def skip_algorithm_and_lock(c: Cursor) -> None:
-    """Step over ALGORITHM and LOCK clauses."""
+    """Skip ALGORITHM and LOCK clauses."""
     while c.accept_one("ALGORITHM", "LOCK"):
         c.accept("=")
         c.advance()
 
 
 def parse_create_database(c: Cursor, or_replace: bool) -> CreateDatabase:
-    """Read CREATE DATABASE after the word DATABASE."""
+    """Parse CREATE DATABASE behind the word DATABASE."""
     if_not_exists = accept_if_not_exists(c)
     return CreateDatabase(c.name("a database name"), database_options(c), if_not_exists, or_replace)
 
@@ -107,7 +107,7 @@ _SEQUENCE_FILLERS = frozenset(("WITH", "BY", "NO", "RESTART"))
 
 
 def sequence_options(c: Cursor) -> tuple[DataType | None, TableOptions]:
-    """Read the options of CREATE and ALTER SEQUENCE."""
+    """Parse the options of CREATE and ALTER SEQUENCE."""
     data_type, options = None, TableOptions()
     while c.token.kind is not END and c.word != ";":
         if c.accept("AS"):
@@ -126,7 +126,7 @@ def sequence_options(c: Cursor) -> tuple[DataType | None, TableOptions]:
 
 
 def parse_create_sequence(c: Cursor, or_replace: bool, temporary: bool) -> CreateSequence:
-    """Read CREATE SEQUENCE after the word SEQUENCE."""
+    """Parse CREATE SEQUENCE behind the word SEQUENCE."""
     if_not_exists = accept_if_not_exists(c)
     name = c.table_name()
     data_type, options = sequence_options(c)

@@ -1,4 +1,4 @@
-"""A place in a list of tokens, with the steps that every part of the parser needs."""
+"""A position in a list of tokens, and the basic operations of the parser."""
 
 import re
 from typing import NoReturn
@@ -19,17 +19,17 @@ from rowtide.schema_history.errors import UnparsedDdl
 
 _OPEN = {"(": ")", "{": "}"}
 _MOST_DIGITS = 20
-"""Of lengths, scales and the like: those of the largest 64-bit number. The servers accept far less."""
+"""Digits of a length, scale or the like: those of the largest 64-bit number. The servers accept far less."""
 _OUTSIDE = re.compile("[\U00010000-\U0010ffff]")
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a list in one string."""
+    """The words of a string, separated by blanks."""
     return frozenset(text.split())
 
 
 class Cursor:
-    """Reads tokens one after the other. Words are compared in upper case; quoted names are never keywords."""
+    """Reads tokens in order. Words are compared in upper case; quoted names are never keywords."""
 
     def __init__(self, sql: str, dialect: Dialect) -> None:
         self.sql = sql
@@ -39,25 +39,25 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """The token at the place."""
+        """The next token."""
         return self.tokens[self.at]
 
     @property
     def word(self) -> str:
-        """The token's keyword or operator, ``""`` if it is neither."""
+        """The next token's keyword or operator, ``""`` if it is neither."""
         return self.tokens[self.at].word
 
     def ahead(self, steps: int = 1) -> str:
-        """The keyword or operator some steps on."""
+        """The keyword or operator ``steps`` tokens behind the next one."""
         at = self.at + steps
         return self.tokens[at].word if at < len(self.tokens) else ""
 
     def fail(self, expected: str) -> NoReturn:
-        """Raise an error that shows the place."""
+        """Raise an error with the position of the next token."""
         raise UnparsedDdl(self.sql, f"expected {expected}", self.token.start)
 
     def advance(self) -> Token:
-        """Step over a token and return it."""
+        """Consume and return the next token."""
         token = self.tokens[self.at]
         if token.kind is END:
             self.fail("more")
@@ -65,7 +65,7 @@ class Cursor:
         return token
 
     def accept(self, *words: str) -> bool:
-        """Step over these words if all of them are here, in this order."""
+        """Consume these words if all of them come next in this order; returns whether they do."""
         tokens, at = self.tokens, self.at
         for n, word in enumerate(words):
             if tokens[at + n].word != word:
@@ -74,7 +74,7 @@ class Cursor:
         return True
 
     def accept_one(self, *words: str) -> str:
-        """Step over one of these words; returns it, or ``""``."""
+        """Consume one of these words if it comes next; returns it, or ``""``."""
         word = self.word
         if word and word in words:
             self.at += 1
@@ -82,10 +82,10 @@ class Cursor:
         return ""
 
     def expect(self, *words: str) -> None:
-        """Step over these words.
+        """Consume these words.
 
         Raises:
-            UnparsedDdl: something else is here.
+            UnparsedDdl: something else comes next.
         """
         for word in words:
             if self.tokens[self.at].word != word:
@@ -93,27 +93,27 @@ class Cursor:
             self.at += 1
 
     def at_end(self) -> bool:
-        """Whether nothing but semicolons is left."""
+        """Whether only semicolons are left."""
         while self.word == ";":
             self.at += 1
         return self.token.kind is END
 
     def is_name(self) -> bool:
-        """Whether a name can begin here: a word or a quoted name."""
+        """Whether a name can come next: a word or a quoted name."""
         return self.token.kind in (WORD, QUOTED)
 
     def name(self, what: str = "a name") -> str:
-        """Read a name."""
+        """Parse a name."""
         token = self.tokens[self.at]
         if token.kind is not WORD and token.kind is not QUOTED:
             self.fail(what)
         self.at += 1
         value = token.value
-        # Names are kept in three-byte UTF-8.
+        # The servers store names in three-byte UTF-8.
         return value if value.isascii() else _OUTSIDE.sub("?", value)
 
     def table_name(self) -> TableName:
-        """Read a table's name with or without its database."""
+        """Parse the name of a table with or without its database."""
         if self.accept("."):
             return TableName(None, self.name("a table name"))
         first = self.name("a table name")
@@ -122,7 +122,7 @@ class Cursor:
         return TableName(None, first)
 
     def column_name(self) -> str:
-        """Read a column's name; names of its table and database may stand before it."""
+        """Parse the name of a column, possibly with its table and database."""
         self.accept(".")
         name = self.name("a column name")
         while self.accept("."):
@@ -130,7 +130,7 @@ class Cursor:
         return name
 
     def number(self) -> str:
-        """Read an unsigned number, such as the length of a type."""
+        """Parse an unsigned number, such as the length of a type."""
         if self.token.kind is not NUMBER:
             self.fail("a number")
         digits = self.token.value.lstrip("0") or "0"
@@ -140,7 +140,7 @@ class Cursor:
         return digits
 
     def string(self) -> str:
-        """Read a string; adjacent ones are one."""
+        """Parse a string; adjacent strings are one."""
         if self.token.kind not in (STRING, NATIONAL):
             self.fail("a string")
         text = self.advance().value
@@ -149,15 +149,15 @@ class Cursor:
         return text
 
     def name_or_string(self) -> str:
-        """Read a name, which may be in any quotes."""
+        """Parse a name in any kind of quotes."""
         return self.string() if self.token.kind in (STRING, NATIONAL) else self.name()
 
     def text_from(self, first: int) -> str:
-        """The statement's text from token ``first`` to the one before the place."""
+        """The text of the statement from token ``first`` to the last consumed one."""
         return self.sql[self.tokens[first].start : self.tokens[self.at - 1].end] if self.at > first else ""
 
     def skip_parentheses(self) -> None:
-        """Step over a group in parentheses."""
+        """Skip a group in parentheses."""
         start = self.token
         closing = [_OPEN[self.word]]
         self.at += 1
@@ -172,7 +172,7 @@ class Cursor:
             self.at += 1
 
     def parenthesized(self) -> Expression:
-        """Read an expression in parentheses."""
+        """Parse an expression in parentheses."""
         if self.word != "(":
             self.fail("(")
         first = self.at
@@ -182,7 +182,7 @@ class Cursor:
         return Expression(text, tuple(inner))
 
     def skip_until(self, *words: str) -> None:
-        """Step to one of these words outside parentheses, or to the end."""
+        """Skip to one of these words outside parentheses, or to the end."""
         while self.token.kind is not END and self.word not in words:
             if self.word in ("(", "{"):
                 self.skip_parentheses()

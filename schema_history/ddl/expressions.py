@@ -1,7 +1,7 @@
-"""Expressions as MySQL writes them back: every operator in parentheses, functions by their first names.
+"""Prints expressions as MySQL does: every operation in parentheses, and functions with their canonical names.
 
-It is the text of functional key parts in ``information_schema.statistics``, and of generated columns and defaults. What
-this module does not know stays as it was written: the text of an expression decides nothing about a structure.
+MySQL shows this text for functional key parts, generated columns and defaults in its information_schema. An expression
+that this module does not support keeps its text, because the text has no effect on the structure of a table.
 """
 
 from rowtide.schema_history.ddl.cursor import Cursor
@@ -31,12 +31,12 @@ _BINARY = {
 
 
 def canonical(text: str, dialect: Dialect, charset: str = "utf8mb4") -> str:
-    """The expression as MySQL writes it, or as it is if it is not understood.
+    """The expression as MySQL prints it, or unchanged if it is not supported.
 
     Args:
         text: the expression as written, without parentheses around it.
-        dialect: how it is read.
-        charset: of its strings.
+        dialect: its dialect.
+        charset: the character set of its strings.
     """
     try:
         printer = _Printer(Cursor(text, dialect), charset)
@@ -56,9 +56,9 @@ class _Printer:
     # ------------------------------------------------------------ truth values
 
     def expression(self) -> Node:
-        """Everything, OR first."""
+        """Parse an expression, from the lowest precedence on."""
         nodes = [self._xor()]
-        while self.c.accept_one("OR", "||"):  # with PIPES_AS_CONCAT, || was read as an operator of values
+        while self.c.accept_one("OR", "||"):  # with PIPES_AS_CONCAT, || is an operator of values
             nodes.append(self._xor())
         return _joined(nodes, "or")
 
@@ -139,7 +139,7 @@ class _Printer:
     # ------------------------------------------------------------ values
 
     def operand(self) -> Node:
-        """A value: what stands on either side of a comparison."""
+        """Parse a value: one side of a comparison."""
         return self._bits(0)
 
     def _bits(self, level: int) -> Node:
@@ -162,7 +162,7 @@ class _Printer:
         return left
 
     def interval(self) -> str:
-        """INTERVAL with its value and unit."""
+        """Parse INTERVAL with its value and unit."""
         self.c.expect("INTERVAL")
         value = self.expression().text
         return f"interval {value} {self.c.name('a unit').lower()}"
@@ -194,7 +194,7 @@ class _Printer:
                 return node
 
     def string(self, introducer: str | None = None) -> str:
-        """A string with its character set, ``charset`` if no other is told."""
+        """Parse a string; its character set is ``charset`` without an introducer."""
         value = self.c.string().replace("\\", "\\\\").replace("\n", "\\n").replace("'", "\\'")
         return f"_{introducer or self.charset}'{value}'"
 
@@ -258,7 +258,7 @@ class _Printer:
         return Node(text + " end)")
 
     def arguments(self) -> list[str]:
-        """Expressions in parentheses."""
+        """Parse a list of expressions in parentheses."""
         self.c.expect("(")
         values: list[str] = []
         while not self.c.accept(")"):
@@ -269,7 +269,7 @@ class _Printer:
 
 
 def _joined(nodes: list[Node], operator: str) -> Node:
-    """Nodes joined by AND or OR; nodes that are joined by the same operator become one with the others."""
+    """Join nodes by AND or OR; operands that are joined by the same operator are flattened."""
     if len(nodes) == 1:
         return nodes[0]
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""Functions that are no list of arguments in parentheses, or that MySQL writes in another way than they were given."""
+"""Functions with a special syntax, and functions that MySQL prints in another way than they were written."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -7,7 +7,7 @@ from rowtide.schema_history.ddl.cursor import Cursor
 
 
 class Node(NamedTuple):
-    """A printed expression: whether it is a truth value, what NOT makes of it, its parts under AND or OR."""
+    """A printed expression: whether it is a truth value, its negation, and its operands if it is an AND or OR."""
 
     text: str
     truth: bool = False
@@ -44,7 +44,7 @@ _NUMBER_BASES = {"bin": "2", "oct": "8"}
 
 
 class Printer(Protocol):
-    """What a function needs of the printer of its arguments.
+    """The printer of a function's arguments.
 
     Attributes:
         c: where it reads.
@@ -55,23 +55,23 @@ class Printer(Protocol):
     charset: str
 
     def expression(self) -> Node:
-        """Read an expression."""
+        """Parse an expression."""
 
     def operand(self) -> Node:
-        """Read an expression without truth operators."""
+        """Parse an expression without logical operators."""
 
     def interval(self) -> str:
-        """Read INTERVAL with its value and unit."""
+        """Parse INTERVAL with its value and unit."""
 
     def string(self) -> str:
-        """Read a string."""
+        """Parse a string."""
 
     def arguments(self) -> list[str]:
-        """Read a list of expressions in parentheses."""
+        """Parse a list of expressions in parentheses."""
 
 
 def function(printer: Printer, name: str) -> Node:
-    """Read a call from its name on, which is given in lower case."""
+    """Parse a call of the function ``name``, in lower case."""
     special = _SPECIAL.get(name)
     printer.c.at += 1
     if special is not None:
@@ -80,7 +80,7 @@ def function(printer: Printer, name: str) -> Node:
 
 
 def bare_function(name: str) -> str | None:
-    """First name of a function that can be called without parentheses, ``None`` if there is none of that name."""
+    """Canonical name of a function that can be called without parentheses, or ``None``."""
     return _SYNONYMS.get(name, name) if name in _BARE | _BARE_UTC else None
 
 

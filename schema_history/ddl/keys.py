@@ -1,4 +1,4 @@
-"""Indexes and constraints, in CREATE TABLE, ALTER TABLE and CREATE INDEX."""
+"""Parses indexes and constraints in CREATE TABLE, ALTER TABLE and CREATE INDEX."""
 
 from rowtide.schema_history.ddl.columns import skip_references
 from rowtide.schema_history.ddl.cursor import Cursor
@@ -10,7 +10,7 @@ _BEGINNINGS = frozenset(("PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATI
 
 
 def is_key(c: Cursor) -> bool:
-    """Whether an index or constraint begins here, not a column."""
+    """Whether an index or constraint comes next, and not a column."""
     if c.word in _BEGINNINGS:
         return True
     if c.word == "PERIOD":
@@ -19,7 +19,7 @@ def is_key(c: Cursor) -> bool:
 
 
 def parse_key(c: Cursor) -> IndexDef | ForeignKeyDef | CheckDef | PeriodDef:
-    """Read an index or a constraint with all that belongs to it."""
+    """Parse an index or a constraint."""
     if c.accept("PERIOD"):
         return _period(c)
     name, if_not_exists = None, False
@@ -54,12 +54,12 @@ def _period(c: Cursor) -> PeriodDef:
 
 
 def accept_if_not_exists(c: Cursor) -> bool:
-    """Step over IF NOT EXISTS."""
+    """Consume IF NOT EXISTS, if it comes next."""
     return c.accept("IF", "NOT", "EXISTS")
 
 
 def accept_if_exists(c: Cursor) -> bool:
-    """Step over IF EXISTS."""
+    """Consume IF EXISTS, if it comes next."""
     return c.accept("IF", "EXISTS")
 
 
@@ -84,7 +84,7 @@ def _index(c: Cursor, constraint: str | None, if_not_exists: bool) -> IndexDef:
 
 
 def index_body(c: Cursor, kind: str, name: str | None, if_not_exists: bool = False) -> IndexDef:
-    """Read the rest of an index after its name: its type, its parts, its options."""
+    """Parse an index behind its name: its type, its parts and its options."""
     hashed = _index_type(c)
     parts = key_parts(c)
     while True:
@@ -117,7 +117,7 @@ def _index_option(c: Cursor) -> bool:
 
 
 def key_parts(c: Cursor) -> tuple[KeyPartDef, ...]:
-    """Read the list of an index's parts."""
+    """Parse the parts of an index."""
     c.expect("(")
     parts = []
     while True:

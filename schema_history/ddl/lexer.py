@@ -1,7 +1,7 @@
-"""Statement text to tokens, as the two servers read it: quotes, escapes and comments depend on sql_mode and version.
+"""Splits a statement into tokens as the servers do: quotes, escapes and comments depend on sql_mode and version.
 
-Comments that the server executes (``/*!80023 ... */``, ``/*M!100100 ... */``) are opened: their content is read like
-the rest of the statement. Places in tokens are indexes into the statement as it was given.
+Comments that the server executes (``/*!80023 ... */``, ``/*M!100100 ... */``) are expanded: their content is part
+of the statement. The offsets of tokens are indexes into the original text.
 """
 
 import re
@@ -34,7 +34,7 @@ END = "end"
 
 
 class Token(NamedTuple):
-    """One token: its kind, its value without quotes, the word to compare keywords with, and where it stands."""
+    """A token: its kind, its value without quotes, the keyword or operator in upper case, and its offsets."""
 
     kind: str
     value: str
@@ -45,7 +45,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What decides how text is read."""
+    """The properties of server and session that affect the syntax."""
 
     flavor: Flavor
     version_number: int
@@ -53,27 +53,27 @@ class Dialect:
 
     @property
     def ansi_quotes(self) -> bool:
-        """Whether double quotes are around names."""
+        """Whether double quotes enclose names."""
         return bool(self.sql_mode & ANSI_QUOTES)
 
     @property
     def backslash_escapes(self) -> bool:
-        """Whether a back-slash escapes in strings."""
+        """Whether a backslash is an escape character in strings."""
         return not self.sql_mode & NO_BACKSLASH_ESCAPES
 
     @property
     def strict(self) -> bool:
-        """Whether wrong values are errors."""
+        """Whether invalid values are errors."""
         return bool(self.sql_mode & (STRICT_TRANS_TABLES | STRICT_ALL_TABLES))
 
     @property
     def maxdb(self) -> bool:
-        """Whether it is MariaDB's MAXDB mode, over which its ORACLE goes."""
+        """Whether it is MariaDB's MAXDB mode, without its Oracle mode, which takes precedence."""
         return self.flavor is Flavor.MARIADB and bool(self.sql_mode & MAXDB) and not self.oracle
 
     @property
     def brackets(self) -> bool:
-        """Whether names can stand in brackets: MariaDB's MSSQL mode."""
+        """Whether brackets enclose names: MariaDB's MSSQL mode."""
         return self.flavor is Flavor.MARIADB and bool(self.sql_mode & MSSQL)
 
     @property
@@ -83,11 +83,11 @@ class Dialect:
 
     @property
     def empty_string_is_null(self) -> bool:
-        """Whether an empty string is NULL: a mode of MariaDB."""
+        """Whether an empty string is NULL: MariaDB's EMPTY_STRING_IS_NULL mode."""
         return self.flavor is Flavor.MARIADB and bool(self.sql_mode & EMPTY_STRING_IS_NULL)
 
     def executes(self, version: int, only_mariadb: bool) -> bool:
-        """Whether the server runs the content of an executable comment of that version (0: without one)."""
+        """Whether the server executes an executable comment of that version (0 if it has none)."""
         if only_mariadb:
             return self.flavor is Flavor.MARIADB and version <= self.version_number
         if self.flavor is Flavor.MARIADB:
@@ -137,7 +137,7 @@ _QUOTES_OR_ESCAPES = {quote: re.compile(rf"{quote}{quote}|\\(.)", re.DOTALL) for
 
 
 def unquote(text: str, escapes: bool) -> str:
-    """The value of a string token with its quotes."""
+    """The value of a string token, whose text has quotes."""
     quote, inner = text[0], text[1:-1]
     if escapes and "\\" in inner:
         return _QUOTES_OR_ESCAPES[quote].sub(lambda m: quote if m[1] is None else _unescape(m), inner)
@@ -152,7 +152,7 @@ def _end_of_comment(sql: str, start: int) -> int:
 
 
 def _end_of_skipped(sql: str, start: int) -> int:
-    """The end of an executable comment that is not run: comments may stand in it."""
+    """The end of an executable comment that is not executed; it may contain comments."""
     at = start + 2
     while True:
         end, inner = sql.find("*/", at), sql.find("/*", at)
@@ -164,10 +164,10 @@ def _end_of_skipped(sql: str, start: int) -> int:
 
 
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:
-    """All tokens of a statement; the last one is of kind ``END``.
+    """The tokens of a statement; the last one is of kind ``END``.
 
     Raises:
-        UnparsedDdl: a quote or comment is not closed, or a character belongs to no token.
+        UnparsedDdl: a quote or comment is not closed, or a character is not valid.
     """
     escapes, ansi = dialect.backslash_escapes, dialect.ansi_quotes
     match_at = (_WITH_ESCAPES if escapes else _WITHOUT_ESCAPES).match
@@ -195,7 +195,7 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
             append(Token(STRING, unquote(text, escapes), "", start, at))
         elif group == "number":
             if text[0] == "." and tokens and tokens[-1].end == start and tokens[-1].kind in (WORD, QUOTED):
-                # A name that begins with a digit, after the name of its database: `db`.1table.
+                # A name that starts with a digit, behind the name of its database: `db`.1table.
                 append(Token(OPERATOR, ".", ".", start, start + 1))
                 if name := _AFTER_DOT.match(sql, start + 1):
                     append(Token(WORD, name[0], name[0].upper(), start + 1, name.end()))
@@ -227,6 +227,6 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         elif opened:
             opened = False
         else:
-            raise UnparsedDdl(sql, "a comment is closed that was not opened", start)
+            raise UnparsedDdl(sql, "a comment that was not opened is closed", start)
     append(Token(END, "", "", size, size))
     return tokens

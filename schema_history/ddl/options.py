@@ -1,4 +1,4 @@
-"""Options of tables and databases, and what follows them in CREATE TABLE: partitions and a query."""
+"""Parses options of tables and databases, and skips the partitions and the query behind them."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ _QUERIES = words_of("SELECT WITH VALUES TABLE")
 
 
 def table_options(c: Cursor) -> TableOptions:
-    """Read as many table options as there are; commas may stand between them."""
+    """Parse all table options that come next, with or without commas between them."""
     options = TableOptions()
     while True:
         found = table_option(c, options)
@@ -42,7 +42,7 @@ def _is_option(c: Cursor, steps: int) -> bool:
 
 
 def table_option(c: Cursor, options: TableOptions) -> TableOptions | None:
-    """Read one table option; returns the options with it, or ``None`` if none is here."""
+    """Parse one table option; returns ``options`` with it, or ``None`` if none comes next."""
     given = _charset_or_collation(c, options)
     if given is not None:
         return given
@@ -116,7 +116,7 @@ def _charset_or_collation(c: Cursor, options: TableOptions) -> TableOptions | No
 
 
 def database_options(c: Cursor) -> TableOptions:
-    """Read the options of CREATE and ALTER DATABASE."""
+    """Parse the options of CREATE and ALTER DATABASE."""
     options = TableOptions()
     while True:
         given = _charset_or_collation(c, options)
@@ -142,7 +142,7 @@ def database_options(c: Cursor) -> TableOptions:
 
 
 def skip_partitioning(c: Cursor) -> bool:
-    """Step over PARTITION BY and all of its definitions."""
+    """Skip PARTITION BY with all definitions; returns whether it came next."""
     if not (c.word == "PARTITION" and c.ahead() == "BY"):
         return False
     while c.token.kind is not END and c.word not in (",", ";"):
@@ -156,7 +156,7 @@ def skip_partitioning(c: Cursor) -> bool:
 
 
 def is_query(c: Cursor) -> bool:
-    """Whether a query begins here, with or without AS, IGNORE or REPLACE before it."""
+    """Whether a query comes next, with or without AS, IGNORE or REPLACE in front of it."""
     at = c.at
     c.accept_one("IGNORE", "REPLACE")
     c.accept("AS")

@@ -1,7 +1,7 @@
-"""From the text of one statement to a value that says what it does.
+"""Parses one statement.
 
-Statements that change structure are read to their last token. Others are recognised by their first words, and the rest
-of them, which may be a routine's body in any language, is not looked at.
+Statements that change structures are parsed completely. Other statements are recognised by their first words, and the
+rest is ignored, because it can be the body of a routine in any language.
 """
 
 import re
@@ -36,7 +36,7 @@ from rowtide.schema_history.ddl.statements import (
 )
 from rowtide.schema_history.errors import UnparsedDdl
 
-# Words with which a statement begins that changes no structure, whatever follows.
+# First words of statements that never change a structure
 _HARMLESS = words_of(
     "SELECT INSERT UPDATE DELETE REPLACE LOAD DO CALL SHOW EXPLAIN DESCRIBE DESC HANDLER WITH VALUES TABLE BEGIN START "
     "COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK GRANT REVOKE ANALYZE CHECK CHECKSUM OPTIMIZE REPAIR CACHE FLUSH "
@@ -55,10 +55,10 @@ _ENOUGH_WORDS = 12
 
 
 def parse(sql: str, dialect: Dialect) -> Statement:
-    """Read one statement.
+    """Parse one statement.
 
     Raises:
-        UnparsedDdl: it is not understood; the error shows the place.
+        UnparsedDdl: the statement cannot be parsed; the error has the position in its text.
     """
     if not _STRUCTURE.match(sql):
         found = _harmless(sql, dialect)
@@ -73,7 +73,7 @@ def parse(sql: str, dialect: Dialect) -> Statement:
         found = _harmless(sql[c.token.start :], dialect)
         if found:
             return Statement(NoStructure(found), sql.strip())
-    first = c.at  # the variables of SET STATEMENT are no part of what is reported
+    first = c.at  # the variables of SET STATEMENT are not reported
     body = _statement(c)
     text = c.text_from(first)
     if not c.at_end():
@@ -82,7 +82,7 @@ def parse(sql: str, dialect: Dialect) -> Statement:
 
 
 def _harmless(sql: str, dialect: Dialect) -> str:
-    """The class of a statement that its first words show to change no structure, else ``""``."""
+    """The class of a statement if its first words imply that it changes no structure, or ``""``."""
     match = _FIRST_WORD.match(sql)
     if match and match[1].upper() in _HARMLESS:
         return match[1].lower()
@@ -106,7 +106,7 @@ def _harmless(sql: str, dialect: Dialect) -> str:
 
 
 def _first_words(sql: str, dialect: Dialect) -> list[str]:
-    """The first keywords, however comments stand between them; what follows them need not be readable."""
+    """The first keywords without comments; the text behind them may have any syntax."""
     size = _LOOK_AHEAD
     while True:
         head = sql[:size]
@@ -126,7 +126,7 @@ def _readable_words(text: str, dialect: Dialect) -> list[str]:
 
 def _statement(c: Cursor) -> Body:
     if c.word == "UNIQUE" and c.ahead() == "INDEX":
-        return parse_create_index(c, or_replace=False)  # as Debezium has it in its history: without CREATE
+        return parse_create_index(c, or_replace=False)  # Debezium's histories omit CREATE
     word = c.accept_one("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET", "USE")
     if not word:
         c.fail("a statement")

@@ -1,4 +1,4 @@
-"""What the parser makes of a statement: values that say what was written, not yet what it means for a table."""
+"""The syntax trees of statements: what was written, without its effect on a table."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -8,7 +8,7 @@ from rowtide.schema_history.ddl.lexer import Token
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table's name as written; ``database`` is ``None`` if the default database is meant."""
+    """The name of a table as written; ``database`` is ``None`` for the default database."""
 
     database: str | None
     table: str
@@ -20,9 +20,9 @@ class Literal:
 
     Attributes:
         kind: ``string``, ``number``, ``hex``, ``bits``, ``null``, ``bool``, ``date``, ``time`` or ``timestamp``.
-        value: without quotes; digits of ``hex`` and ``bits``; ``TRUE`` or ``FALSE``.
-        sign: ``-``, ``+`` or nothing.
-        charset: the introducer's character set (``_utf8'x'``), ``utf8mb3`` for ``N'x'``, else ``None``.
+        value: its text without quotes; digits of ``hex`` and ``bits``; ``TRUE`` or ``FALSE``.
+        sign: ``-``, ``+`` or ``""``.
+        charset: the introducer's character set (``_utf8'x'``), ``utf8mb3`` for ``N'x'``, otherwise ``None``.
         raw: its text in the statement, with quotes and sign.
         national: whether it was written as ``N'x'``.
     """
@@ -60,11 +60,11 @@ class DataType:
     """A data type as written.
 
     Attributes:
-        words: the words that name it, in upper case: ``("DOUBLE", "PRECISION")``, ``("LONG", "VARCHAR")``.
+        words: its name in upper case: ``("DOUBLE", "PRECISION")``, ``("LONG", "VARCHAR")``.
         arguments: the numbers in its parentheses, as written.
-        labels: of ENUM and SET: values, and their texts with quotes.
+        labels, raw_labels: labels of ENUM and SET without and with their quotes.
         signed, unsigned, zerofill: as written.
-        binary: the word BINARY after a text type.
+        binary: whether BINARY follows a text type.
         charset: CHARACTER SET, ASCII (``latin1``), UNICODE (``ucs2``), BYTE (``binary``); as written, lower case.
         compressed: MariaDB's COMPRESSED between type and character set.
         written_charset: whether CHARACTER SET itself was written.
@@ -93,7 +93,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute of a column: ``kind`` in upper case, and its value if it has one."""
+    """An attribute of a column: its kind in upper case, and its value if it has one."""
 
     kind: str
     value: "str | Default | CheckDef | ForeignKeyDef | int | None" = None
@@ -102,18 +102,18 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef:
-    """A column's definition."""
+    """The definition of a column."""
 
     name: str
     type: DataType
     attributes: tuple[Attribute, ...] = ()
 
     def has(self, kind: str) -> bool:
-        """Whether there is such an attribute."""
+        """Whether the column has an attribute of that kind."""
         return any(a.kind == kind for a in self.attributes)
 
     def last(self, kind: str) -> Attribute | None:
-        """The last attribute of that kind, which is the one that counts."""
+        """The last attribute of that kind, which takes precedence; ``None`` without one."""
         return next((a for a in reversed(self.attributes) if a.kind == kind), None)
 
 
@@ -141,7 +141,7 @@ class IndexDef:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyDef:
-    """A foreign key: its constraint's name, its index's name, its columns."""
+    """A foreign key: name of the constraint, name of the index, and columns."""
 
     name: str | None
     index: str | None
@@ -169,7 +169,7 @@ class PeriodDef:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """Options of a table or database; ``None`` for what was not given. Names of sets and collations as written."""
+    """Options of a table or database, as written; ``None`` for options that are absent."""
 
     charset: str | None = None
     collation: str | None = None
@@ -238,7 +238,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """ADD COLUMN; ``several`` if it stands in a list in parentheses."""
+    """ADD COLUMN; ``several`` if it is in a list in parentheses."""
 
     column: ColumnDef
     place: Place | None = None
@@ -300,7 +300,7 @@ class AddKey:
 
 @dataclass(frozen=True, slots=True)
 class DropKey:
-    """DROP of an index (``index``), the primary key, a foreign key, a check, or whatever has that name."""
+    """DROP of an index (``index``), the primary key, a foreign key, a check, or any constraint of that name."""
 
     kind: str
     name: str = ""
@@ -333,7 +333,7 @@ class ConvertTo:
 
 @dataclass(frozen=True, slots=True)
 class SetOptions:
-    """Table options in an ALTER TABLE; options that follow one another are together."""
+    """Adjacent table options in ALTER TABLE."""
 
     options: TableOptions
 
@@ -355,14 +355,14 @@ class DropPeriod:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An action that changes no structure: partitions, keys on and off, tablespaces, order."""
+    """An action that changes no structure: partitions, ENABLE KEYS, tablespaces, ORDER BY."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangePartition:
-    """EXCHANGE PARTITION and MariaDB's CONVERT PARTITION ... TO TABLE (``makes`` a table) or CONVERT TABLE ... TO."""
+    """EXCHANGE PARTITION, and MariaDB's CONVERT PARTITION TO TABLE (``makes``) and CONVERT TABLE TO (``consumes``)."""
 
     table: TableName
     makes: bool = False
@@ -429,7 +429,7 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class RenameTable:
-    """RENAME TABLE: pairs, and the text of each with the words before the first one."""
+    """RENAME TABLE: pairs of names, and for each pair a statement of its own as text."""
 
     pairs: tuple[tuple[TableName, TableName], ...]
     texts: tuple[str, ...] = ()
@@ -471,21 +471,21 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True)
 class SetVariables:
-    """SET: only those of Debezium's histories matter, ``SET character_set_server=..., collation_server=...``."""
+    """SET; relevant only in Debezium's histories: ``SET character_set_server=..., collation_server=...``."""
 
     variables: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """USE, which stands in histories, never in binlogs."""
+    """USE; it occurs in histories and never in binlogs."""
 
     database: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoStructure:
-    """A statement that changes no table's structure; ``what`` names its class: ``grant``, ``create view``."""
+    """A statement that changes no structure; ``what`` is its class: ``grant``, ``create view``."""
 
     what: str
 
@@ -512,7 +512,7 @@ Body: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: what it says, and the part of the text from its first to its last token."""
+    """A parsed statement, and its text from the first to the last token."""
 
     body: Body
     text: str

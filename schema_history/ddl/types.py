@@ -1,4 +1,4 @@
-"""Data types: ``INT(5) UNSIGNED``, ``NATIONAL CHARACTER VARYING(10)``, ``ENUM('a','b') CHARACTER SET latin1``."""
+"""Parses data types: ``INT(5) UNSIGNED``, ``NATIONAL CHARACTER VARYING(10)``, ``ENUM('a') CHARACTER SET latin1``."""
 
 from rowtide.schema_history.ddl.cursor import Cursor, words_of
 from rowtide.schema_history.ddl.lexer import BITS, HEX, NATIONAL, NUMBER, STRING, WORD
@@ -20,7 +20,7 @@ _NCHAR = frozenset(("NCHAR", "NVARCHAR", "NATIONAL"))
 
 
 def parse_type(c: Cursor) -> DataType:
-    """Read a data type with its length, signs and character set."""
+    """Parse a data type with its length, signs and character set."""
     if c.token.kind is WORD and c.ahead() == "." and c.word in ("MARIADB_SCHEMA", "ORACLE_SCHEMA", "MAXDB_SCHEMA"):
         schema = c.word
         c.at += 2
@@ -46,7 +46,7 @@ def parse_type(c: Cursor) -> DataType:
         return DataType(words, arguments, options=tuple(options))
     if word in _SPATIAL:
         c.at += 1
-        if c.word == "(":  # MariaDB takes a length and forgets it.
+        if c.word == "(":  # MariaDB accepts a length and ignores it
             c.skip_parentheses()
         return DataType(words)
     return c.fail("a data type")
@@ -127,14 +127,14 @@ def _labels(c: Cursor) -> tuple[tuple[str, str], ...]:
 
 
 def charset_value(c: Cursor) -> str:
-    """Read the name of a character set after its keyword."""
+    """Parse the name of a character set."""
     if c.accept("BINARY"):
         return "binary"
     return c.name_or_string()
 
 
 def accept_charset_keyword(c: Cursor) -> bool:
-    """Step over CHARSET, CHARACTER SET or CHAR SET."""
+    """Consume CHARSET, CHARACTER SET or CHAR SET, if it comes next."""
     return c.accept("CHARSET") or c.accept("CHARACTER", "SET") or c.accept("CHAR", "SET")
 
 

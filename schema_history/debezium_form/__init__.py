@@ -1,5 +1,5 @@
-"""What Debezium makes of a statement's text: the form of tables in its history, from which schemas of records come.
+"""Debezium's description of tables, derived from the text of statements; the schemas of records depend on it.
 
-The rules are those of its listeners (``ColumnDefinitionParserListener``, ``AlterTableParserListener`` and the others of
-the MySQL connector 3.6 and the MariaDB connector 3.5), its oddities of form included.
+The rules are those of Debezium's parser listeners (``ColumnDefinitionParserListener``, ``AlterTableParserListener`` and
+others of the MySQL connector 3.6 and the MariaDB connector 3.5), including their peculiarities.
 """

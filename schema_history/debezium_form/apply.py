@@ -1,4 +1,4 @@
-"""Statements on forms: what CREATE TABLE, ALTER TABLE and CREATE INDEX do in Debezium's model."""
+"""The effect of CREATE TABLE, ALTER TABLE and CREATE INDEX on Debezium's description of a table."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ from rowtide.schema_history.structure.context import Context
 
 
 def apply_create_table(table: Table, statement: CreateTable, database_charset: str | None, ctx: Context) -> Table:
-    """The table with the form of its CREATE TABLE."""
+    """The table with the description that Debezium derives from its CREATE TABLE."""
     editor = TableEditor()
     for element in statement.elements:
         if isinstance(element, ColumnDef):
@@ -52,16 +52,16 @@ def _comment(options: TableOptions, ctx: Context) -> str | None:
 
 
 def _declare(editor: TableEditor, element: ColumnDef, ctx: Context) -> None:
-    form = debezium_column(element, ctx)
+    described = debezium_column(element, ctx)
     if element.has("PRIMARY"):
-        editor.add(form)
-        editor.primary_key = [form.name]
-    editor.add(form)
-    _promote(editor, element, form.name)
+        editor.add(described)
+        editor.primary_key = [described.name]
+    editor.add(described)
+    _promote(editor, element, described.name)
 
 
 def _promote(editor: TableEditor, definition: ColumnDef, name: str) -> None:
-    """Take a column that is unique by its own definition for the key, even one that can be NULL, if there is none."""
+    """Use a column with the attribute UNIQUE as the key if there is none, even if it is nullable."""
     serial = definition.type.words[0] == "SERIAL" or definition.has("SERIAL DEFAULT VALUE")
     if (serial or definition.has("UNIQUE")) and not editor.primary_key:
         editor.primary_key = [name]
@@ -79,15 +79,15 @@ def _part(part: KeyPartDef) -> str | None:
 
 
 def apply_create_like(table: Table) -> Table:
-    """The copy of a table: its comment is not taken over."""
+    """The table with the description of a copy: without the comment."""
     return replace(table, debezium=replace(table.debezium, comment=None))
 
 
 def apply_create_index(table: Table, statement: CreateIndex) -> tuple[Table, bool]:
     """The table after CREATE INDEX, and whether Debezium reports it.
 
-    It reports a unique index of plain columns on a table without a key, even if a column that can be NULL then keeps
-    the index from becoming the key of the records.
+    Debezium reports a unique index of plain columns on a table without a key, even if the index does not become the key
+    of the records because a column is nullable.
     """
     editor = _editor(table)
     names = [_part(part) for part in statement.index.parts]
@@ -104,10 +104,16 @@ def _editor(table: Table) -> TableEditor:
 
 
 def apply_alter_table(before: Table, after: Table, statement: AlterTable, ctx: Context) -> Table:
-    """The altered table with the form that Debezium makes of the actions, one after the other.
+    """The altered table with the description that results from the actions, one after the other, as in Debezium.
 
-    Where that loses columns, as in ``CHANGE a b INT, CHANGE b a TEXT``, they count as the server takes them: old names
-    are those from before the statement.
+    If that loses columns, as in ``CHANGE a b INT, CHANGE b a TEXT``, the actions are applied as the server applies
+    them: old names refer to the table before the statement.
+
+    Args:
+        before: the table before the statement.
+        after: the table after the statement, with the old description.
+        statement: the statement.
+        ctx: the statement's context.
     """
     editor = _editor(before)
     for action in statement.actions:
@@ -118,12 +124,12 @@ def apply_alter_table(before: Table, after: Table, statement: AlterTable, ctx: C
 
 
 _OLD = "\0"
-"""In front of a column's name as it was before the statement; no name has it."""
+"""Marks the name of a column before the statement; no name contains it."""
 
 
 def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> TableEditor:
     editor = _editor(before)
-    names = [form.name for form in editor.columns.values()]
+    names = [described.name for described in editor.columns.values()]
     for name in names:
         editor.rename(name, _OLD + name)
     keys = [action for action in statement.actions if isinstance(action, AddKey)]
@@ -131,9 +137,9 @@ def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> TableE
     kept -= {action.name.lower() for action in statement.actions if isinstance(action, DropColumn)}
     for action in statement.actions:
         if isinstance(action, AddKey):
-            continue  # keys are made of the columns as they are at the end
+            continue  # keys refer to the columns after the statement
         if isinstance(action, ChangeColumn) and action.old.lower() not in kept:
-            action = replace(action, old=action.column.name, modify=True)  # noqa: PLW2901 - MariaDB changes a new one
+            action = replace(action, old=action.column.name, modify=True)  # noqa: PLW2901 - MariaDB changes a new column
         elif isinstance(action, ChangeColumn | RenameColumn):
             kept.discard(action.old.lower())
             action = replace(action, old=_OLD + action.old)  # noqa: PLW2901
@@ -176,11 +182,11 @@ def _alter(editor: TableEditor, action: Action, ctx: Context, before: Table) -> 
 
 def _added(editor: TableEditor, action: AddColumn, ctx: Context) -> DebeziumColumn:
     definition = action.column
-    form = debezium_column(definition, ctx, explicit_only=action.several and not ctx.mariadb)
+    described = debezium_column(definition, ctx, explicit_only=action.several and not ctx.mariadb)
     if definition.has("PRIMARY") and not (action.several and not ctx.mariadb):
-        editor.add(form)
-        editor.primary_key = [form.name]
-    return form
+        editor.add(described)
+        editor.primary_key = [described.name]
+    return described
 
 
 def _change(editor: TableEditor, action: ChangeColumn, ctx: Context) -> None:
@@ -188,9 +194,9 @@ def _change(editor: TableEditor, action: ChangeColumn, ctx: Context) -> None:
     if known is None:
         return
     definition = action.column
-    form = debezium_column(definition, ctx, base=None if action.modify else known)
+    described = debezium_column(definition, ctx, base=None if action.modify else known)
     name = definition.name
-    placed = replace(form, name=action.old if action.modify else known.name)
+    placed = replace(described, name=action.old if action.modify else known.name)
     editor.add(with_table_charset(placed, editor.charset))
     if definition.has("PRIMARY"):
         editor.primary_key = [placed.name]
@@ -225,9 +231,9 @@ def _convert(editor: TableEditor, action: ConvertTo) -> None:
     if action.charset is None:
         return
     editor.charset = action.charset
-    for form in list(editor.columns.values()):
-        if form.charset_name is not None:
-            editor.add(replace(form, charset_name=action.charset))
+    for described in list(editor.columns.values()):
+        if described.charset_name is not None:
+            editor.add(replace(described, charset_name=action.charset))
 
 
 __all__ = ["DebeziumTable", "apply_alter_table", "apply_create_index", "apply_create_like", "apply_create_table"]

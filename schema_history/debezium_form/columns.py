@@ -1,4 +1,4 @@
-"""A column's definition in Debezium's form: its words, its ``java.sql.Types`` number, its default as text."""
+"""Debezium's description of a column definition: its type and default as text, its ``java.sql.Types`` number."""
 
 import re
 from dataclasses import replace
@@ -79,24 +79,24 @@ def debezium_column(
     base: DebeziumColumn | None = None,
     explicit_only: bool = False,
 ) -> DebeziumColumn:
-    """The form of a definition, before it takes the character set of its table.
+    """Describe a column definition, without the character set of its table.
 
     Args:
         definition: the column as written.
         ctx: the statement's context.
-        base: for CHANGE COLUMN the form before, of which Debezium keeps flags, labels and comment.
-        explicit_only: in ADD COLUMN (a, b) MySQL's parser looks at NULL and DEFAULT only.
+        base: in CHANGE COLUMN the former description, whose flags, labels and comment Debezium keeps.
+        explicit_only: in ADD COLUMN (a, b), where Debezium's MySQL parser considers only NULL and DEFAULT.
     """
-    form = _typed(definition, ctx)
+    described = _typed(definition, ctx)
     if base is not None:
-        form = replace(
-            form,
-            auto_incremented=base.auto_incremented or form.auto_incremented,
-            generated=base.generated or form.generated,
+        described = replace(
+            described,
+            auto_incremented=base.auto_incremented or described.auto_incremented,
+            generated=base.generated or described.generated,
             comment=base.comment,
-            enum_values=form.enum_values or base.enum_values,
+            enum_values=described.enum_values or base.enum_values,
         )
-    serial = form.type_name == "BIGINT UNSIGNED" and definition.type.words[0] == "SERIAL"
+    serial = described.type_name == "BIGINT UNSIGNED" and definition.type.words[0] == "SERIAL"
     optional: bool | None = False if serial else None
     for previous, attribute in pairwise((None, *definition.attributes)):
         assert attribute is not None
@@ -105,37 +105,37 @@ def debezium_column(
             optional = kind == "NULL"
         elif kind == "DEFAULT":
             assert attribute.value is not None
-            form = with_default(form, attribute.value, ctx)  # type: ignore[arg-type]
+            described = with_default(described, attribute.value, ctx)  # type: ignore[arg-type]
         elif explicit_only:
             continue
         elif kind == "PRIMARY":
             optional = False
-        elif kind == "COLLATE" and form.charset_name is None:
-            form = _collated(form, attribute.raw, ctx)
+        elif kind == "COLLATE" and described.charset_name is None:
+            described = _collated(described, attribute.raw, ctx)
         elif kind == "COMMENT":
-            form = replace(form, comment=strip_quotes(as_single_quoted(attribute.raw, ctx)))
+            described = replace(described, comment=strip_quotes(as_single_quoted(attribute.raw, ctx)))
         elif kind == "ON UPDATE" and ctx.mariadb and previous is not None and isinstance(previous.value, Now):
-            continue  # Debezium's grammar of MariaDB takes DEFAULT NOW ON UPDATE NOW for one default
+            continue  # Debezium's grammar of MariaDB treats DEFAULT NOW ON UPDATE NOW as one default
         elif kind in ("AUTO_INCREMENT", "ON UPDATE"):
-            form = replace(form, auto_incremented=True, generated=True)
+            described = replace(described, auto_incremented=True, generated=True)
         elif kind == "SERIAL DEFAULT VALUE":
             optional = False if optional is None else optional
-            form = replace(form, auto_incremented=True, generated=True)
-    form = replace(form, optional=optional is not False)
-    if form.optional and not form.has_default:
-        form = replace(form, has_default=True)
-    return form
+            described = replace(described, auto_incremented=True, generated=True)
+    described = replace(described, optional=optional is not False)
+    if described.optional and not described.has_default:
+        described = replace(described, has_default=True)
+    return described
 
 
-def _collated(form: DebeziumColumn, raw: str, ctx: Context) -> DebeziumColumn:
-    """The form with the character set of a collation; of MariaDB's only text has one, without ENUM and SET."""
+def _collated(described: DebeziumColumn, raw: str, ctx: Context) -> DebeziumColumn:
+    """The description with the character set of a collation; for MariaDB only that of text, not of ENUM and SET."""
     if ctx.mariadb:
         known = charsets.known_collation(strip_quotes(raw), None, ctx.flavor)
-        if known is None or form.jdbc_type not in _WITH_CHARSET or form.enum_values:
-            return form
-        return replace(form, charset_name=charsets.charset_of(known))
+        if known is None or described.jdbc_type not in _WITH_CHARSET or described.enum_values:
+            return described
+        return replace(described, charset_name=charsets.charset_of(known))
     name = as_single_quoted(raw, ctx)
-    return replace(form, charset_name=name.split("_", 1)[0]) if "_" in name[1:] else form
+    return replace(described, charset_name=name.split("_", 1)[0]) if "_" in name[1:] else described
 
 
 def _typed(definition: ColumnDef, ctx: Context) -> DebeziumColumn:
@@ -202,38 +202,38 @@ def _dimensions(written: DataType, first: str, ctx: Context) -> tuple[int | None
     return length, scale
 
 
-def with_default(form: DebeziumColumn, default: Default, ctx: Context) -> DebeziumColumn:
-    """The form with a default of a column's definition."""
+def with_default(described: DebeziumColumn, default: Default, ctx: Context) -> DebeziumColumn:
+    """The description with the default of a definition."""
     if isinstance(default, Now):
-        return replace(form, has_default=True, default_expression=_now(default, ctx))
+        return replace(described, has_default=True, default_expression=_now(default, ctx))
     if isinstance(default, Literal):
         if default.kind == "null":
-            return form
+            return described
         by_value = default.kind == "hex" or default.raw[:2] == "0b"
-        return replace(form, has_default=True, default_expression=_literal(default, ctx), hexadecimal=by_value)
-    return replace(form, has_default=True, default_expression=None)
+        return replace(described, has_default=True, default_expression=_literal(default, ctx), hexadecimal=by_value)
+    return replace(described, has_default=True, default_expression=None)
 
 
-def with_value(form: DebeziumColumn, column: Column) -> DebeziumColumn:
-    """The form with the value of a hexadecimal default, of which Debezium keeps the digits but for the last one.
+def with_value(described: DebeziumColumn, column: Column) -> DebeziumColumn:
+    """The description with the value of a hexadecimal default; Debezium has its digits without the last one.
 
-    Bytes that are no UTF-8 are no text: such a default is left out. MariaDB's DATE in ``sql_mode=ORACLE`` and its
-    TIMESTAMP in MAXDB are DATETIMEs, and rows have them so.
+    A default of bytes that are not UTF-8 is omitted. MariaDB's DATE with ``sql_mode=ORACLE`` and its TIMESTAMP with
+    MAXDB become DATETIMEs, as in row events.
     """
-    if column.data_type == "datetime" and form.type_name in ("DATE", "TIMESTAMP"):
-        return replace(form, jdbc_type=_JDBC["DATETIME"], type_name="DATETIME", type_expression="DATETIME")
-    if not form.hexadecimal:
-        return form
+    if column.data_type == "datetime" and described.type_name in ("DATE", "TIMESTAMP"):
+        return replace(described, jdbc_type=_JDBC["DATETIME"], type_name="DATETIME", type_expression="DATETIME")
+    if not described.hexadecimal:
+        return described
     text = column.default
     if column.default_kind is DefaultKind.EXPRESSION and text is not None:
         text = _text_of_digits(text, column)
     elif text is not None and column.data_type in BINARY_TYPES:
         text = _as_text(text.encode("latin-1"))
-    return replace(form, default_expression=text, hexadecimal=False)
+    return replace(described, default_expression=text, hexadecimal=False)
 
 
 def _text_of_digits(shown: str, column: Column) -> str | None:
-    """The text of a hexadecimal literal that MariaDB keeps as an expression of a TEXT or BLOB."""
+    """The text of a hexadecimal literal that MariaDB stores as an expression of a TEXT or BLOB."""
     digits = _DIGITS.fullmatch(shown)
     if digits is None:
         return None
@@ -273,7 +273,7 @@ def _literal(literal: Literal, ctx: Context) -> str:
 
 
 def _joined(raw: str) -> str:
-    """Adjacent strings without the blanks between them."""
+    """The text without the blanks between adjacent strings."""
     return re.sub(r"(?<=')\s+(?=')", "", raw) if re.search(r"'\s+'", raw) else raw
 
 
@@ -282,14 +282,16 @@ def _without_introducer(raw: str) -> str:
 
 
 def strip_quotes(text: str) -> str:
-    """The text without the quotes around it; what is escaped in it stays so."""
+    """The text without the quotes around it; escape sequences are kept."""
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"`":
         return text[1:-1]
     return text
 
 
-def with_table_charset(form: DebeziumColumn, charset: str | None) -> DebeziumColumn:
-    """The form in its table, whose character set it takes if it has none of its own."""
-    if form.jdbc_type in _WITH_CHARSET and (form.charset_name is None or form.charset_name.upper() == "DEFAULT"):
-        return replace(form, charset_name=charset)
-    return form
+def with_table_charset(described: DebeziumColumn, charset: str | None) -> DebeziumColumn:
+    """The description with the character set of the table, if the column has none of its own."""
+    if described.jdbc_type in _WITH_CHARSET and (
+        described.charset_name is None or described.charset_name.upper() == "DEFAULT"
+    ):
+        return replace(described, charset_name=charset)
+    return described

@@ -1,4 +1,4 @@
-"""A statement's text as Debezium's MySQL parser hands it on: strings in single quotes, some words in back-quotes."""
+"""Rewrites statements as Debezium's MySQL parser does: strings in single quotes, some words in backquotes."""
 
 import re
 
@@ -44,7 +44,7 @@ _LABEL = re.compile(rf"\b({_WORDS})\s*:", re.IGNORECASE)
 
 
 def normalized(text: str, ctx: Context) -> str:
-    """The text of a part of a statement in Debezium's records."""
+    """The text of a statement in Debezium's records."""
     if ctx.mariadb:
         return text
     result, last = [], 0
@@ -69,7 +69,7 @@ def _with_backticks(text: str) -> str:
 
 
 def as_single_quoted(raw: str, ctx: Context) -> str:
-    """A literal's text with its double quotes turned to single ones, as Debezium's MySQL parser sees it."""
+    """The text of a literal with single instead of double quotes, as Debezium's MySQL parser reads it."""
     if ctx.mariadb or '"' not in raw:
         return raw
     return normalized(raw, ctx)

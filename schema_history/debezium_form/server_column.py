@@ -1,6 +1,7 @@
-"""A column as far as Debezium's description of it tells.
+"""Builds a column from Debezium's description alone.
 
-Enough to decode rows: type, sign, length, character set, labels. Nothing is known of collations, generation or keys.
+The result is sufficient to decode rows: type, sign, length, character set, labels. It lacks collations, generation
+expressions and keys.
 """
 
 import re
@@ -18,30 +19,30 @@ _SYNONYMS = {
 _LABEL_ESCAPE = re.compile(r"\\.|''", re.DOTALL)
 
 
-def server_column(form: DebeziumColumn) -> Column:
-    """The column that a form describes."""
-    words = form.type_name.lower().split()
+def server_column(described: DebeziumColumn) -> Column:
+    """The column that Debezium describes."""
+    words = described.type_name.lower().split()
     data_type = _SYNONYMS.get(words[0], words[0])
     if "varying" in words or "varchar" in words or "varcharacter" in words:
         data_type = "varchar"
-    labels = tuple(_label(text) for text in form.enum_values)
+    labels = tuple(_label(text) for text in described.enum_values)
     temporal = data_type in {"time", "datetime", "timestamp"}
     return Column(
-        form.name,
-        form.type_expression.lower(),
+        described.name,
+        described.type_expression.lower(),
         data_type,
-        nullable=form.optional,
-        default_kind=DefaultKind.LITERAL if form.default_expression is not None else DefaultKind.NONE,
-        default=form.default_expression,
-        auto_increment=form.auto_incremented,
-        charset=form.charset_name,
-        length=form.length,
-        scale=form.scale,
-        fsp=form.length or 0 if temporal else 0,
+        nullable=described.optional,
+        default_kind=DefaultKind.LITERAL if described.default_expression is not None else DefaultKind.NONE,
+        default=described.default_expression,
+        auto_increment=described.auto_incremented,
+        charset=described.charset_name,
+        length=described.length,
+        scale=described.scale,
+        fsp=described.length or 0 if temporal else 0,
         unsigned="unsigned" in words or "zerofill" in words or words[0] == "serial",
         zerofill="zerofill" in words,
         labels=labels,
-        debezium=form,
+        debezium=described,
     )
 
 

@@ -1,1 +1,1 @@
-"""Places in a binlog: file and position, GTID sets, and which place comes before which."""
+"""Positions in a binlog: file and position, GTID sets, and their order."""

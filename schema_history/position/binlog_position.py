@@ -1,4 +1,4 @@
-"""Positions in the binlog, and Debezium's rule which of two comes first, for the recovery of the history.
+"""Positions in the binlog, and Debezium's rule for their order in the recovery of the history.
 
 The rule is ``BinlogHistoryRecordComparator.isPositionAtOrBefore``. A position comes from a history record or an offset.
 """
@@ -13,28 +13,28 @@ from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 _MARIADB_GTIDS = re.compile(r"\s*\d+-\d+-\d+\s*(?:,\s*\d+-\d+-\d+\s*)*\Z")
 
 SourceFilter = Callable[[str], bool]
-"""Accepts the source of a GTID: a uuid of MySQL, or ``domain-server`` of MariaDB."""
+"""Whether a source of GTIDs counts: MySQL's uuid, or MariaDB's ``domain-server``."""
 
 
 def file_number(name: str) -> int | None:
-    """The number at the end of a binlog file's name, ``None`` if it has none, as a copy may."""
+    """The number at the end of a binlog file name; ``None`` if there is none, as in the name of a copy."""
     number = name.rpartition(".")[2]
     return int(number) if number.isascii() and number.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
 class BinlogPosition:
-    """A place in the binlog, with Debezium's field names.
+    """A position in the binlog, with Debezium's field names.
 
     Attributes:
         file: binlog file name, ``""`` if not known.
         pos: position in the file.
         gtids: executed GTID set, ``None`` without GTIDs.
-        event: events of the transaction after ``pos`` that are done.
-        row: rows of the next event that are done.
+        event: number of events of the transaction after ``pos`` that are processed.
+        row: number of rows of the next event that are processed.
         server_id: 0 if not known.
         ts_sec: seconds since the epoch; 0 if not known.
-        snapshot: whether a snapshot was under way.
+        snapshot: whether it was stored during a snapshot.
     """
 
     file: str
@@ -48,10 +48,10 @@ class BinlogPosition:
 
     @classmethod
     def from_map(cls, fields: Mapping[str, Any]) -> "BinlogPosition":
-        """Read the ``position`` of a history record, or an offset.
+        """Parse the ``position`` of a history record, or an offset.
 
         Raises:
-            ValueError: a number is none; the message names the field.
+            ValueError: a field is not a number; the message names it.
         """
 
         def number(name: str) -> int:
@@ -81,7 +81,7 @@ class BinlogPosition:
         """The number of the file.
 
         Raises:
-            ValueError: the name does not end with one.
+            ValueError: the file name does not end with a number.
         """
         number = file_number(self.file)
         if number is None:
@@ -90,11 +90,11 @@ class BinlogPosition:
 
 
 class PositionFilter:
-    """What belongs to the state at one position: the rule of `is_at_or_before` for many records.
+    """Selects the records that belong to the state at a position: ``is_at_or_before`` for many records.
 
     Args:
-        desired: position to which the history is recovered.
-        keep: sources of GTIDs that count, all if ``None``.
+        desired: the position up to which the history is recovered.
+        keep: selects the sources of GTIDs that count; ``None`` for all.
     """
 
     def __init__(self, desired: BinlogPosition, keep: SourceFilter | None = None) -> None:
@@ -103,10 +103,10 @@ class PositionFilter:
         self._gtids = None if desired.gtids is None else parse_gtids(desired.gtids, keep)
 
     def includes(self, recorded: BinlogPosition) -> bool:
-        """Whether what was recorded at a position is part of it.
+        """Whether a record at a position belongs to the state.
 
         Raises:
-            ValueError: a GTID set or a file name cannot be read.
+            ValueError: a GTID set or a file name cannot be parsed.
         """
         desired = self._desired
         if recorded.gtids is not None and self._gtids is not None:
@@ -117,7 +117,7 @@ class PositionFilter:
             return recorded.ts_sec <= desired.ts_sec
         if recorded.base_name != desired.base_name:
             return True
-        return _place(recorded) <= _place(desired)
+        return _sort_key(recorded) <= _sort_key(desired)
 
     def _by_gtids(
         self, recorded: BinlogPosition, before: GtidSet | MariadbGtidPosition, after: GtidSet | MariadbGtidPosition
@@ -132,48 +132,48 @@ class PositionFilter:
                 and recorded.base_name
                 and recorded.base_name == desired.base_name
             ):
-                # Debezium takes the record in any case. But one behind the position is that of the next statement,
-                # whose offset was not stored before a crash; it comes again, and must not be applied twice.
-                return _place(recorded)[:2] <= _place(desired)[:2]
+                # Debezium uses the record in any case. But a record behind the position belongs to the next statement,
+                # whose offset was not stored before a crash: it is read again, and must not be applied twice.
+                return _sort_key(recorded)[:2] <= _sort_key(desired)[:2]
             return recorded.event <= desired.event
         if isinstance(before, GtidSet) and isinstance(after, GtidSet):
             return before <= after
         if isinstance(before, MariadbGtidPosition) and isinstance(after, MariadbGtidPosition):
             return before <= after
-        return not before  # an empty set, which is that of any server
+        return not before  # an empty set belongs to either server
 
 
 def is_at_or_before(recorded: BinlogPosition, desired: BinlogPosition, keep: SourceFilter | None = None) -> bool:
-    """Whether what was recorded at one position belongs to the state at another.
+    """Whether a record at one position belongs to the state at another position.
 
-    GTIDs decide if both have them; a position with GTIDs comes after one without. Without GTIDs the time decides
-    between two servers, and on one server file, position, event and row. Files of different base names cannot be
-    compared: the answer is then true, so that no change of structure is left out.
+    If both have GTIDs, their sets are compared; a position with GTIDs comes after one without. Without GTIDs, positions
+    of two servers are compared by time, and those of one server by file, position, event and row. Files with different
+    base names cannot be compared: the result is then true, so that no change of structure is ignored.
 
     Args:
-        recorded: position of a history record.
-        desired: position to which the history is recovered.
-        keep: sources of GTIDs that count, all if ``None``.
+        recorded: the position of a history record.
+        desired: the position up to which the history is recovered.
+        keep: selects the sources of GTIDs that count; ``None`` for all.
 
     Raises:
-        ValueError: a GTID set or a file name cannot be read.
+        ValueError: a GTID set or a file name cannot be parsed.
     """
     return PositionFilter(desired, keep).includes(recorded)
 
 
-def _place(position: BinlogPosition) -> tuple[int, int, int, int]:
+def _sort_key(position: BinlogPosition) -> tuple[int, int, int, int]:
     return position.file_number, position.pos, position.event, position.row
 
 
 def parse_gtids(text: str, keep: SourceFilter | None = None) -> GtidSet | MariadbGtidPosition:
-    """A GTID set of MySQL, or a position of MariaDB.
+    """Parse a GTID set of MySQL, or a GTID position of MariaDB.
 
     Args:
-        text: as a position has it.
-        keep: sources that count, all if ``None``.
+        text: as in a position.
+        keep: selects the sources that count; ``None`` for all.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text is neither.
     """
     if _MARIADB_GTIDS.match(text):
         position = MariadbGtidPosition.parse(text)

@@ -1,7 +1,6 @@
 """Sets of global transaction identifiers: MySQL's ``uuid[:tag]:intervals`` and MariaDB's ``domain-server-sequence``.
 
-The text forms are the server's own, without line breaks; of MySQL's sets also Debezium's, which writes 5 as ``5-5``.
-Nothing here talks to a server.
+The text forms are those of the servers without line breaks, and for MySQL also Debezium's, which writes 5 as ``5-5``.
 """
 
 import re
@@ -16,7 +15,7 @@ _INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?\Z")
 
 
 class _Intervals:
-    """Whole numbers as sorted, disjoint, never adjacent ranges; ``stops`` are exclusive."""
+    """A set of integers as sorted, disjoint, non-adjacent ranges; ``stops`` are exclusive."""
 
     __slots__ = ("_text", "starts", "stops")
 
@@ -29,7 +28,7 @@ class _Intervals:
         return _Intervals(self.starts.copy(), self.stops.copy())
 
     def add(self, start: int, stop: int) -> None:
-        """Add the range; at the end, where nearly all additions go, without a search."""
+        """Add a range; at the end, where nearly all additions are, without a search."""
         starts, stops = self.starts, self.stops
         self._text = None
         if starts and start == stops[-1]:
@@ -75,10 +74,9 @@ class _Intervals:
 
 
 class GtidSet:
-    """A set of MySQL GTIDs, tagged ones (8.3 and later) included. It can be changed; `copy` before sharing.
+    """A set of MySQL GTIDs, tagged ones (8.3 and later) included. It is mutable: ``copy`` it before sharing.
 
-    Adding the transactions of a stream one by one costs the same at any size, and so does asking for the text again
-    when nothing changed.
+    Adding a transaction at the end takes constant time, and so does ``str`` of an unchanged set.
     """
 
     __slots__ = ("_sets", "_text")
@@ -89,10 +87,10 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> "GtidSet":
-        """Read the server's or Debezium's text.
+        """Parse the text of the server or of Debezium.
 
         Raises:
-            ValueError: the text is not a GTID set; the message names the wrong part.
+            ValueError: the text is not a GTID set; the message names the invalid part.
         """
         result = cls()
         for part in text.split(","):
@@ -138,7 +136,7 @@ class GtidSet:
         return intervals is not None and intervals.contains(gno, gno + 1)
 
     def copy(self) -> "GtidSet":
-        """A set of the same transactions that changes on its own."""
+        """An independent copy."""
         other = GtidSet()
         other._sets = {
             uuid: {tag: intervals.copy() for tag, intervals in tags.items()} for uuid, tags in self._sets.items()
@@ -192,7 +190,7 @@ class GtidSet:
         return bool(self._sets)
 
     def __str__(self) -> str:
-        """The server's text without its line breaks: uuids sorted, the untagged numbers before the tags."""
+        """The server's text without line breaks: sorted by uuid, untagged intervals before tagged ones."""
         if self._text is None:
             self._text = ",".join(
                 ":".join([uuid, *(_tagged(tag, str(tags[tag])) for tag in sorted(tags))])
@@ -218,7 +216,7 @@ class GtidSet:
         return result
 
     def encode(self) -> bytes:
-        """The form of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS: the tagged one if there is a tag, else the old one."""
+        """The encoding of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS: with tags if there is one, else the older one."""
         items = list(self.items())
         tagged = any(tag for _, tag, _ in items)
         count = len(items)
@@ -234,10 +232,10 @@ class GtidSet:
 
     @classmethod
     def decode(cls, data: bytes) -> "GtidSet":
-        """Read what `encode` writes.
+        """Parse the result of ``encode``.
 
         Raises:
-            ValueError: the bytes are cut or no such encoding.
+            ValueError: the bytes are truncated or not this encoding.
         """
         result = cls()
         tagged = len(data) >= 8 and data[7] == 1
@@ -252,19 +250,19 @@ class GtidSet:
                 tag, pos = data[pos + 1 : pos + 1 + length].decode("ascii"), pos + 1 + length
             size, pos = int.from_bytes(data[pos : pos + 8], "little"), pos + 8
             if pos + 16 * size > len(data):
-                raise ValueError(f"a GTID set of {len(data)} bytes is cut short")
+                raise ValueError(f"a GTID set of {len(data)} bytes is truncated")
             for _ in range(size):
                 start, stop = (int.from_bytes(data[i : i + 8], "little") for i in (pos, pos + 8))
                 if not 0 < start < stop <= _GNO_END:
-                    raise ValueError(f"a GTID set holds the impossible interval {start} to {stop}")
+                    raise ValueError(f"a GTID set has the impossible interval {start} to {stop}")
                 result._add_range(_dashed(uuid), tag, start, stop)
                 pos += 16
         if pos != len(data):
-            raise ValueError(f"a GTID set of {pos} bytes is followed by {len(data) - pos} bytes that are not known")
+            raise ValueError(f"a GTID set of {pos} bytes is followed by {len(data) - pos} unknown bytes")
         return result
 
     def items(self) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
-        """Source, tag and intervals (first, behind the last) in the order of the text."""
+        """Uuid, tag and intervals (first, last + 1) in the order of the text."""
         for uuid, tags in sorted(self._sets.items()):
             for tag in sorted(tags):
                 yield uuid, tag, list(tags[tag].pairs())
@@ -297,7 +295,7 @@ class MariadbGtid(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "MariadbGtid":
-        """Read ``0-1-42``; raises ``ValueError`` if it is none."""
+        """Parse ``0-1-42``; raises ``ValueError`` if the text is not a GTID."""
         pieces = text.strip().split("-")
         if len(pieces) != 3 or not all(piece.isascii() and piece.isdigit() for piece in pieces):
             raise ValueError(f"not a MariaDB GTID (domain-server-sequence): {text!r}")
@@ -311,7 +309,7 @@ class MariadbGtid(NamedTuple):
 
 
 class MariadbGtidPosition:
-    """A MariaDB GTID position: for each domain the last GTID. It stands for all transactions up to there."""
+    """A MariaDB GTID position: the last GTID of each domain. It stands for all transactions up to them."""
 
     __slots__ = ("_last", "_text")
 
@@ -321,7 +319,7 @@ class MariadbGtidPosition:
 
     @classmethod
     def parse(cls, text: str) -> "MariadbGtidPosition":
-        """Read ``@@gtid_binlog_pos``'s form; raises ``ValueError`` if it is none.
+        """Parse the text of ``@@gtid_binlog_pos``; raises ``ValueError`` if it is not a position.
 
         Of several GTIDs in a domain (``@@gtid_binlog_state`` has one per server) the highest sequence number counts.
         """
@@ -334,12 +332,12 @@ class MariadbGtidPosition:
         return result
 
     def add(self, gtid: MariadbGtid) -> None:
-        """Go on to a transaction: it becomes the last one of its domain."""
+        """Advance to a transaction: it becomes the last one of its domain."""
         self._last[gtid.domain] = gtid
         self._text = None
 
     def copy(self) -> "MariadbGtidPosition":
-        """The same position, to be changed on its own."""
+        """An independent copy."""
         return MariadbGtidPosition(self._last)
 
     def filter(self, keep: Callable[[str], bool]) -> "MariadbGtidPosition":
@@ -352,7 +350,7 @@ class MariadbGtidPosition:
         return last is not None and last.sequence >= gtid.sequence
 
     def __or__(self, other: "MariadbGtidPosition") -> "MariadbGtidPosition":
-        """The position that is the further one in every domain."""
+        """The later position of the two in every domain."""
         result = self.copy()
         for gtid in other._last.values():
             if not result.contains(gtid):
@@ -376,7 +374,7 @@ class MariadbGtidPosition:
         return bool(self._last)
 
     def __iter__(self) -> Iterator[MariadbGtid]:
-        """The last GTIDs in the order of their domains."""
+        """Yield the last GTIDs in the order of their domains."""
         return iter(self._last[domain] for domain in sorted(self._last))
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""Character sets and collations of both servers, and which Python codec reads their text.
+"""Character sets and collations of both servers, and the Python codecs for their text.
 
-The lists of collations are those of MySQL 9.7 and MariaDB 11.4 (``information_schema``), whose numbers have not
-changed since they were given out.
+The lists of collations are those of MySQL 9.7 and MariaDB 11.4 (``information_schema``), whose ids never
+change.
 """
 
 from functools import cache
@@ -108,7 +108,7 @@ _UCA1400_LANGUAGES = """
 lithuanian slovak spanish2 roman persian esperanto hungarian sinhala german2 ? ? vietnamese croatian
 """
 _UCA1400_SUFFIXES = "ai_ci ai_cs as_ci as_cs nopad_ai_ci nopad_ai_cs nopad_as_ci nopad_as_cs"
-# Character set, its default collation, bytes of its longest character.
+# Character set, its default collation, bytes of its longest character
 _CHARSETS = """
 armscii8:armscii8_general_ci:1  ascii:ascii_general_ci:1  big5:big5_chinese_ci:2  binary:binary:1
 cp1250:cp1250_general_ci:1  cp1251:cp1251_general_ci:1  cp1256:cp1256_general_ci:1  cp1257:cp1257_general_ci:1
@@ -122,7 +122,7 @@ swe7:swe7_swedish_ci:1  tis620:tis620_thai_ci:1  ucs2:ucs2_general_ci:2  ujis:uj
 utf16:utf16_general_ci:4  utf16le:utf16le_general_ci:4  utf32:utf32_general_ci:4  utf8mb3:utf8mb3_general_ci:3
 utf8mb4:utf8mb4_0900_ai_ci:4
 """
-# Python's names where they differ, and stand-ins for what Python lacks (their text differs only in rare letters).
+# Python's names where they differ, and substitutes for sets that Python lacks (they differ only in rare letters).
 _CODECS = {
     "armscii8": "latin-1",
     "ascii": "ascii",
@@ -192,7 +192,7 @@ _WIDTHS = {name: int(width) for name, _, width in (entry.split(":") for entry in
 
 
 def collation_name(number: int, flavor: Flavor) -> str | None:
-    """The collation of that number, or ``None``."""
+    """The collation with that id, or ``None``."""
     return _collations(flavor).get(number)
 
 
@@ -202,18 +202,24 @@ def charset_of(collation: str) -> str:
 
 
 def is_charset(name: str) -> bool:
-    """Whether a character set has that name."""
+    """Whether a character set of that name exists."""
     return charset_name(name) in _DEFAULTS
 
 
 def charset_name(name: str) -> str:
-    """The server's name of a character set: in lower case, ``utf8`` is ``utf8mb3``."""
+    """The server's name of a character set: in lower case, and ``utf8mb3`` for ``utf8``."""
     name = name.lower()
     return "utf8mb3" if name == "utf8" else name
 
 
 def known_collation(name: str, charset: str | None, flavor: Flavor) -> str | None:
-    """The full name of a collation as written; MariaDB's short names need the character set. ``None`` if unknown."""
+    """The full name of a collation, or ``None`` if it is unknown.
+
+    Args:
+        name: as written.
+        charset: the character set of MariaDB's short names, such as ``uca1400_ai_ci``.
+        flavor: the server.
+    """
     name = name.lower()
     if name.startswith("utf8_"):
         name = "utf8mb3_" + name[5:]
@@ -226,7 +232,7 @@ def known_collation(name: str, charset: str | None, flavor: Flavor) -> str | Non
 
 
 def default_collation(charset: str, flavor: Flavor, version_number: int) -> str:
-    """The collation that a character set has if none is named.
+    """The default collation of a character set.
 
     Raises:
         KeyError: there is no such character set.
@@ -242,25 +248,25 @@ def binary_collation(charset: str) -> str:
 
 
 def max_bytes(charset: str) -> int:
-    """Bytes of the longest character."""
+    """Number of bytes of the longest character."""
     return _WIDTHS[charset]
 
 
 def is_ascii_based(charset: str) -> bool:
-    """Whether ASCII text has the same bytes in it."""
+    """Whether ASCII text has its ASCII bytes in the character set."""
     return charset not in ("ucs2", "utf16", "utf16le", "utf32")
 
 
 def codec(charset: str) -> str:
-    """Name of the Python codec that reads text in a character set."""
+    """Name of the Python codec of a character set."""
     return _CODECS.get(charset, charset)
 
 
 def decoded(data: bytes, charset: str, *, marks_bytes: bool = False) -> str:
-    """The characters of bytes.
+    """Decode bytes.
 
-    Of a set whose characters have two or four bytes, the first may lack leading zeros, and there is ``?`` for what is
-    no character: one for each byte with ``marks_bytes``.
+    In a character set of two or four bytes per unit, leading zeros of the first unit may be missing. What is not a
+    character becomes ``?``, with ``marks_bytes`` one for each byte.
     """
     if charset in ("ucs2", "utf16", "utf32"):
         unit = 4 if charset == "utf32" else 2
@@ -270,7 +276,7 @@ def decoded(data: bytes, charset: str, *, marks_bytes: bool = False) -> str:
 
 
 def representable(text: str, charset: str) -> str:
-    """The text as a column of a character set keeps it: ``?`` for what the set does not have."""
+    """The text as a column of the character set stores it: with ``?`` for characters that the set lacks."""
     if text.isascii() or charset in ("utf8mb4", "binary"):
         return text
     if charset in ("utf8mb3", "ucs2"):
@@ -283,4 +289,4 @@ def representable(text: str, charset: str) -> str:
 
 
 _LATIN1_CONTROLS: frozenset[str] = frozenset("\x81\x8d\x8f\x90\x9d")
-"""What MySQL's latin1 has where Windows-1252 has nothing."""
+"""Control characters of MySQL's latin1 where Windows-1252 has none."""

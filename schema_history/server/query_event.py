@@ -1,11 +1,11 @@
-"""A statement as the binlog carries it: the Query event, with everything in it that decides what the statement does."""
+"""The Query event: a statement in the binlog, with everything that determines its effect."""
 
 from dataclasses import dataclass, field
 from enum import Enum
 
 
 class Flavor(Enum):
-    """Which of the two servers."""
+    """The kind of server."""
 
     MYSQL = "mysql"
     MARIADB = "mariadb"
@@ -13,14 +13,14 @@ class Flavor(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What must be known of the server beside its binlog.
+    """The properties of a server that its binlog does not contain.
 
     Attributes:
         flavor: MySQL or MariaDB.
-        version: as ``SELECT version()`` says, e.g. ``8.4.3`` or ``11.4.5-MariaDB-log``.
-        lower_case_table_names: 0 names as written, 1 stored in lower case, 2 compared in lower case.
-        collation: ``collation_server``, for databases made without a character set when the event does not tell.
-        explicit_defaults_for_timestamp: used if an event does not say.
+        version: result of ``SELECT version()``, for example ``8.4.3`` or ``11.4.5-MariaDB-log``.
+        lower_case_table_names: 0: names as written, 1: stored in lower case, 2: compared in lower case.
+        collation: ``collation_server``, the default of new databases, if the event does not have it.
+        explicit_defaults_for_timestamp: its setting, if the event does not have it.
     """
 
     flavor: Flavor
@@ -31,7 +31,7 @@ class Server:
 
     @property
     def version_number(self) -> int:
-        """The version as executable comments write it: 8.0.23 is 80023, 11.4.5 is 110405."""
+        """The version as in executable comments: 80023 for 8.0.23, 110405 for 11.4.5."""
         parts = [
             int("".join(c for c in part if c.isdigit()) or 0) for part in self.version.split("-")[0].split(".")[:3]
         ]
@@ -43,10 +43,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
-    """One statement of the binlog.
+    """A statement in the binlog.
 
     Attributes:
-        sql: the text; bytes are decoded by the client character set of ``charset``.
+        sql: its text; bytes are in the client character set of ``charset``.
         database: the default database of the event, ``""`` if none.
         sql_mode: bit mask of the event, ``None`` if it has none.
         charset: collation ids (client, connection, server) of the event, ``None`` if it has none.
@@ -56,11 +56,11 @@ class QueryEvent:
         character_set_collations: MariaDB's pairs (character set's default collation id, its replacement).
         charset_database: collation id of the database, if the event has it.
         thread_specific: LOG_EVENT_THREAD_SPECIFIC, set for statements on temporary tables.
-        thread_id: the session, which owns temporary tables.
-        error_code: the error with which the statement ended on the server, 0 if none.
-        position: where the event stands, for messages.
-        effective: false if it changes nothing: the first part of an ALTER that MariaDB logs in two
-            (``binlog_alter_two_phase``), and the second part of one that it gave up.
+        thread_id: id of the session, which owns temporary tables.
+        error_code: error of the statement on the server, 0 if none.
+        position: position of the event, for messages.
+        effective: false if it changes nothing: the first part of an ALTER that MariaDB logs in two parts
+            (``binlog_alter_two_phase``), and the second part if the ALTER failed.
     """
 
     sql: str | bytes

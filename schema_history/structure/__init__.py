@@ -1,1 +1,1 @@
-"""What a server makes of a statement: types, defaults, keys and all that it adds by itself. Pure functions."""
+"""The effect of a statement on a table, as on the server: types, defaults, keys, and what the server adds itself."""

@@ -1,4 +1,4 @@
-"""The actions of an ALTER TABLE, sorted by what they are about before any of them is done."""
+"""Collects the actions of an ALTER TABLE by kind, before any of them is applied."""
 
 from dataclasses import dataclass, field
 
@@ -29,13 +29,13 @@ from rowtide.schema_history.structure.keys import index_of, index_of_foreign_key
 from rowtide.schema_history.structure.tables import indexes_of_column
 
 
-class Missing(LookupError):
-    """A column or index that the statement names and the table does not have."""
+class UnknownColumn(LookupError):
+    """The statement names a column that the table does not have."""
 
 
 @dataclass(slots=True)
 class Work:
-    """An ALTER TABLE in progress; names are compared in lower case."""
+    """The collected actions of an ALTER TABLE; keys are names in lower case."""
 
     table: Table
     ctx: Context
@@ -56,7 +56,7 @@ class Work:
 
 
 def collect(work: Work, action: Action, charset: str, collation: str) -> None:
-    """Take one action; ``charset`` and ``collation`` are those of new columns.
+    """Collect one action; ``charset`` and ``collation`` are those of new columns.
 
     Raises:
         LookupError: an unknown collation, or a column that the table does not have.
@@ -74,8 +74,8 @@ def collect(work: Work, action: Action, charset: str, collation: str) -> None:
     elif isinstance(action, ChangeColumn):
         if not work.has(action.old) and action.if_exists:
             return
-        if not (work.has(action.old) or ctx.mariadb):  # MariaDB changes a column that the statement adds as well
-            raise Missing(f"column {action.old} of table {work.table.id} is not known")
+        if not (work.has(action.old) or ctx.mariadb):  # MariaDB also changes columns that the statement adds
+            raise UnknownColumn(f"column {action.old} of table {work.table.id} is not known")
         column = build_column(action.column, ctx, charset, collation)
         if work.has(action.old):
             work.changed.setdefault(action.old.lower(), column)
@@ -86,27 +86,27 @@ def collect(work: Work, action: Action, charset: str, collation: str) -> None:
         if work.has(action.name):
             work.dropped.add(action.name.lower())
         elif not action.if_exists:
-            raise Missing(f"column {action.name} of table {work.table.id} is not known")
+            raise UnknownColumn(f"column {action.name} of table {work.table.id} is not known")
     elif isinstance(action, AlterDefault):
-        if work.has(action.name) or ctx.mariadb:  # MariaDB takes it for a column that the statement adds as well
+        if work.has(action.name) or ctx.mariadb:  # MariaDB also alters columns that the statement adds
             work.defaults[action.name.lower()] = action
         elif not action.if_exists:
-            raise Missing(f"column {action.name} of table {work.table.id} is not known")
+            raise UnknownColumn(f"column {action.name} of table {work.table.id} is not known")
     elif isinstance(action, AlterVisibility):
         work.visibility[action.name.lower()] = action.invisible
     elif isinstance(action, RenameColumn):
         if work.has(action.old):
             work.renamed[action.old.lower()] = action.new
         elif not action.if_exists:
-            raise Missing(f"column {action.old} of table {work.table.id} is not known")
+            raise UnknownColumn(f"column {action.old} of table {work.table.id} is not known")
     else:
         _collect_key(work, action)
 
 
 def _add_keys(work: Work, column: ColumnDef, *, only_new: bool) -> None:
-    """Take the keys of a column's own attributes; with IF [NOT] EXISTS only those whose names are free.
+    """Collect the keys of a column's attributes; with IF [NOT] EXISTS only those whose names are not used.
 
-    MariaDB takes them even of a column that it does not add because it exists.
+    MariaDB adds them even if it does not add the column because it exists.
     """
     for index in indexes_of_column(column, work.ctx):
         if not (only_new and _is_taken(work, index.name or column.name)):
@@ -148,7 +148,7 @@ def _collect_key(work: Work, action: Action) -> None:
 
 
 def _is_only_hashed(work: Work, name: str) -> bool:
-    """Whether it is a unique key that MariaDB keeps by a hash: DROP CONSTRAINT IF EXISTS does not find it."""
+    """Whether MariaDB implements the unique key by a hash: then DROP CONSTRAINT IF EXISTS does not find it."""
     if any(constraint.name.lower() == name for constraint in work.table.constraints):
         return False
     return any(index.name.lower() == name and index.hashed for index in work.table.indexes)

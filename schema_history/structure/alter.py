@@ -1,4 +1,4 @@
-"""ALTER TABLE: the actions of a statement on a table, all at once, in the order in which the server takes them."""
+"""Applies ALTER TABLE to a table: all actions together, in the order of the server."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from rowtide.schema_history.ddl.statements import (
     TableOptions,
 )
 from rowtide.schema_history.model import Column, Constraint, Database, DefaultKind, Index, Table
-from rowtide.schema_history.structure.actions import Missing, Work, collect
+from rowtide.schema_history.structure.actions import UnknownColumn, Work, collect
 from rowtide.schema_history.structure.columns import (
     literal_in,
     promote_first_timestamp,
@@ -40,10 +40,16 @@ from rowtide.schema_history.structure.types import TEXTS
 
 
 def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Database | None = None) -> Table:
-    """The table after the actions; a new name of the table is left to the caller. ``database`` is the table's.
+    """The table after the actions. RENAME TO is left to the caller.
+
+    Args:
+        table: the table before.
+        actions: the actions in the order of the statement.
+        ctx: the statement's context.
+        database: the database whose character set DEFAULT means.
 
     Raises:
-        LookupError: an unknown collation, or a column or index that the table does not have.
+        LookupError: an unknown collation, or a column that the table does not have.
     """
     (charset, collation), inherited, convert = _charset(table, actions, ctx, database)
     work = Work(table, ctx)
@@ -73,9 +79,9 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
     )
     for action in actions:
         if isinstance(action, SystemVersioning):
-            table = _versioned(table, action.add)
+            table = _with_system_versioning(table, action.add)
     if options.system_versioning:
-        table = _versioned(table, add=True)
+        table = _with_system_versioning(table, add=True)
     return finished(table, ctx)
 
 
@@ -85,7 +91,7 @@ def _converted(work: Work, columns: Sequence[Column], charset: str, collation: s
     result = []
     for column in columns:
         definition = defined.get(column.name.lower())
-        # BINARY alone is taken as the binary collation of what the column is converted to.
+        # BINARY alone means the binary collation of the target character set.
         keeps = definition is not None and definition.type.binary and not definition.type.charset
         written = definition.type if definition is not None else None
         new = column if keeps else converted(column, charset, collation, work.ctx, written)
@@ -98,7 +104,7 @@ def _converted(work: Work, columns: Sequence[Column], charset: str, collation: s
 
 
 def _is_about_timestamps(work: Work) -> bool:
-    """Whether the statement defines a TIMESTAMP or its default: only then MariaDB looks for the first one."""
+    """Whether the statement defines a TIMESTAMP or its default: only then MariaDB promotes the first one."""
     named = [column for column in work.table.columns if column.name.lower() in work.defaults]
     return any(c.data_type == "timestamp" for c in (*named, *(column for column, _, _ in work.added)))
 
@@ -128,16 +134,16 @@ def _charset(
         if isinstance(action, ConvertTo):
             base = own if action.charset is not None else inherited_charset(database, ctx)
             written = "" if action.charset is None and ctx.mariadb else action.charset
-            # In MariaDB the collation of one CONVERT TO stays when another one follows.
+            # In MariaDB an explicit collation of one CONVERT TO also applies to the next one.
             collation = action.collation or (collation if ctx.mariadb else None)
             convert, last = charset_and_collation(TableOptions(written, collation), ctx, *base), number
-    # In MySQL CONVERT TO replaces the options in front of it.
+    # In MySQL, CONVERT TO overrides the options in front of it.
     options = _options(actions if ctx.mariadb else actions[last:])
     if convert is not None:
         if options.charset is None and options.collation is None:
             return convert, convert, convert
         if not ctx.mariadb and options.collation is None:
-            return convert, convert, convert  # the character set is that of CONVERT TO, whose collation stays
+            return convert, convert, convert  # the same character set, so the collation stays
         base = inherited_charset(database, ctx) if options.charset == "" else convert
         return charset_and_collation(options, ctx, *base), convert, convert
     if options.charset is not None or options.collation is not None:
@@ -147,7 +153,7 @@ def _charset(
 
 
 def _columns(work: Work) -> list[tuple[Column, str]]:
-    """The columns in their new order, each with the name under which an index knows it, in lower case."""
+    """The columns in their new order, each with its former name in lower case, which indexes still have."""
     result: list[tuple[Column, str]] = []
     defaults = dict(work.defaults)
     for column in work.table.columns:
@@ -163,7 +169,7 @@ def _columns(work: Work) -> list[tuple[Column, str]]:
             if place is None:
                 continue
             result = [entry for entry in result if entry[0] is not column]
-        elif old is not None:  # of a column that MariaDB has dropped or changed already: it replaces a new one
+        elif old is not None:  # MariaDB has dropped or changed the column before: this replaces a new column
             del result[_index(work, result, column.name)]
         if work.ctx.mariadb and (default := defaults.pop(column.name.lower(), None)) is not None:
             column = _with_new_default(column, default.default, work.ctx)  # noqa: PLW2901
@@ -181,11 +187,11 @@ def _index(work: Work, placed: Sequence[tuple[Column, str]], name: str) -> int:
     for at, (column, _) in enumerate(placed):
         if column.name.lower() == name.lower():
             return at
-    raise Missing(f"column {name} of table {work.table.id} is not known")
+    raise UnknownColumn(f"column {name} of table {work.table.id} is not known")
 
 
 def _with_row_id_first(work: Work, placed: list[tuple[Column, str]]) -> list[tuple[Column, str]]:
-    """MySQL keeps a generated invisible primary key before all other columns."""
+    """MySQL keeps a generated invisible primary key in front of all other columns."""
     first = work.table.columns[0] if work.table.columns else None
     if first is None or work.ctx.mariadb or first.name.lower() != "my_row_id":
         return placed
@@ -195,7 +201,7 @@ def _with_row_id_first(work: Work, placed: list[tuple[Column, str]]) -> list[tup
 
 
 def _renamed(work: Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str]:
-    """New names by old ones: the first column in the new order that answers to the old name."""
+    """New names by old ones: for each the first column in the new order that had the old name."""
     names: dict[str, str] = {}
     for column, key in placed:
         names.setdefault(key, column.name)
@@ -204,10 +210,10 @@ def _renamed(work: Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str]
 
 
 def _kept(work: Work, column: Column, key: str, defaults: dict[str, AlterDefault]) -> Column:
-    """A column that is not defined again; takes its new default from ``defaults``."""
+    """A column that is not redefined, with its new default from ``defaults``, which is consumed."""
     if key in work.renamed:
         column = replace(column, name=work.renamed[key])
-    if key in defaults and not (key in work.renamed and work.ctx.mariadb):  # MariaDB does one of the two
+    if key in defaults and not (key in work.renamed and work.ctx.mariadb):  # MariaDB applies only one of the two
         column = _with_new_default(column, defaults.pop(key).default, work.ctx)
     elif column.data_type == "char" and column.default is not None and not work.ctx.mariadb:
         column = replace(column, default=padded(column.default, column, work.ctx))
@@ -225,7 +231,7 @@ def _with_new_default(column: Column, default: Default | None, ctx: Context) -> 
         # MariaDB ignores the clause, MySQL drops the value but not the property.
         return column if ctx.mariadb else replace(column, default=None)
     if default is None and ctx.mariadb and column.generation is not None:
-        return replace(column, default_kind=DefaultKind.EXPRESSION, default=None)  # no longer shown as NULL
+        return replace(column, default_kind=DefaultKind.EXPRESSION, default=None)  # it is no longer shown as NULL
     if default is None or column.auto_increment:
         return replace(column, default_kind=DefaultKind.NONE, default=None)
     changed = with_default(column, default, ctx)
@@ -272,7 +278,7 @@ def _constraints(work: Work, renamed: dict[str, str]) -> tuple[Constraint, ...]:
     return constraints_of(work.elements, work.table.id.table, kept)
 
 
-def _versioned(table: Table, add: bool) -> Table:
+def _with_system_versioning(table: Table, add: bool) -> Table:
     if add:
         hidden = table.hidden if any(c.row for c in table.columns) else row_columns()
         return replace(table, kind=SYSTEM_VERSIONED, hidden=hidden)

@@ -1,4 +1,4 @@
-"""A column's definition to the column that the server makes of it."""
+"""Builds the column that the server creates from a definition."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -27,10 +27,10 @@ _LARGE = frozenset((*TEXTS, *BLOBS, "json"))
 
 
 def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_collation: str) -> Column:
-    """The column of a definition; what depends on the other columns of its table is left to the caller.
+    """Build the column of a definition. Effects of the other columns of the table are left to the caller.
 
     Raises:
-        LookupError: an unknown character set or collation; the caller says where.
+        LookupError: an unknown character set or collation.
     """
     collate = definition.last("COLLATE")
     written = definition.type
@@ -134,7 +134,7 @@ def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column
 
 
 def with_default(column: Column, default: Default, ctx: Context) -> Column:
-    """The column with that default."""
+    """The column with a default."""
     default = folded(default, ctx)
     if isinstance(default, Now):
         if column.data_type in ("timestamp", "datetime"):
@@ -145,7 +145,7 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
     if default.kind == "null":
         return replace(column, default_kind=DefaultKind.NULL, default=None)
     if not ctx.mariadb and (column.data_type in _LARGE or column.data_type == "vector"):
-        # Without strict mode an empty default of a TEXT, BLOB or VECTOR is forgotten.
+        # Without strict mode the server ignores an empty default of a TEXT, BLOB or VECTOR.
         kind = DefaultKind.NULL if column.nullable else DefaultKind.NONE
         return replace(column, default_kind=kind, default=None)
     if ctx.mariadb and (shown := _shown_expression(default, column)) is not None:
@@ -154,9 +154,9 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
 
 
 def with_unused_default(column: Column, default: Default | None, ctx: Context) -> Column:
-    """A column of MariaDB that sets itself, with a default: only an expression or NOW is kept, though it is not used.
+    """A column of MariaDB whose value the server sets, with a default: MariaDB keeps only expressions and NOW, unused.
 
-    ALTER COLUMN takes it, and SHOW CREATE TABLE shows it, though CREATE TABLE does not take it.
+    ALTER COLUMN accepts such a default and SHOW CREATE TABLE shows it, but CREATE TABLE does not accept it.
     """
     column = replace(column, default_kind=DefaultKind.NONE, default=None)
     default = folded(default, ctx) if default is not None else None
@@ -168,9 +168,9 @@ def with_unused_default(column: Column, default: Default | None, ctx: Context) -
 
 
 def _shown_expression(default: Literal, column: Column) -> str | None:
-    """How MariaDB writes a literal that it keeps as an expression, ``None`` if it keeps the value.
+    """The text of a literal that MariaDB stores as an expression; ``None`` if it stores the value.
 
-    All but strings of TEXT and BLOB are expressions, and dates whose characters need more than one byte each.
+    MariaDB stores as expressions: literals of TEXT and BLOB except strings, and dates in multi-byte character sets.
     """
     if column.data_type not in _LARGE:
         if default.kind not in _DATES or column.charset is None or charsets.is_ascii_based(column.charset):
@@ -203,14 +203,14 @@ def _quoted(text: str) -> str:
 
 
 def expression_text(text: str, ctx: Context) -> str:
-    """An expression as the server shows it; of MariaDB only that operators stand in parentheses."""
+    """An expression as the server prints it; for MariaDB only the parentheses around operations are added."""
     if not ctx.mariadb:
         return canonical(text, ctx.dialect, ctx.connection_charset)
     return text if _CALL.fullmatch(text) else f"({text})"
 
 
 def folded(default: Default, ctx: Context) -> Default:
-    """What MariaDB sees in an expression of one literal or of NOW, however many parentheses are around it."""
+    """The literal or NOW that MariaDB finds in an expression inside any number of parentheses."""
     if not (ctx.mariadb and isinstance(default, Expression)):
         return default
     text = _PI.sub("3.141592653589793", _NEGATED.sub(r"-\1", default.text))
@@ -218,7 +218,7 @@ def folded(default: Default, ctx: Context) -> Default:
 
 
 def literal_in(expression: Expression, ctx: Context) -> Literal | None:
-    """The literal that stands alone in an expression; ALTER COLUMN SET DEFAULT of both servers takes it for itself."""
+    """The literal that is the whole expression, or ``None``; for ALTER COLUMN SET DEFAULT both servers unwrap it."""
     return _alone(expression.text, ctx, accept_literal)
 
 
@@ -234,7 +234,7 @@ def _alone(text: str, ctx: Context, accept: Callable[[Cursor], T | None]) -> T |
 
 
 def now_text(fsp: int, ctx: Context) -> str:
-    """CURRENT_TIMESTAMP as the server writes it."""
+    """CURRENT_TIMESTAMP as the server prints it."""
     if ctx.mariadb:
         return f"current_timestamp({fsp or ''})"
     return f"CURRENT_TIMESTAMP({fsp})" if fsp else "CURRENT_TIMESTAMP"
@@ -243,14 +243,14 @@ def now_text(fsp: int, ctx: Context) -> str:
 def promote_first_timestamp(
     columns: Sequence[Column], ctx: Context, new: Collection[str], primary: Collection[str], periods: Collection[str]
 ) -> list[Column]:
-    """Without explicit_defaults_for_timestamp: NOW for the first TIMESTAMP that has no default, zero for the others.
+    """Without explicit_defaults_for_timestamp: NOW for the first TIMESTAMP without a default, zero for the others.
 
     Args:
         columns: all columns of the table.
         ctx: the statement's context.
-        new: names in lower case of those that the statement defines; others get no zero date.
-        primary: names in lower case of those in the primary key; MySQL gives them no zero date.
-        periods: names in lower case of the first and last columns of periods, which MariaDB gives no NOW.
+        new: names in lower case of the columns that the statement defines; others get no zero date.
+        primary: names in lower case of the primary key; in MySQL they get no zero date.
+        periods: names in lower case of the columns of periods; in MariaDB they do not get NOW.
     """
     result = list(columns)
     stamps = [n for n, column in enumerate(columns) if column.data_type == "timestamp"]
@@ -270,7 +270,7 @@ def _is_bare(column: Column) -> bool:
 
 
 def with_zero_timestamp(column: Column, ctx: Context) -> Column:
-    """A NOT NULL TIMESTAMP without a default gets the zero date."""
+    """The column with the zero date, if it is a NOT NULL TIMESTAMP without a default."""
     if column.data_type != "timestamp" or column.nullable or column.default_kind is not DefaultKind.NONE or column.row:
         return column
     if column.generation is not None and ctx.mariadb:
@@ -279,5 +279,5 @@ def with_zero_timestamp(column: Column, ctx: Context) -> Column:
 
 
 def zero_moment(fsp: int) -> str:
-    """The zero date with so many digits of a fraction."""
+    """The zero date with ``fsp`` fractional digits."""
     return "0000-00-00 00:00:00" + ("." + "0" * fsp if fsp else "")

@@ -1,4 +1,4 @@
-"""All that decides what a statement does, beside its text: server, session variables in the event, default database."""
+"""What determines the effect of a statement beside its text: server, session variables, default database."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ _MARIADB_EXPLICIT_TIMESTAMP = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What holds for one statement.
+    """The context of one statement.
 
     Attributes:
         server: the server.
-        dialect: how the text is read.
+        dialect: the dialect of its text.
         database: the default database, ``""`` if none.
         explicit_timestamp: ``explicit_defaults_for_timestamp``.
-        server_collation: the collation of databases for which none is given.
+        server_collation: the default collation of new databases.
         client_charset: the character set of the statement's bytes.
         connection_charset: the character set of its strings.
-        collations: default collations of character sets where the session changed them.
+        collations: default collations of character sets that the session has changed.
     """
 
     server: Server
@@ -46,24 +46,24 @@ class Context:
         return self.server.flavor is Flavor.MARIADB
 
     def default_collation(self, charset: str) -> str:
-        """The collation of a character set for which none is given."""
+        """The default collation of a character set."""
         changed = self.collations.get(charset)
         if changed is not None:
             return changed
         return charsets.default_collation(charset, self.flavor, self.server.version_number)
 
     def string_bytes(self, text: str) -> bytes:
-        """The bytes of a string of the statement: both servers convert it to the connection's character set first."""
+        """The bytes of a string in the statement: both servers convert it to the connection's character set."""
         if self.connection_charset in ("binary", self.client_charset):
             return text.encode(charsets.codec(self.client_charset), "surrogateescape")
         kept = charsets.representable(text, self.connection_charset)
         return kept.encode(charsets.codec(self.connection_charset), "replace")
 
     def string_text(self, text: str, charset: str | None) -> str:
-        """The characters that a string of the statement has in a column of a character set.
+        """A string of the statement as a column of a character set stores it.
 
-        With the connection's set ``binary`` the column takes the bytes of the statement for its own; in other sets
-        characters can be lost on the way.
+        If the connection's character set is ``binary``, the column takes over the bytes of the statement. Otherwise the
+        conversion can lose characters.
         """
         if self.connection_charset != "binary":
             return charsets.representable(text, self.connection_charset)
@@ -73,7 +73,7 @@ class Context:
 
 
 def client_charset(event: QueryEvent, flavor: Flavor) -> str:
-    """The character set in which the statement's bytes are."""
+    """The character set of the statement's bytes."""
     if event.charset is None:
         return "utf8mb4"
     name = charsets.collation_name(event.charset[0], flavor)
@@ -86,7 +86,7 @@ def connection_charset(event: QueryEvent, flavor: Flavor) -> str:
     return charsets.charset_of(name) if name else "utf8mb4"
 
 
-# What the server words anew: CREATE TABLE ... SELECT, or with an invisible primary key.
+# Statements that the server rewrites: CREATE TABLE ... SELECT, and tables with a generated invisible primary key
 _SERVERS_OWN = re.compile(
     rb"(?s)CREATE (?:OR REPLACE )?(?:TEMPORARY )?TABLE (?:IF NOT EXISTS )?[`\"].*[`\"] \(\n  [`\"].*\n\).*"
 )
@@ -98,9 +98,9 @@ def _is_servers_own(event: QueryEvent) -> bool:
 
 
 def statement_text(event: QueryEvent, flavor: Flavor) -> str:
-    """The statement's text. Bytes that are no characters of the client character set are kept as surrogates.
+    """The statement's text. Bytes that are invalid in the client character set become surrogates.
 
-    The event's client character set is not that of a text that the server has worded: its names are in UTF-8.
+    A text that the server has rewritten is in UTF-8, whatever the event's client character set is.
     """
     codec = charsets.codec(client_charset(event, flavor))
     if codec == "utf_8" or event.sql.isascii():
@@ -110,15 +110,15 @@ def statement_text(event: QueryEvent, flavor: Flavor) -> str:
         if _SERVERS_OWN.fullmatch(data):
             return data.decode("utf_8")
     except UnicodeError:
-        pass  # a text that is not what it seems to be
+        pass  # not rewritten by the server after all
     return event.sql if isinstance(event.sql, str) else event.sql.decode(codec, "surrogateescape")
 
 
 def context_of(event: QueryEvent, server: Server) -> Context:
-    """The context of an event; what it does not say is the server's default."""
+    """The context of an event, with the server's defaults for settings that the event lacks."""
     sql_mode = event.sql_mode or 0
     client, connection = client_charset(event, server.flavor), connection_charset(event, server.flavor)
-    if _is_servers_own(event):  # whatever the session says
+    if _is_servers_own(event):
         sql_mode &= ~(NO_BACKSLASH_ESCAPES | MAXDB | ORACLE)
         client = connection = "utf8mb4"
     dialect = Dialect(server.flavor, server.version_number, sql_mode)

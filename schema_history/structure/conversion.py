@@ -1,4 +1,4 @@
-"""CONVERT TO CHARACTER SET: what it makes of a column."""
+"""The effect of CONVERT TO CHARACTER SET on a column."""
 
 import re
 from dataclasses import replace
@@ -21,7 +21,7 @@ from rowtide.schema_history.structure.types import (
 
 _VARCHAR_BYTES = 65535
 _SHORT = 26
-"""At most so many characters have dates, times and numbers without a length: a DATETIME(6)."""
+"""Characters of the longest date, time or number without a length: a DATETIME(6)."""
 
 
 _ASCII = rb"[\x00-\x7f]"
@@ -39,23 +39,23 @@ _CHARACTERS = {
         rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
     ),
 }
-"""What the servers take for one character beyond ASCII, by character set; each byte of other sets is one."""
+"""The bytes of one non-ASCII character as the servers see them; in other character sets each byte is one."""
 _CHARACTERS |= {"cp932": _CHARACTERS["sjis"], "eucjpms": _CHARACTERS["ujis"]}
 _ANY_PAIR = ("gbk", "big5", "euckr", "gb2312")
-"""In these sets MySQL takes any two bytes beyond ASCII for a character."""
-_CUT_SHORT = {
+"""Character sets in which MySQL treats a non-ASCII byte and any byte behind it as one character."""
+_TRUNCATED = {
     "ujis": rb"[\xa1-\xfe\x8e]|\x8f.?",
     "gb18030": rb"[\x81-\xfe]",
     "utf8mb4": rb"[\xc2-\xdf]|[\xe0-\xef].?|[\xf0-\xff].{0,2}",
 }
-"""The beginning of a character at the end of the text, as MySQL sees it; other sets: a byte beyond ASCII."""
-_CUT_SHORT["eucjpms"] = _CUT_SHORT["ujis"]
+"""A truncated character at the end of a text, as MySQL sees it; in other character sets a non-ASCII byte."""
+_TRUNCATED["eucjpms"] = _TRUNCATED["ujis"]
 
 
 def _reinterpreted(label: str, old: str, new: str, mariadb: bool) -> str:
     """The label of a column that is converted: the servers keep its bytes and read them in the new character set.
 
-    What is not a character becomes ``?``. MySQL stops at a character that is cut short.
+    What is not a character becomes ``?``. MySQL stops at a truncated character.
     """
     if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
         return label
@@ -70,18 +70,18 @@ def _reinterpreted(label: str, old: str, new: str, mariadb: bool) -> str:
 
 
 def _decoded(data: bytes, charset: str, *, cut: bool) -> str:
-    """Decode as a server does: in MariaDB each byte that is invalid counts alone, MySQL can ``cut`` the text."""
+    """Decode as a server does: each invalid byte becomes ``?``; with ``cut``, stop at a truncated character."""
     pattern = _CHARACTERS.get(charset)
     if pattern is None:
         return "".join(_character(data[at : at + 1], charset) for at in range(len(data)))
     if cut and charset in _ANY_PAIR:
         pattern = rb"[\x80-\xff]."
     character = re.compile(_ASCII + b"|" + pattern, re.DOTALL)
-    cut_short = re.compile(_CUT_SHORT.get(charset, rb"[\x80-\xff]"), re.DOTALL)
+    truncated = re.compile(_TRUNCATED.get(charset, rb"[\x80-\xff]"), re.DOTALL)
     text, at = [], 0
     while at < len(data):
         match = character.match(data, at)
-        if match is None and cut and cut_short.fullmatch(data, at):
+        if match is None and cut and truncated.fullmatch(data, at):
             break
         text.append("?" if match is None else _character(match[0], charset))
         at = at + 1 if match is None else match.end()
@@ -92,12 +92,12 @@ def _character(data: bytes, charset: str) -> str:
     try:
         return data.decode(charsets.codec(charset))
     except UnicodeDecodeError:
-        # MySQL's latin1 is Windows-1252 with control characters where that has none.
+        # MySQL's latin1 is Windows-1252, with control characters for undefined bytes.
         return data.decode("latin-1") if charset == "latin1" else "?"
 
 
 def _default_among(labels: tuple[str, ...], column: Column) -> str | None:
-    """The default of an ENUM or SET whose labels have changed: the servers keep its number."""
+    """The default of an ENUM or SET after a change of its labels: it keeps the number of its label."""
     if column.default_kind is not DefaultKind.LITERAL or column.default is None:
         return column.default
     changed = dict(zip(column.labels, labels, strict=True))
@@ -106,13 +106,13 @@ def _default_among(labels: tuple[str, ...], column: Column) -> str | None:
 
 
 def redefined_text(column: Column, length: int | None, old: Column | None, ctx: Context) -> Column:
-    """A TEXT column that a statement defines and converts: as large as the characters that it counts need.
+    """A TEXT column that a statement both defines and converts: its size depends on the number of characters.
 
     Args:
         column: the column after the conversion.
         length: the number in ``TEXT(n)``.
-        old: the column before, if there was one. MySQL makes a TEXT without a length as large as what it was before
-            needs, even a TINYTEXT of it.
+        old: the former column, if there is one. In MySQL the size of a TEXT without a length is that of the former
+            column, which can even result in a TINYTEXT.
         ctx: the statement's context.
     """
     if length is None and old is not None and not ctx.mariadb and column.data_type != "longtext":
@@ -124,7 +124,7 @@ def redefined_text(column: Column, length: int | None, old: Column | None, ctx: 
 
 
 def _characters(column: Column) -> int:
-    """How many characters a column shows at most."""
+    """The maximum number of characters of a column's values."""
     name = column.data_type
     if name in TEXTS or name in BLOBS:
         return blob_capacity(name) // charsets.max_bytes(column.charset or "binary")
@@ -139,12 +139,12 @@ def _characters(column: Column) -> int:
 
 
 def converted(column: Column, charset: str, collation: str, ctx: Context, declared: DataType | None = None) -> Column:
-    """A column after CONVERT TO CHARACTER SET; longer characters can make a type larger.
+    """A column after CONVERT TO CHARACTER SET; longer characters can require a larger type.
 
     Args:
         column: the column before.
-        charset: what it is converted to.
-        collation: the same.
+        charset: the target character set.
+        collation: the target collation.
         ctx: the statement's context.
         declared: the type, if the same statement defines the column: then its labels are converted, and a TEXT need not
             hold the former values.
@@ -163,7 +163,7 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, declar
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
         new = replace(new, data_type=binary, charset=None, collation=None)
         if column.default_kind is DefaultKind.LITERAL and column.default is not None:
-            shown = ctx.mariadb and name in TEXTS  # an expression, which stays as it is
+            shown = ctx.mariadb and name in TEXTS  # an expression, which is not converted
             data = column.default.encode("utf8" if shown else charsets.codec(column.charset), "surrogateescape")
             width = column.length or 0 if binary == "binary" else 0
             new = replace(new, default=data.ljust(width, b"\0").decode("latin-1"))
@@ -175,6 +175,6 @@ def converted(column: Column, charset: str, collation: str, ctx: Context, declar
     elif name == "varchar" and (column.length or 0) * charsets.max_bytes(charset) > _VARCHAR_BYTES:
         size = (column.length or 0) * charsets.max_bytes(charset)
         if not ctx.mariadb and declared is None and charsets.max_bytes(column.charset) > 1:
-            size = column.length or 0  # MySQL counts characters if they had more than one byte before
+            size = column.length or 0  # MySQL counts characters if the old character set is multi-byte
         new = replace(new, data_type=blob_for(max(size, _VARCHAR_BYTES), TEXTS), length=None)
     return replace(new, column_type=column_type(new, ctx.server))

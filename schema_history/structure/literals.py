@@ -1,4 +1,4 @@
-"""The value that a literal of a DEFAULT clause has in its column, as text: ``1.5`` is ``1.50`` in a DECIMAL(10,2)."""
+"""Converts literals of DEFAULT clauses to their value in the column, as text: ``1.5`` to ``1.50`` for DECIMAL(10,2)."""
 
 import ipaddress
 import re
@@ -24,7 +24,7 @@ _NOT_NUMERIC = re.compile(r"[^\d.]")
 _MAX_PLAIN_EXPONENT = 15
 _PAD_CHAR_TO_FULL_LENGTH = 1 << 31
 _MAX_TIME = 8385959
-"""838:59:59 as a number; MariaDB takes a greater one for a date with or without a time."""
+"""838:59:59 as a number; MariaDB reads a greater number as a date with or without a time."""
 _FLOAT_WIDTH = 12
 _DOUBLE_WIDTH = 22
 
@@ -45,7 +45,7 @@ def literal_bytes(literal: Literal, ctx: Context) -> bytes:
 
 
 def literal_text(literal: Literal, ctx: Context, charset: str | None) -> str:
-    """The characters of a literal: numbers as text, hexadecimal ones as bytes in the introducer's or column's set."""
+    """The characters of a literal: numbers as text, hexadecimal digits in the character set of introducer or column."""
     if literal.kind == "number":
         return _number_as_text(literal.sign, literal.value)
     if literal.kind == "bool":
@@ -66,7 +66,7 @@ def _decode(data: bytes, charset: str | None) -> str:
 
 
 def number_text(sign: str, digits: str) -> str:
-    """A number as MariaDB writes it in an expression: without needless zeros, an exponent as it is."""
+    """A number as MariaDB prints it in an expression: without leading zeros; an exponent is unchanged."""
     if "e" in digits.lower():
         return ("-" if sign == "-" else "") + digits
     return _number_as_text(sign, digits)
@@ -83,7 +83,7 @@ def _number_as_text(sign: str, digits: str) -> str:
 
 
 def number_of(literal: Literal, ctx: Context) -> Decimal:
-    """The number that a literal stands for in a numeric column."""
+    """The value of a literal in a numeric column."""
     if literal.kind == "bool":
         return Decimal(1 if literal.value == "TRUE" else 0)
     if literal.kind in ("hex", "bits"):
@@ -109,7 +109,7 @@ def _prefix(text: str) -> Decimal:
 def value_text(literal: Literal, column: Column, ctx: Context) -> str:
     """The text of the literal's value in the column, without quotes.
 
-    For BIT it is the binary digits, for binary columns its bytes as Latin-1 characters.
+    For BIT these are binary digits, for binary columns its bytes as Latin-1 characters.
     """
     name = column.data_type
     if name in INTEGERS:
@@ -141,14 +141,14 @@ def value_text(literal: Literal, column: Column, ctx: Context) -> str:
 
 
 def _float_in(literal: Literal, column: Column) -> str | None:
-    """A number with an exponent in as many characters as the column has; ``None`` for anything else."""
+    """A number with an exponent, shortened to the length of the column; ``None`` for other literals."""
     if literal.kind != "number" or "e" not in literal.value.lower() or column.length is None:
         return None
     return float_in(float(literal.sign + literal.value), column.length)
 
 
 def padded(text: str, column: Column, ctx: Context) -> str:
-    """The value of a CHAR without the spaces at its end, or under PAD_CHAR_TO_FULL_LENGTH in MySQL with all of them."""
+    """The value of a CHAR without trailing spaces; with PAD_CHAR_TO_FULL_LENGTH in MySQL padded with spaces."""
     text = text.rstrip(" ")
     pads = not ctx.mariadb and ctx.dialect.sql_mode & _PAD_CHAR_TO_FULL_LENGTH
     return text.ljust(column.length or 0) if pads else text
@@ -218,7 +218,7 @@ def _as_float32(value: float) -> float:
 
 
 def float_text(value: float, digits: int) -> str:
-    """A floating-point number as the servers write it: plain up to 15 places, else with an exponent."""
+    """A floating-point number as the servers print it: up to 15 places without an exponent."""
     if value == 0:
         return "0"
     if isinf(value):
@@ -240,7 +240,7 @@ def float_text(value: float, digits: int) -> str:
 
 
 def float_in(value: float, width: int) -> str:
-    """A floating-point number in so many characters: with fewer digits, or an exponent, if all do not fit."""
+    """A floating-point number in at most ``width`` characters: with fewer digits or an exponent if necessary."""
     text = float_text(value, 17)
     if len(text) <= width or value == 0:
         return text

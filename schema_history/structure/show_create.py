@@ -1,7 +1,7 @@
-"""A table as the server prints it: the text of SHOW CREATE TABLE.
+"""SHOW CREATE TABLE: the statement for a table as the server prints it.
 
-What a snapshot reads is this text, so it decides how Debezium describes a table after one; and it is how people want
-to see a structure. Everything that the model knows is in it; storage options are not.
+A snapshot reads this text, so it determines how Debezium describes a table; and ``rowtide schema`` shows it. It has
+everything that ``Table`` has; storage options are not included.
 """
 
 import re
@@ -15,12 +15,12 @@ _NO_LITERAL_DEFAULT = frozenset({"tinytext", "text", "mediumtext", "longtext", "
                                  "longblob", "json", "geometry"})  # fmt: skip
 _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _SUPPLEMENTARY = re.compile("[\U00010000-\U0010ffff]")
-"""What MySQL cannot write in the three-byte UTF-8 of its own texts."""
+"""Characters that MySQL cannot print, because it uses three-byte UTF-8."""
 _CURRENT = re.compile(r"current_timestamp(?:\((\d*)\))?", re.IGNORECASE)
 
 
 def quoted_name(name: str) -> str:
-    """A name in back-quotes."""
+    """A name in backquotes."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -32,11 +32,11 @@ def quoted_text(text: str) -> str:
 
 
 def show_create(table: Table, server: Server) -> str:
-    """The statement that makes the table.
+    """The CREATE TABLE statement of a table.
 
     Args:
-        table: the table; with ``complete`` false it lacks what is not known.
-        server: decides about spelling.
+        table: the table; if it is not ``complete``, the statement lacks what is not known.
+        server: determines the syntax.
     """
     lines = [_column(column, table, server) for column in table.columns]
     lines += [_index(index) for index in table.indexes]
@@ -78,7 +78,7 @@ def _column(column: Column, table: Table, server: Server) -> str:
         words.append("NOT NULL")
     elif column.generation is None and column.data_type == "timestamp":
         words.append("NULL")
-    if column.generation is None:  # MariaDB lets a generated column have a default, and does not show it
+    if column.generation is None:  # MariaDB accepts a default of a generated column, but does not show it
         words += _default(column, server)
     if column.auto_increment:
         words.append("AUTO_INCREMENT NULL" if column.nullable else "AUTO_INCREMENT")

@@ -1,4 +1,4 @@
-"""CREATE TABLE: a list of elements to a table, with all that the server adds."""
+"""Builds the table of a CREATE TABLE, with everything that the server adds."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -46,15 +46,19 @@ from rowtide.schema_history.structure.types import BLOBS, SPATIAL, TEXTS
 _MAX_KEY_BYTES = 3072
 SYSTEM_VERSIONED = "SYSTEM VERSIONED"
 ROW_HASH = "DB_ROW_HASH_"
-"""What the names of hidden columns of hashes begin with."""
+"""Prefix of the names of hidden hash columns."""
 _HASHING_ENGINES = frozenset({"MEMORY", "HEAP"})
-"""Engines with hash indexes of their own."""
+"""Storage engines with their own hash indexes."""
 
 
 def charset_and_collation(
     options: TableOptions, ctx: Context, inherited_charset: str, inherited_collation: str
 ) -> tuple[str, str]:
-    """Character set and collation that options give, or what is inherited."""
+    """The character set and collation of options, or the inherited ones.
+
+    Raises:
+        LookupError: an unknown character set or collation.
+    """
     charset = options.charset
     if charset == "":
         charset = inherited_charset
@@ -78,7 +82,7 @@ def charset_and_collation(
 
 
 def build_table(statement: CreateTable, table_id: TableId, database: Database | None, ctx: Context) -> Table:
-    """The table that CREATE TABLE makes.
+    """Build the table of a CREATE TABLE.
 
     Raises:
         LookupError: an unknown character set or collation.
@@ -110,14 +114,14 @@ def build_table(statement: CreateTable, table_id: TableId, database: Database | 
 
 
 def inherited_charset(database: Database | None, ctx: Context) -> tuple[str, str]:
-    """What a table inherits from its database; from the server if the database is not known."""
+    """The character set and collation of a database; those of the server if the database is not known."""
     if database is not None:
         return database.charset, database.collation
     return charsets.charset_of(ctx.server_collation), ctx.server_collation
 
 
 def indexes_of(elements: Sequence[Element], ctx: Context) -> list[Index]:
-    """The indexes that a list of elements makes, in its order, some without a name."""
+    """The indexes of a list of elements, in its order; the name is ``""`` if the server chooses it."""
     indexes = []
     for element in elements:
         if isinstance(element, ColumnDef):
@@ -130,7 +134,7 @@ def indexes_of(elements: Sequence[Element], ctx: Context) -> list[Index]:
 
 
 def indexes_of_column(column: ColumnDef, ctx: Context) -> list[Index]:
-    """The indexes that a column's own attributes make."""
+    """The indexes of a column's attributes."""
     part = (KeyPart(column.name),)
     if ctx.mariadb and column.has("PRIMARY"):
         return [Index("PRIMARY", part, "primary")]
@@ -148,7 +152,7 @@ def indexes_of_column(column: ColumnDef, ctx: Context) -> list[Index]:
 
 
 def constraints_of(elements: Sequence[Element], table: str, known: Sequence[Constraint] = ()) -> tuple[Constraint, ...]:
-    """The constraints that a list of elements makes; those without a name get the server's names."""
+    """The constraints of a list of elements; those without a name get the server's names."""
     result = list(known)
     for element in elements:
         if isinstance(element, ForeignKeyDef):
@@ -178,7 +182,7 @@ def _next_name(table: str, kind: str, known: Sequence[Constraint]) -> str:
 
 
 def with_versioning(table: Table, elements: Sequence[Element], versioned: bool) -> Table:
-    """A system-versioned table of MariaDB: its kind, and the columns that only rows show."""
+    """The table as a system-versioned one of MariaDB: its kind, and its hidden columns."""
     definitions = {e.name.lower(): e for e in elements if isinstance(e, ColumnDef)}
     with_columns = {n for n, d in definitions.items() if d.has("WITH SYSTEM VERSIONING")}
     periods = any(isinstance(e, PeriodDef) and e.name.upper() == "SYSTEM_TIME" for e in elements)
@@ -195,7 +199,7 @@ def with_versioning(table: Table, elements: Sequence[Element], versioned: bool) 
 
 
 def row_columns() -> tuple[Column, ...]:
-    """The two columns that a system-versioned table has without declaring them."""
+    """The two hidden columns of a system-versioned table that does not declare them."""
     return tuple(
         Column(name, "timestamp(6)", "timestamp", nullable=False, fsp=6, row=row)
         for name, row in (("row_start", Extra.ROW_START), ("row_end", Extra.ROW_END))
@@ -203,7 +207,7 @@ def row_columns() -> tuple[Column, ...]:
 
 
 def finished(table: Table, ctx: Context) -> Table:
-    """What follows from columns and indexes together: keys are NOT NULL, names, indexes of foreign keys."""
+    """The table with the effects of columns and indexes on each other: NOT NULL keys, index names, foreign keys."""
     indexes = [normalized_parts(i, table.columns, ctx) for i in _with_periods(table)]
     indexes = without_covered(indexes)
     if ctx.mariadb:
@@ -216,7 +220,7 @@ def finished(table: Table, ctx: Context) -> Table:
 
 
 def _with_periods(table: Table) -> list[Index]:
-    """The indexes with the columns that MariaDB adds: those of a period; row_end in unique ones without row_start."""
+    """The indexes with columns that MariaDB adds: those of a period, and row_end in unique keys without row_start."""
     periods = {c.name.lower(): c.columns for c in table.constraints if c.kind == "period"}
     row_end = next((c.name for c in table.columns if c.row is Extra.ROW_END), None)
     system = {c.name.lower() for c in table.columns if c.row is not None}
@@ -240,12 +244,12 @@ def primary_names(indexes: Iterable[Index]) -> set[str]:
 
 
 def period_names(constraints: Iterable[Constraint]) -> set[str]:
-    """Names in lower case of the columns in which periods begin and end."""
+    """Names in lower case of the start and end columns of periods."""
     return {name.lower() for c in constraints if c.kind == "period" for name in c.columns}
 
 
 def with_keys(table: Table, indexes: Sequence[Index], ctx: Context) -> tuple[Column, ...]:
-    """The columns, those of the primary key and of periods NOT NULL and without the default NULL."""
+    """The columns; those of the primary key and of periods become NOT NULL and lose the default NULL."""
     names = primary_names(indexes) | period_names(table.constraints)
     return tuple(_as_key(column, ctx) if column.name.lower() in names else column for column in table.columns)
 
@@ -261,7 +265,7 @@ def _as_key(column: Column, ctx: Context) -> Column:
 
 
 def _with_hashes(indexes: Sequence[Index], table: Table) -> list[Index]:
-    """MariaDB keeps a UNIQUE by a hash if it says so, or is over more bytes than an index can hold."""
+    """The indexes; MariaDB uses a hash for UNIQUE keys with USING HASH, and for those too long for an index."""
     known = {c.name.lower(): c for c in table.columns}
     capable = table.engine.upper() in _HASHING_ENGINES
     return [
@@ -270,7 +274,7 @@ def _with_hashes(indexes: Sequence[Index], table: Table) -> list[Index]:
 
 
 def row_hashes(count: int) -> tuple[Column, ...]:
-    """The hidden columns of so many unique keys that are kept by a hash."""
+    """The hidden columns of ``count`` unique keys with a hash."""
     return tuple(
         Column(f"{ROW_HASH}{number}", "bigint(20) unsigned", "bigint", length=20, unsigned=True)
         for number in range(1, count + 1)

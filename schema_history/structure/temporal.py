@@ -1,4 +1,4 @@
-"""Dates and times as the servers read them from literals of DEFAULT clauses, and as they write them."""
+"""Parses dates and times in literals of DEFAULT clauses, and prints them, as the servers do."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _TIME = re.compile(r"\s*(-)?(?:(\d+)\s+)?(\d+)(?::(\d+))?(?::(\d+))?(?:\.(\d*))?
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A date and time of day; ``micro`` has six digits."""
+    """A date and a time of day, in microseconds."""
 
     year: int
     month: int
@@ -26,11 +26,11 @@ class Moment:
     micro: int = 0
 
     def date_text(self) -> str:
-        """As DATE shows it."""
+        """Its text as a DATE."""
         return f"{self.year:04d}-{self.month:02d}-{self.day:02d}"
 
     def text(self, fsp: int) -> str:
-        """As DATETIME shows it."""
+        """Its text as a DATETIME with ``fsp`` fractional digits."""
         text = f"{self.date_text()} {self.hour:02d}:{self.minute:02d}:{self.second:02d}"
         return text + (f".{self.micro:06d}"[: fsp + 1] if fsp else "")
 
@@ -42,7 +42,7 @@ def _full_year(year: int, digits: int) -> int:
 
 
 def _fraction(digits: str, fsp: int, rounds: bool) -> tuple[int, int]:
-    """Microseconds of a fraction cut or rounded to ``fsp`` digits, and seconds carried over."""
+    """The microseconds of a fraction, truncated or rounded to ``fsp`` digits, and the seconds carried over."""
     value = Decimal("0." + (digits or "0"))
     step = Decimal(1).scaleb(-fsp)
     micro = int(value.quantize(step, ROUND_HALF_UP if rounds else ROUND_DOWN).scaleb(6))
@@ -50,7 +50,7 @@ def _fraction(digits: str, fsp: int, rounds: bool) -> tuple[int, int]:
 
 
 def parse_datetime(text: str, fsp: int, rounds: bool) -> Moment | None:
-    """Read a date with or without a time from a string; ``None`` if it is none."""
+    """Parse a date with or without a time; ``None`` if the text is not a date."""
     match = _DATETIME.fullmatch(text)
     if match:
         parts = [int(p or 0) for p in match.groups()[:6]]
@@ -84,7 +84,7 @@ def _packed(digits: str) -> list[int] | None:
 
 
 def number_to_datetime(number: str, fsp: int, rounds: bool) -> Moment | None:
-    """Read a date from a number: 20200131, 200131, 20200131235959, 200131235959; 0 is the zero date."""
+    """Parse a date from a number: 20200131, 200131, 20200131235959, 200131235959; 0 is the zero date."""
     whole, _, fraction = number.partition(".")
     value = int(whole or 0)
     if value == 0:
@@ -106,7 +106,7 @@ def _later(moment: Moment) -> Moment:
 
 
 def parse_time(text: str, fsp: int, rounds: bool) -> str | None:
-    """Read a time from a string and write it as TIME shows it; ``None`` if it is none."""
+    """Parse a time and print it as a TIME; ``None`` if the text is not a time."""
     match = _TIME.fullmatch(text)
     if match is None:
         moment = parse_datetime(text, fsp, rounds)
@@ -139,7 +139,7 @@ def _time_text(negative: bool, hours: int, minutes: int, seconds: int, micro: in
 
 
 def year_text(value: str, from_string: bool) -> str | None:
-    """Read a year and write it with four digits; a zero of fewer digits is 2000 in a string, 0000 as a number."""
+    """Parse a year and print it with four digits; ``0`` is 2000 as a string and 0000 as a number."""
     value = value.strip()
     if not re.fullmatch(r"\d+(\.\d*)?(?:[eE]\d+)?", value):
         return None

@@ -1,4 +1,4 @@
-"""Data types as the server keeps them: synonyms resolved, lengths filled in, text turned to binary and back."""
+"""Resolves data types as the server does: synonyms, default lengths, and text types that become binary or larger."""
 
 from dataclasses import dataclass, replace
 
@@ -56,8 +56,8 @@ _SYNONYMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """A data type as the server keeps it; the fields are those of ``Column``."""
+class ResolvedType:
+    """A data type as the server stores it; the fields are those of ``Column``."""
 
     data_type: str
     length: int | None = None
@@ -71,53 +71,55 @@ class Resolved:
     compressed: bool = False
 
 
-def resolve(written: DataType, collate: str | None, ctx: Context, table_charset: str, table_collation: str) -> Resolved:
-    """The type that the server makes of a written one.
+def resolve(
+    declared: DataType, collate: str | None, ctx: Context, table_charset: str, table_collation: str
+) -> ResolvedType:
+    """Resolve a declared type.
 
     Args:
-        written: the type in the statement.
-        collate: the name after COLLATE among the column's attributes, as written.
+        declared: the type as declared.
+        collate: the collation in the column's attributes, as declared.
         ctx: the statement's context.
-        table_charset: what a column without a character set inherits.
-        table_collation: the same for the collation.
+        table_charset: the inherited character set.
+        table_collation: the inherited collation.
     """
-    name = _name(written, ctx)
+    name = _name(declared, ctx)
     if name in INTEGERS or name in ("float", "double", "decimal", "bool", "serial"):
-        return _number(name, written, ctx)
+        return _number(name, declared, ctx)
     if name == "timestamp" and ctx.dialect.maxdb:
         name = "datetime"
     if name in TEMPORAL:
-        fsp = int(written.arguments[0]) if written.arguments else 0
-        return Resolved(name, fsp=fsp)
+        fsp = int(declared.arguments[0]) if declared.arguments else 0
+        return ResolvedType(name, fsp=fsp)
     if name == "json" and ctx.mariadb:
         charset, collation = column_charset(None, collate or "utf8mb4_bin", False, ctx, "utf8mb4", "utf8mb4_bin")
-        return Resolved("longtext", charset=charset, collation=collation)
+        return ResolvedType("longtext", charset=charset, collation=collation)
     if name in CHARACTER_TYPES:
-        return _text(name, written, collate, ctx, table_charset, table_collation)
+        return _text(name, declared, collate, ctx, table_charset, table_collation)
     if name in BINARY_TYPES:
         if collate is not None and ctx.mariadb and collate.lower() not in ("binary", "default"):
             charset, collation = column_charset(None, collate, False, ctx, table_charset, table_collation)
-            resolved = _binary(name, _length(written), ctx)
+            resolved = _binary(name, _length(declared), ctx)
             return replace(resolved, data_type=_as_text(resolved.data_type), charset=charset, collation=collation)
-        return _binary(name, _length(written), ctx)
+        return _binary(name, _length(declared), ctx)
     if name == "bit":
-        return Resolved(name, length=_length(written) or 1)
+        return ResolvedType(name, length=_length(declared) or 1)
     if name == "year":
-        return Resolved(name, length=_length(written) or 4)
+        return ResolvedType(name, length=_length(declared) or 4)
     if name == "vector":
-        return Resolved(name, length=_length(written) or 2048)
+        return ResolvedType(name, length=_length(declared) or 2048)
     if name == "geomcollection" and ctx.mariadb:
-        return Resolved("geometrycollection")
-    return Resolved(name)
+        return ResolvedType("geometrycollection")
+    return ResolvedType(name)
 
 
 def _as_text(name: str) -> str:
-    """The text type in the place of a binary one, which MariaDB makes of a binary column with a collation."""
+    """The text type that MariaDB uses for a binary type with a collation."""
     return {"binary": "char", "varbinary": "varchar"}.get(name) or TEXTS[BLOBS.index(name)]
 
 
-def _name(written: DataType, ctx: Context) -> str:
-    words, arguments = written.words, written.arguments
+def _name(declared: DataType, ctx: Context) -> str:
+    words, arguments = declared.words, declared.arguments
     first = words[0]
     if first == "LONG":
         return "mediumblob" if words[-1] == "VARBINARY" else "mediumtext"
@@ -140,56 +142,56 @@ def _name(written: DataType, ctx: Context) -> str:
     return _SYNONYMS.get(first, first.lower())
 
 
-def _length(written: DataType) -> int | None:
-    return int(written.arguments[0]) if written.arguments else None
+def _length(declared: DataType) -> int | None:
+    return int(declared.arguments[0]) if declared.arguments else None
 
 
-def _number(name: str, written: DataType, ctx: Context) -> Resolved:
-    unsigned, zerofill = written.unsigned, written.zerofill
-    arguments = [int(float(a)) for a in written.arguments]
+def _number(name: str, declared: DataType, ctx: Context) -> ResolvedType:
+    unsigned, zerofill = declared.unsigned, declared.zerofill
+    arguments = [int(float(a)) for a in declared.arguments]
     if name == "bool":
-        return Resolved("tinyint", length=1)
+        return ResolvedType("tinyint", length=1)
     if name == "serial":
-        return Resolved("bigint", length=20, unsigned=True)
+        return ResolvedType("bigint", length=20, unsigned=True)
     if name in INTEGERS:
         width = INTEGERS[name][unsigned]
         if arguments and arguments[0]:
             width = arguments[0]
-        return Resolved(name, length=width, unsigned=unsigned, zerofill=zerofill)
+        return ResolvedType(name, length=width, unsigned=unsigned, zerofill=zerofill)
     if name == "decimal":
-        if written.words[0] == "NUMBER" and not arguments:
-            return Resolved("double")
+        if declared.words[0] == "NUMBER" and not arguments:
+            return ResolvedType("double")
         length = arguments[0] if arguments and arguments[0] else 10
         scale = arguments[1] if len(arguments) > 1 else 0
         if len(arguments) > 1 and arguments[0] == 0:
             length = 10 if scale == 0 else scale
-        return Resolved("decimal", length, scale, unsigned=unsigned, zerofill=zerofill)
+        return ResolvedType("decimal", length, scale, unsigned=unsigned, zerofill=zerofill)
     if len(arguments) == 1:
         if name == "float":
             name = "double" if arguments[0] > 24 else "float"
         arguments = []
     if arguments:
-        return Resolved(name, arguments[0], arguments[1], unsigned=unsigned, zerofill=zerofill)
-    return Resolved(name, unsigned=unsigned, zerofill=zerofill)
+        return ResolvedType(name, arguments[0], arguments[1], unsigned=unsigned, zerofill=zerofill)
+    return ResolvedType(name, unsigned=unsigned, zerofill=zerofill)
 
 
 def _text(
-    name: str, written: DataType, collate: str | None, ctx: Context, table_charset: str, table_collation: str
-) -> Resolved:
-    national = written.words[0] in ("NATIONAL", "NCHAR", "NVARCHAR")
+    name: str, declared: DataType, collate: str | None, ctx: Context, table_charset: str, table_collation: str
+) -> ResolvedType:
+    national = declared.words[0] in ("NATIONAL", "NCHAR", "NVARCHAR")
     charset, collation = column_charset(
-        "utf8mb3" if national else written.charset, collate, written.binary, ctx, table_charset, table_collation
+        "utf8mb3" if national else declared.charset, collate, declared.binary, ctx, table_charset, table_collation
     )
-    length = _length(written)
+    length = _length(declared)
     if name in ("enum", "set"):
-        return Resolved(name, charset=charset, collation=collation, labels=labels_in(charset, written, ctx))
+        return ResolvedType(name, charset=charset, collation=collation, labels=labels_in(charset, declared, ctx))
     if charset == "binary":
         binary = {"char": "binary", "varchar": "varbinary"}.get(name) or BLOBS[TEXTS.index(name)]
-        return replace(_binary(binary, length, ctx), compressed=written.compressed)
+        return replace(_binary(binary, length, ctx), compressed=declared.compressed)
     width = charsets.max_bytes(charset)
     if name == "text" and length is not None:
         smallest = blob_for(length * width, TEXTS) if length or not ctx.mariadb else "text"
-        return Resolved(smallest, charset=charset, collation=collation)
+        return ResolvedType(smallest, charset=charset, collation=collation)
     if name == "char":
         length = 1 if length is None else length
         if length > _MAX_CHAR:
@@ -197,41 +199,41 @@ def _text(
     if name == "varchar":
         length = length or 0
         if length * width > _MAX_VARCHAR_BYTES[ctx.flavor]:
-            return Resolved(blob_for(length * width, TEXTS), charset=charset, collation=collation)
+            return ResolvedType(blob_for(length * width, TEXTS), charset=charset, collation=collation)
     if name in TEXTS:
         length = None
-    return Resolved(name, length, charset=charset, collation=collation, compressed=written.compressed)
+    return ResolvedType(name, length, charset=charset, collation=collation, compressed=declared.compressed)
 
 
-def labels_in(charset: str, written: DataType, ctx: Context) -> tuple[str, ...]:
+def labels_in(charset: str, declared: DataType, ctx: Context) -> tuple[str, ...]:
     """The labels of an ENUM or SET in its character set."""
     if charset == "binary":
-        return tuple(shown_bytes(ctx.string_bytes(label)) for label in written.labels)
-    kept = (ctx.string_text(label, charset) for label in written.labels)
+        return tuple(shown_bytes(ctx.string_bytes(label)) for label in declared.labels)
+    kept = (ctx.string_text(label, charset) for label in declared.labels)
     return tuple(charsets.representable(label, charset).rstrip(" ") for label in kept)
 
 
 def shown_bytes(data: bytes) -> str:
-    """How bytes of a binary label are shown: as UTF-8."""
+    """The text of a binary label: its bytes as UTF-8."""
     return data.decode("utf8", "replace").replace("\ufffd", "?")
 
 
-def _binary(name: str, length: int | None, ctx: Context) -> Resolved:
+def _binary(name: str, length: int | None, ctx: Context) -> ResolvedType:
     if name == "blob" and length is not None and (length or not ctx.mariadb):
-        return Resolved(blob_for(length, BLOBS))
+        return ResolvedType(blob_for(length, BLOBS))
     if name in BLOBS:
-        return Resolved(name)
+        return ResolvedType(name)
     if name == "binary":
         length = 1 if length is None else length
         if length > _MAX_CHAR:
             name = "varbinary"
     if name == "varbinary" and (length or 0) > _MAX_VARCHAR_BYTES[ctx.flavor]:
-        return Resolved(blob_for(length or 0, BLOBS))
-    return Resolved(name, length or 0)
+        return ResolvedType(blob_for(length or 0, BLOBS))
+    return ResolvedType(name, length or 0)
 
 
 def blob_for(size: int, names: tuple[str, ...]) -> str:
-    """The smallest TEXT or BLOB that holds so many bytes."""
+    """The smallest of the TEXT or BLOB types that holds ``size`` bytes."""
     for name, limit in zip(names, _BLOB_LIMITS, strict=True):
         if size <= limit:
             return name
@@ -239,7 +241,7 @@ def blob_for(size: int, names: tuple[str, ...]) -> str:
 
 
 def blob_capacity(name: str) -> int:
-    """How many bytes a TEXT or BLOB type holds."""
+    """The number of bytes that a TEXT or BLOB type holds."""
     names = TEXTS if name in TEXTS else BLOBS
     return _BLOB_LIMITS[names.index(name)]
 
@@ -247,7 +249,7 @@ def blob_capacity(name: str) -> int:
 def column_charset(
     charset: str | None, collate: str | None, binary: bool, ctx: Context, table_charset: str, table_collation: str
 ) -> tuple[str, str]:
-    """Character set and collation of a column: its own, or what it inherits."""
+    """The character set and collation of a column: its own, or the inherited ones."""
     if charset is not None:
         charset = charsets.charset_name(charset)
     if collate is not None and collate.upper() == "DEFAULT":
@@ -257,7 +259,7 @@ def column_charset(
         named = charsets.known_collation(collate, charset or table_charset, ctx.flavor)
         if named is None:
             raise LookupError(f"unknown collation {collate}")
-        if binary and charset is None:  # only MySQL takes both
+        if binary and charset is None:  # only MySQL accepts both
             named = charsets.binary_collation(charsets.charset_of(named))
         return charsets.charset_of(named), named
     if charset is None and not binary:
@@ -278,7 +280,7 @@ _ESCAPES = str.maketrans({"\0": "\\0", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "
 
 
 def quoted(text: str) -> str:
-    """A string as the server writes it in definitions."""
+    """A string literal as the server prints it in definitions."""
     return "'" + text.translate(_ESCAPES) + "'"
 
 
