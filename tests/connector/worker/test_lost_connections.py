@@ -97,6 +97,23 @@ def test_a_connection_that_is_cut_at_any_statement(
             assert proxy.cuts == 2, "no such statement"
 
 
+@pytest.mark.parametrize(
+    "statement", ["max_statement_time", "gtid_binlog_pos", "BINLOG_GTID_POS", "slave_capability", "slave_connect_state"]
+)
+def test_a_connection_to_mariadb_that_is_cut_at_a_statement_of_its_own(
+    mariadb_db: Database, kafka: Kafka, tmp_path: Path, statement: str
+) -> None:
+    mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    server = mariadb_db.server
+    with TcpProxy(server.host, server.port) as proxy:
+        more = {"database.include.list": mariadb_db.name, "database.port": str(proxy.port)}
+        config = WorkerConfig(tmp_path, server, kafka.bootstrap, more)
+        proxy.cut_at = statement.encode()
+        with running(config) as task:
+            eventually(lambda: connected(task) and keys(Topics(kafka.bootstrap), config, mariadb_db) == [1], "the row")
+            assert proxy.cuts == 1, "no such statement"
+
+
 def test_a_start_against_a_silent_database(
     table: Database, proxied: Callable[..., WorkerConfig], topics: Topics
 ) -> None:
