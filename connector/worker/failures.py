@@ -1,4 +1,4 @@
-"""Reports a failure of the worker once, on standard error; unexpected ones with the traceback."""
+"""Reports a failure of the worker, once, on standard error; an unexpected one with its traceback."""
 
 import errno
 import sys
@@ -22,6 +22,20 @@ EXPECTED = (
     TopicError,
 )
 """Errors whose message says what is wrong and what to do; a traceback would not help the user."""
+
+
+class StopTimeoutError(ConnectorError):
+    """The connector did not stop within ``task.shutdown.graceful.timeout.ms``.
+
+    Args:
+        limit_ms: the limit.
+    """
+
+    def __init__(self, limit_ms: int) -> None:
+        super().__init__(
+            f"it did not stop within task.shutdown.graceful.timeout.ms={limit_ms}, because a server does not answer; "
+            "undelivered changes are read again at the next start"
+        )
 
 
 def report(failure: BaseException, connector: str) -> None:

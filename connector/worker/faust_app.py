@@ -1,8 +1,8 @@
-"""The worker: a Faust app that runs one connector. An edge: threads, signals, and the web server.
+"""Edge: the Faust app that runs one connector, with its threads, signals and web server.
 
 ``rowtide run CONFIG`` and ``ROWTIDE_CONFIG=CONFIG faust -A rowtide.connector.worker worker`` start the same app. Faust
-gives the life cycle, signals and the web server; records go by our own producer, for Faust's can neither put offsets
-in the same transaction nor wait for acknowledgements in bulk. So Faust needs nothing of Kafka here, and is told so:
+provides the life cycle, signals and the web server. Records are sent by rowtide's own producer: Faust's can neither put
+offsets into the same transaction nor wait for acknowledgements in bulk. Faust's use of Kafka is therefore switched off:
 no consumer group, no leader election, no topics (``-__assignor-__leader``, reply, changelogs) and no data folder.
 """
 
@@ -26,10 +26,9 @@ from rowtide import __version__
 from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.files.environment import CONFIG_VARIABLE
 from rowtide.connector.engine.task import ConnectorTask
-from rowtide.connector.errors import ConnectorError
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker import logs
-from rowtide.connector.worker.failures import report
+from rowtide.connector.worker.failures import StopTimeoutError, report
 from rowtide.connector.worker.metrics import CONTENT_TYPE, render
 from rowtide.connector.worker.progress_display import ProgressLog, SnapshotBar
 from rowtide.connector.worker.status import Status, health, status_of
@@ -39,14 +38,14 @@ log = logging.getLogger(__name__)
 WEB_BIND = "127.0.0.1"
 WEB_PORT = 6066
 _LAG_TIMEOUT_S = 2.0
-"""A page waits this long for the lag in bytes, then it answers without it."""
+"""A page waits this long for the lag in bytes, then it is served without it."""
 _LEAST_STOP_S = 1.0
-"""A process gets this long to stop, even with ``task.shutdown.graceful.timeout.ms=0``."""
+"""The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
 _TICK_S = 5.0
 
 
 class BootStrategy(FaustBootStrategy):
-    """What Faust starts: its web server, and nothing that talks to Kafka."""
+    """Starts Faust's web server, and nothing that connects to Kafka."""
 
     enable_kafka = False
 
@@ -55,8 +54,8 @@ class App(faust.App):
     """The Faust app of one connector.
 
     Attributes:
-        rowtide: the service that runs it.
-        show_progress: whether a snapshot may draw a bar on the terminal.
+        rowtide: the service that runs the connector.
+        show_progress: whether a snapshot may draw a progress bar on the terminal.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -65,33 +64,19 @@ class App(faust.App):
     show_progress = True
 
     async def on_first_start(self) -> None:
-        """Make no data folder: offsets and structures are in Kafka."""
-
-
-class StopTimeoutError(ConnectorError):
-    """The connector did not stop within ``task.shutdown.graceful.timeout.ms``.
-
-    Args:
-        limit_ms: the limit.
-    """
-
-    def __init__(self, limit_ms: int) -> None:
-        super().__init__(
-            f"it did not stop within task.shutdown.graceful.timeout.ms={limit_ms}, because a server does not answer; "
-            "what is not delivered is read again at the next start"
-        )
+        """Create no data folder, which Faust would do here: offsets and schema history are in Kafka."""
 
 
 class ConnectorService(Service):
     """Runs a connector in Faust's life cycle.
 
     Args:
-        config: what to do.
+        config: the connector's configuration.
 
     Attributes:
-        connector: the task that does the work.
-        failure: why the service did not stop in order, if so.
-        on_end: is called in the event loop when the connector ends by itself.
+        connector: the task that runs the connector.
+        failure: the error if the service could not stop in time.
+        on_end: called in the event loop when the connector ends by itself.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -108,7 +93,7 @@ class ConnectorService(Service):
         self.connector = ConnectorTask(config, progress=self._show, on_end=self._ended)
 
     async def on_start(self) -> None:
-        """Begin."""
+        """Log the configuration, and start the connector in its thread."""
         log.info("rowtide %s starts connector %s, process %d", __version__, self.config.name, os.getpid())
         for name, value in sorted(self.config.masked_properties().items()):
             log.info("  %s = %s", name, value)
@@ -119,7 +104,7 @@ class ConnectorService(Service):
         self.connector.start()
 
     async def on_stop(self) -> None:
-        """Drain: what was read is delivered, and the last offset is stored."""
+        """Deliver what was read, store the last offset, and stop."""
         begin = time.monotonic()
         complete = await asyncio.to_thread(self.connector.stop)
         if self._bar is not None:
@@ -131,7 +116,7 @@ class ConnectorService(Service):
             self.failure = StopTimeoutError(self.config.delivery.shutdown_timeout_ms)
 
     async def status(self) -> Status:
-        """How it is doing."""
+        """The connector's status."""
         reader = self.connector.current.reader
         behind: int | None = None
         if reader is not None and not self.connector.failure:
@@ -151,15 +136,15 @@ class ConnectorService(Service):
 
     def _ended(self, _failure: BaseException | None) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed already
-            self.loop.call_soon_threadsafe(self._tell_end)
+            self.loop.call_soon_threadsafe(self._report_end)
 
-    def _tell_end(self) -> None:
+    def _report_end(self) -> None:
         if not self.should_stop:
             self.on_end()
 
 
 class Worker(faust.Worker):
-    """Runs the app in this process; tells a failure once, without a traceback if it was to be expected."""
+    """Runs the app in this process, and reports a failure once; an expected one without a traceback."""
 
     app: App
 
@@ -168,7 +153,7 @@ class Worker(faust.Worker):
         self.spinner = None
 
     def on_worker_shutdown(self) -> None:
-        """Leave the terminal as it is."""
+        """Leave the terminal unchanged."""
 
     def _setup_logging(self) -> None:
         console = None
@@ -187,15 +172,13 @@ class Worker(faust.Worker):
         self._stopping = asyncio.ensure_future(self.stop(), loop=self.loop)
 
     def install_signal_handlers(self) -> None:
-        """SIGTERM and SIGINT stop in order; a second one at once."""
+        """Stop gracefully at the first SIGTERM or SIGINT, at once at the second."""
         for number in (signal.SIGTERM, signal.SIGINT):
             self.loop.add_signal_handler(number, self._signalled, number)
 
     def _signalled(self, number: signal.Signals) -> None:
         if self._signal_stop_time:
-            log.warning(
-                "%s again: stopping at once; what is not delivered is read again at the next start", number.name
-            )
+            log.warning("%s again: stopping at once; undelivered changes are read again at the next start", number.name)
             os._exit(1)
         log.info("%s: delivering what was read, then stopping", number.name)
         service = self.app.rowtide
@@ -206,20 +189,20 @@ class Worker(faust.Worker):
         self._schedule_shutdown(number)
 
     def _give_up(self) -> NoReturn:
-        """End the process: something that is not ours to interrupt hangs, such as a library's own threads."""
+        """End the process: something hangs that cannot be interrupted, such as a thread of a library."""
         service = self.app.rowtide
         failure = service.connector.failure or service.failure
         report(failure or StopTimeoutError(service.config.delivery.shutdown_timeout_ms), service.config.name)
         os._exit(1)
 
     def execute_from_commandline(self) -> NoReturn:
-        """Run until the end; the exit code is 0 after an order to stop, 1 after a failure."""
+        """Run until the end, and exit with 0 after a stop, with 1 after a failure."""
         failure: BaseException | None = None
         self._starting_fut = asyncio.ensure_future(self.start(), loop=self.loop)
         try:
             with contextlib.suppress(asyncio.CancelledError):
                 self.loop.run_until_complete(self._starting_fut)
-        except Exception as error:  # noqa: BLE001 - it is reported below, whatever it is
+        except Exception as error:  # noqa: BLE001 - every error is reported below
             failure = error
         finally:
             self.stop_and_shutdown()
@@ -239,16 +222,16 @@ class Worker(faust.Worker):
 
 
 def create_app(config: Configuration, *, web_bind: str | None = None, web_port: int | None = None) -> App:
-    """The Faust app of a connector.
+    """Create the Faust app of a connector.
 
     Args:
-        config: what it does.
+        config: the connector's configuration.
         web_bind: address of the web server; by default ``WEB_BIND`` of the environment, or the loopback address.
         web_port: its port; by default ``WEB_PORT`` of the environment, or 6066.
     """
     app = App(
         f"rowtide-{config.name}",
-        broker=f"kafka://{config.kafka.bootstrap_servers.replace(',', ';') or 'localhost'}",  # it is never connected to
+        broker=f"kafka://{config.kafka.bootstrap_servers.replace(',', ';') or 'localhost'}",  # never connected to
         Worker=Worker,
         web_bind=web_bind or os.environ.get("WEB_BIND", WEB_BIND),
         web_port=web_port or int(os.environ.get("WEB_PORT", WEB_PORT)),
@@ -274,14 +257,14 @@ def _add_pages(app: App) -> None:
 
 
 def run(app: App, *, log_level: str, log_file: str | None, web: bool, progress: bool) -> NoReturn:
-    """Run an app in this process until it ends; for the command line.
+    """Run an app in this process until it ends, for the command line.
 
     Args:
         app: from :func:`create_app`.
         log_level: one of ``logs.LEVELS``.
-        log_file: instead of standard error.
+        log_file: a file to log to instead of standard error.
         web: whether ``/health`` and ``/metrics`` are served.
-        progress: whether a snapshot may draw a bar on the terminal.
+        progress: whether a snapshot may draw a progress bar on the terminal.
     """
     app.show_progress = progress
     app.finalize()
@@ -295,7 +278,7 @@ _apps: list[App] = []
 
 
 def app_from_environment() -> App:
-    """The app for ``faust -A rowtide.connector.worker``: made once, from the file that ``ROWTIDE_CONFIG`` names.
+    """The app for ``faust -A rowtide.connector.worker``, created once from the file that ``ROWTIDE_CONFIG`` names.
 
     Raises:
         click.ClickException: the variable is not set, or the configuration is wrong.
