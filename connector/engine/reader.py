@@ -1,7 +1,7 @@
-"""The reading side: from the server's stream through the pipeline into the event store. An edge: runs in a thread.
+"""The reader: from the server's stream through the pipeline into the event store. An edge: it runs in a thread.
 
-It goes on over lost connections from the safe offset, writes history entries before the rows that need them, sends
-heartbeats, and moves the stored offset on when only tables that nobody wants are changing.
+It resumes after lost connections, writes history entries before the rows that need them, sends heartbeats, and advances
+the stored offset while only tables change that are not captured.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.structures import CurrentStructures
-from rowtide.connector.pipeline.xa_reread import Packets, rereader
+from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -26,32 +26,35 @@ from rowtide.schema_history.store.history_store import SchemaHistoryStore
 log = logging.getLogger(__name__)
 
 _PUT_BYTES = 4 << 20
-"""Records are put into the store in pieces of about this size, so that its limit holds."""
+"""Batches are put into the store whenever they have about this size, so that its limit holds."""
 _IDLE_OFFSET_S = 60.0
-"""How long the offset may stay behind while there is nothing to publish."""
+"""How often the stored offset advances while there are no records."""
 _FIRST_WAIT_S = 0.5
 
 StreamFactory = Callable[[SourceOffset], BinlogStream]
-Beat = Callable[[SourceOffset], Batch | None]
+"""Opens a stream at an offset."""
+
+HeartbeatSource = Callable[[SourceOffset], Batch | None]
+"""Returns a heartbeat record with the offset if one is due."""
 
 
 @dataclass(slots=True)
 class ReaderStatus:
-    """What the reader is at, for health, metrics and log lines; written by its thread, read by others.
+    """The state of the reader, for health, metrics and log lines. Its thread writes it, others read it.
 
     Attributes:
         connected: whether a stream is open.
-        offset: the restart point behind the last event.
+        offset: the resume position behind the last event.
         file: binlog file of the last event.
-        pos: where the last event ends in it.
-        gtid: of the transaction in hand or the last one.
-        transactions: transactions that ended.
-        event_ts_ms: when the last event was made on the server, 0 before the first.
-        events: events read.
+        pos: end of the last event in that file.
+        gtid: of the current transaction or the last one.
+        transactions: number of transactions that ended.
+        event_ts_ms: when the server logged the last event, 0 before the first one.
+        events: number of events read.
         received_bytes: bytes of all streams.
         reconnects: how often a stream was opened again.
-        idle: whether the last thing heard was that there is nothing new.
-        error: why there is no stream, while there is none.
+        idle: whether the server had no new events at the last read.
+        error: why no stream is open.
     """
 
     connected: bool = False
@@ -69,20 +72,23 @@ class ReaderStatus:
 
 
 class Reader:
-    """Reads until told to stop, or until something cannot be repaired.
+    """Reads the binlog until it is stopped, or until an error that a new connection cannot repair.
 
     Args:
-        config: for retries.
+        config: the settings of retries.
         settings: of the pipeline.
-        tables: structures at the start.
-        start: where to begin.
-        store: where batches go.
-        history: where history entries go.
+        tables: structures at the start position.
+        start: the start position.
+        store: receives the batches.
+        history: receives the history entries.
         streams: opens a stream at an offset.
-        beat: gives a heartbeat message if one is due.
+        heartbeats: makes heartbeat records.
         clock: ns since the epoch.
-        current: the server, to ask for structures.
-        beside: gives the events from the beginning of an XA transaction on, beside the stream.
+        current: the server, to look up structures.
+        xa_packets: reads prepared XA transactions beside the stream.
+
+    Attributes:
+        status: the state of the reader.
     """
 
     def __init__(
@@ -94,10 +100,10 @@ class Reader:
         store: EventStore,
         history: SchemaHistoryStore,
         streams: StreamFactory,
-        beat: Beat = lambda _offset: None,
+        heartbeats: HeartbeatSource = lambda _offset: None,
         clock: Callable[[], int] = time.time_ns,
         current: CurrentStructures | None = None,
-        beside: Packets | None = None,
+        xa_packets: XaPackets | None = None,
     ) -> None:
         self.status = ReaderStatus(offset=start, file=start.file, pos=start.pos)
         self._config = config
@@ -107,28 +113,28 @@ class Reader:
         self._store = store
         self._history = history
         self._streams = streams
-        self._beat = beat
+        self._heartbeats = heartbeats
         self._clock = clock
         self._current = current
-        self._reread = None if beside is None else rereader(settings, tables, clock, beside)
+        self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets)
         self._stop = threading.Event()
         self._put_at = time.monotonic()
         self._put_offset = start
 
     def run(self) -> None:
-        """Read.
+        """Read until :meth:`stop` is called.
 
         Raises:
-            ConnectorError: an event cannot be handled, the server refuses, or retries are used up.
+            ConnectorError: an event cannot be handled, the server refuses the stream, or retries are exhausted.
         """
         failures = 0
         while not self._stop.is_set():
-            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock, self._current, self._reread)
+            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock, self._current, self._read_xa)
             events_before = self.status.events
             try:
                 self._read(pipeline)
             except StoreClosed:
-                return  # delivery has ended, and says why
+                return  # delivery has ended, and reports why
             except StreamBroken as error:
                 failures = 1 if self.status.events > events_before else failures + 1
                 self._start = pipeline.offset()
@@ -137,7 +143,7 @@ class Reader:
                 self.status.connected = False
 
     def stop(self) -> None:
-        """End soon, within a tick of the stream; may be called from any thread."""
+        """Stop within a tick of the stream; may be called from any thread."""
         self._stop.set()
 
     def _retry(self, error: StreamBroken, failures: int) -> None:
@@ -146,7 +152,7 @@ class Reader:
             raise error
         longest = self._config.failure.retry_wait_ms / 1000
         wait = min(longest, _FIRST_WAIT_S * 2 ** min(failures - 1, 10))
-        log.warning("%s; going on from %s in %.1f s", error, place(self._start), wait)
+        log.warning("%s; resuming from %s in %.1f s", error, describe(self._start), wait)
         self.status.reconnects += 1
         self.status.error = str(error)
         self._stop.wait(wait)
@@ -157,11 +163,11 @@ class Reader:
             for packets in pieces:
                 if not self.status.connected:
                     self.status.connected, self.status.error = True, None
-                    log.info("reading the binlog from %s", place(self._start))
+                    log.info("reading the binlog from %s", describe(self._start))
                 self._handle(packets, pipeline)
                 self._tick(pipeline, stream, idle=not packets)
                 if self._stop.is_set():
-                    self._leave(pipeline)
+                    self._put_position(pipeline)
                     return
 
     def _handle(self, packets: list[bytes], pipeline: Pipeline) -> None:
@@ -204,21 +210,21 @@ class Reader:
         status.idle = idle
         if progress.timestamp:
             status.event_ts_ms = progress.timestamp * 1000
-        heartbeat = self._beat(offset)
+        heartbeat = self._heartbeats(offset)
         if heartbeat is not None:
             self._put([heartbeat])
         elif time.monotonic() - self._put_at > _IDLE_OFFSET_S and offset != self._put_offset:
             self._put([Batch("", -1, (), offset, 0, status.event_ts_ms)])
 
-    def _leave(self, pipeline: Pipeline) -> None:
-        """Have the place stored up to which everything is done: the next start has nothing to read twice."""
+    def _put_position(self, pipeline: Pipeline) -> None:
+        """Put the resume position into the store, so that the next start reads nothing twice."""
         offset = pipeline.offset()
         if offset != self._put_offset:
             self._put([Batch("", -1, (), offset, 0, self.status.event_ts_ms)])
 
 
-def place(offset: SourceOffset) -> str:
-    """An offset for people."""
+def describe(offset: SourceOffset) -> str:
+    """An offset in words, for messages."""
     text = f"{offset.file}:{offset.pos}"
     if offset.gtids is not None:
         text = f"{text}, GTIDs {offset.gtids or 'none'}"

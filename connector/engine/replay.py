@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rowtide.connector.errors import OffsetError, UnparsedDdl
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
-from rowtide.connector.pipeline.xa_reread import rereader
+from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
@@ -111,8 +111,8 @@ class _Replay:
             tables.put_database(replace(database, debezium_charset=database.charset))
         for table in list(tables):
             tables.put(as_described_by_snapshot(table, tables.server))
-        reread = rereader(self._settings, tables, self._clock, self._packets)
-        pipeline = Pipeline(self._settings, tables, self._offset(file, position), self._clock, reread=reread)
+        read_xa = xa_reader(self._settings, tables, self._clock, self._packets)
+        pipeline = Pipeline(self._settings, tables, self._offset(file, position), self._clock, read_xa=read_xa)
         pipeline.enter_file(file, self._decoder)
         return pipeline
 

@@ -16,7 +16,7 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.loop import Delivery
 from rowtide.connector.delivery.sinks import RecordSink
-from rowtide.connector.engine.reader import Reader, place
+from rowtide.connector.engine.reader import Reader, describe
 from rowtide.connector.engine.start_position import decision_at
 from rowtide.connector.engine.wiring import Components, build_components
 from rowtide.connector.records.batch import HistoryEntry, Output
@@ -168,7 +168,7 @@ class ConnectorRun:
             self.reader.stop()
 
     def _decide(self, components: Components, offset: SourceOffset | None) -> Decision:
-        log.info("the stored position is %s", "none" if offset is None else place(offset))
+        log.info("the stored position is %s", "none" if offset is None else describe(offset))
         decision = decision_at(self._config, offset, components.history)
         for note in decision.notes:
             log.info("%s", note)
@@ -199,7 +199,7 @@ class ConnectorRun:
             if not write_snapshot(outputs, components.history, components.store, self._stop):
                 log.info("the snapshot is broken off; the next start takes it again from its beginning")
                 return False
-        log.info("the snapshot is complete; its position is %s", place(snapshot.offset))
+        log.info("the snapshot is complete; its position is %s", describe(snapshot.offset))
         return True
 
     def _recovered(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
@@ -247,7 +247,7 @@ class ConnectorRun:
             self._stream,
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
             current=CurrentStructure(config.database, mariadb=mariadb),
-            beside=BinlogSearch(config.database, mariadb=mariadb).packets,
+            xa_packets=BinlogSearch(config.database, mariadb=mariadb).packets,
         )
         if not self._stop.is_set() and not components.store.closed:
             self.reader.run()

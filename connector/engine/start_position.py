@@ -5,7 +5,7 @@ from dataclasses import replace
 from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.errors import OffsetStoreError
-from rowtide.connector.engine.reader import place
+from rowtide.connector.engine.reader import describe
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
@@ -50,7 +50,7 @@ def start_findings(config: Configuration) -> list[Finding]:
         return [Finding(Severity.ERROR, "schema.history.internal", str(error))]
     except (OffsetError, SnapshotError) as error:
         return [Finding(Severity.ERROR, "snapshot.mode", str(error))]
-    stored = "no position is stored yet" if offset is None else f"the stored position is {place(offset)}"
+    stored = "no position is stored yet" if offset is None else f"the stored position is {describe(offset)}"
     does = ["takes a snapshot"] if decision.rows else ["reads the tables' structures"] if decision.structure else []
     does += ["streams"] if decision.stream else []
     what = f"{stored}; a start {' and '.join(does) or 'does nothing'}"

@@ -1,6 +1,6 @@
-"""From events to batches of records, without input or output: the heart of the connector.
+"""From binlog events to batches of records, without input or output.
 
-``pipeline`` takes one event after the other; ``statements`` handles DDL, ``structures`` finds the structure of the
-table that rows belong to, ``resume_position`` knows from where a restart would go on. The reader and the replay import
-:class:`~rowtide.connector.pipeline.pipeline.Pipeline`. It must not know sockets, files or Kafka.
+``pipeline`` processes one event after the other. ``statements`` applies DDL, ``captured_tables`` finds the structure
+and the codec for rows, ``resume_position`` keeps the position from which a restart resumes. The room must not import
+sockets, files or Kafka.
 """

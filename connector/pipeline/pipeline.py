@@ -1,12 +1,12 @@
-"""The heart: events in, records out. It does no IO, and at every moment knows from where a restart would go on.
+"""Turns the events of a binlog stream into records, without input or output.
 
 ::
 
     packet ──► event ──► row images ──► messages ──► batches
                  └─────► statement ──► structure ──► history entry, schema change message
 
-Feed every event of the stream to :meth:`Pipeline.receive`, from the FORMAT_DESCRIPTION on, and write what it gives in
-that order. A pipeline that was cut anywhere and begun again from the last batch's offset gives the same records.
+Pass every event of the stream to :meth:`Pipeline.receive`, from the FORMAT_DESCRIPTION on, and write its outputs in
+order. A pipeline that resumes from the offset of any batch makes the records behind that batch.
 """
 
 import logging
@@ -16,29 +16,27 @@ from dataclasses import replace
 from functools import partial
 
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
+from rowtide.connector.pipeline.captured_tables import CapturedTables, event_context
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.row_context import row_context
-from rowtide.connector.pipeline.statements import Moment, Statements, is_begin, is_end, is_xa, query_event
-from rowtide.connector.pipeline.structures import CurrentStructures, RowsPlace, Structures
+from rowtide.connector.pipeline.statements import StatementContext, Statements, is_begin, is_end, is_xa, query_event
+from rowtide.connector.pipeline.structures import CurrentStructures, Structures
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
-from rowtide.connector.pipeline.xa import FL_PREPARED_XA, Reread, XaTransactions
+from rowtide.connector.pipeline.xa import FL_PREPARED_XA, ReadXa, XaTransactions
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
-from rowtide.connector.records.codecs.builder import Codec, Codecs
+from rowtide.connector.records.codecs.builder import Codecs
 from rowtide.connector.records.codecs.messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.transforms import Transformer
 from rowtide.envelope import transaction
-from rowtide.envelope.source import SourceTemplate
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.model import Table
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 log = logging.getLogger(__name__)
@@ -51,12 +49,18 @@ class Pipeline:
     """Turns the events of one stream into records.
 
     Args:
-        settings: how.
-        tables: every table's structure at the start; changed by the statements of the stream.
-        start: where the stream begins: what is before it in a transaction is skipped.
+        settings: settings of the records, and what to do with rows that cannot be handled.
+        tables: every table's structure at the start; the statements of the stream change it.
+        start: the start position; events and rows before it in its transaction are skipped.
         clock: for the processing times.
-        current: the server whose stream it is, to ask for the structure of a table that is not as it is known.
-        reread: reads XA transactions again that were prepared before the start.
+        current: the server, to look up the structure of a table whose rows do not fit the schema history.
+        read_xa: reads an XA transaction again whose records are not in memory.
+
+    Attributes:
+        tables: every table's structure.
+        progress: the position in the stream.
+        decoder: of the events.
+        xa: the XA transactions of the stream.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class Pipeline:
         start: SourceOffset,
         clock: Clock,
         current: CurrentStructures | None = None,
-        reread: Reread | None = None,
+        read_xa: ReadXa | None = None,
     ) -> None:
         self.tables = tables
         self.progress = Progress(start)
@@ -74,16 +78,18 @@ class Pipeline:
         self._settings = settings
         self._clock = clock
         guard = TopicGuard(settings, tables)
-        self._codecs = Codecs(settings, guard)
-        self._structures = Structures(settings, tables, clock, current)
+        structures = Structures(settings, tables, clock, current)
+        self._captured = CapturedTables(settings, tables, structures, Codecs(settings, guard))
         self._table_ids: dict[int, TableStructure] = {}
-        self._wanted: dict[TableStructure, tuple[Table, Codec, SourceTemplate] | None] = {}
         self._gtids = start.gtid_set(settings.connector)
-        self._start_place = False, (start.file, start.pos, start.gtids and str(self._gtids), start.event)
+        # A stream without GTIDs at its start may get them later. The set is complete from the next file on, which
+        # begins with PREVIOUS_GTIDS; a set without the earlier transactions would make the server send them again.
+        self._gtids_known = start.gtids is not None or settings.connector == "mariadb"
+        self._start_statement = False, (start.file, start.pos, start.gtids and str(self._gtids), start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, guard)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
-        self.xa = XaTransactions(start, reread)
+        self.xa = XaTransactions(start, read_xa)
         self._event_end = start.pos
         self._out: list[Output] = []
         self._handlers: dict[type, Callable[..., None]] = {
@@ -92,6 +98,7 @@ class Pipeline:
             events.Query: self._query,
             events.Xid: self._end_transaction,
             events.XaPrepare: self._xa_prepare,
+            events.PreviousGtids: self._previous_gtids,
             events.Gtid: self._gtid,
             events.MariadbGtidEvent: self._mariadb_gtid,
             events.Rotate: self._rotate,
@@ -101,11 +108,11 @@ class Pipeline:
         }
 
     def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
-        """Say that the next event is of that binlog file: for files that are read one after the other.
+        """Set the binlog file of the next event, for files that are read one after the other.
 
         Args:
             name: of the file.
-            decoder: one that has seen the file's FORMAT_DESCRIPTION, if the events begin behind it.
+            decoder: a decoder that has read the file's FORMAT_DESCRIPTION, if the next event is behind it.
         """
         if decoder is not None:
             self.decoder = decoder
@@ -115,11 +122,11 @@ class Pipeline:
         self.progress.file = name
 
     def receive(self, packet: bytes) -> list[Output]:
-        """Take one event; give what it makes.
+        """Process one event and return its outputs.
 
         Raises:
-            ConnectorError: the event cannot be handled; the message names file and position. The pipeline must not be
-                used any further: begin again from the last offset.
+            ConnectorError: the event cannot be handled; the message names file and position. :meth:`offset` is then
+                the position before the event. Do not use the pipeline any further: resume with a new one.
         """
         out: list[Output] = []
         self._out = out
@@ -129,7 +136,7 @@ class Pipeline:
             self._receive(packet)
             if self._transformer is not None:
                 return list(self._transformer.outputs(out))
-        except Exception:  # what the event has made so far is dropped: a restart must read the event again
+        except Exception:  # the outputs of the event are dropped, so a restart must read it again
             self.progress.return_to(point)
             if self._monitor and counts:
                 self._monitor.return_to(counts)
@@ -148,16 +155,16 @@ class Pipeline:
             self._handle(event)
 
     def offset(self) -> SourceOffset:
-        """Where a restart would go on now."""
+        """The current resume position."""
         return self.xa.offset(self._plain_offset())
 
     def _plain_offset(self) -> SourceOffset:
-        """The same if there were no XA transactions: where the stream stands."""
+        """The resume position without regard to XA transactions."""
         return self.progress.offset(self._monitor.offset_fields() if self._monitor else None)
 
     def _handle(self, event: Event) -> None:
         header = event.header
-        if not header.flags & 0x20:  # artificial events have no place in the file
+        if not header.flags & 0x20:  # artificial events have no position in the file
             start, end = header.log_pos - header.size, header.log_pos
             if end:
                 self._event_end = end
@@ -167,29 +174,29 @@ class Pipeline:
             try:
                 handler(event)
             except (SchemaError, TopicClash) as error:
-                raise type(error)(f"{error} (at {self._place()})") from error
+                raise type(error)(f"{error} (at {self._position()})") from error
             except (ProtocolError, ValueError) as error:
                 problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{header.type_name}: {error}")
-                problem.location = problem.location or self._place()
+                problem.location = problem.location or self._position()
                 if isinstance(event, events.Rows | events.Incident):
                     self._leave_out(problem)
                 elif problem is error:
                     raise
                 else:
                     raise problem from error
-        self.progress.completed()  # also if it was left out: offsets name its place among the events
+        self.progress.completed()  # also if it was left out: offsets count it
 
     def _leave_out(self, problem: ProtocolError) -> None:
-        """Rows that cannot be handled, or are not there (``event.processing.failure.handling.mode``)."""
+        """Handle missing or undecodable rows as ``event.processing.failure.handling.mode`` says."""
         if self._settings.processing_failure == "fail":
             raise problem
         if self._settings.processing_failure == "warn":
-            log.warning("left out, for event.processing.failure.handling.mode=warn is set: %s", problem)
+            log.warning("left out because of event.processing.failure.handling.mode=warn: %s", problem)
 
-    def _place(self) -> str:
+    def _position(self) -> str:
         return f"{self.progress.file}:{self.progress.pos}"
 
-    # --- the frame of transactions ------------------------------------------------------------------------------
+    # --- transaction boundaries ---------------------------------------------------------------------------------
 
     def _rotate(self, event: events.Rotate) -> None:
         self.progress.rotated(event.next_file, event.next_position)
@@ -200,9 +207,16 @@ class Pipeline:
         if event.anonymous or not isinstance(self._gtids, GtidSet):
             self.progress.anonymous_started(None)
             return
+        if not self._gtids_known:
+            self.progress.gtid_started(event.text, None, None, micros)
+            return
         before = str(self._gtids)
         self._gtids.add(event.uuid, event.gno, event.tag)
         self.progress.gtid_started(event.text, before, str(self._gtids), micros)
+
+    def _previous_gtids(self, event: events.PreviousGtids) -> None:
+        if not self._gtids_known:
+            self._gtids, self._gtids_known = event.gtids.copy(), True
 
     def _mariadb_gtid(self, event: events.MariadbGtidEvent) -> None:
         if isinstance(self._gtids, MariadbGtidPosition):
@@ -211,18 +225,18 @@ class Pipeline:
             self.progress.gtid_started(event.text, before, str(self._gtids), None)
         if event.standalone:
             self.progress.statement_began()
-            self._announce()  # for Debezium a transaction begins, which then has no end
+            self._begin_record()  # Debezium begins a transaction here, and never ends it
         else:
             self._begin(None)
         if event.flags & FL_PREPARED_XA:
-            self.xa.begin(self._plain_offset(), self.progress.group)  # nothing is ever skipped of a first part
+            self.xa.begin(self._plain_offset(), self.progress.group)
 
     def _begin(self, thread: int | None) -> None:
         self.progress.began(thread)
-        self._announce()
+        self._begin_record()
 
-    def _announce(self) -> None:
-        """The record of a transaction's beginning, if they are wanted."""
+    def _begin_record(self) -> None:
+        """Emit the BEGIN record of the transaction (``provide.transaction.metadata``)."""
         progress, monitor = self.progress, self._monitor
         if monitor is None:
             return
@@ -237,7 +251,7 @@ class Pipeline:
             monitor.end()
         self.progress.committed(self._event_end)
         self._table_ids.clear()
-        if end is not None:  # with the offset behind the transaction: a restart from there must not give it again
+        if end is not None:  # its offset is behind the transaction, so that a restart does not repeat it
             self._transaction_record(*end)
 
     def _transaction_record(self, transaction_id: str, value: dict[str, object]) -> None:
@@ -245,7 +259,7 @@ class Pipeline:
         key = json_message(transaction.KEY_SCHEMA, {"id": transaction_id}, settings.keys)
         data = json_message(transaction.VALUE_SCHEMA, value, settings.values)
         schemas = transaction.KEY_SCHEMA, transaction.VALUE_SCHEMA
-        if not settings.changes:  # each of them has its place in its transaction
+        if not settings.changes:  # changes carry their transaction themselves
             self._emit(settings.naming.transaction, 0, [(key, data, ())], schemas)
 
     def _rows_query(self, event: events.RowsQuery) -> None:
@@ -258,8 +272,9 @@ class Pipeline:
 
     def _incident(self, event: events.Incident) -> None:
         raise ProtocolError(
-            f"the server says that its binlog lacks changes here (INCIDENT {event.number}: {event.message}); take a "
-            "new snapshot of the tables, or set event.processing.failure.handling.mode=warn to go on without them"
+            f"the server reports that changes are missing in its binlog (INCIDENT {event.number}: {event.message}); "
+            "take a new snapshot of the tables, or set event.processing.failure.handling.mode=warn to continue "
+            "without them"
         )
 
     # --- statements ---------------------------------------------------------------------------------------------
@@ -273,24 +288,26 @@ class Pipeline:
         elif is_xa(word):
             self._xa(event)
         elif self.progress.skipping:
-            # CREATE TABLE … SELECT: its rows may be wanted. From the history the table is known already.
+            # CREATE TABLE … SELECT: rows behind it may not be skipped. The history may have the table already.
             with suppress(SchemaHistoryError):
-                self.tables.apply(query_event(event, self._place()))
+                self.tables.apply(query_event(event, self._position()))
         else:
             self._statement(event)
 
     def _statement(self, event: events.Query) -> None:
-        """A statement that is no frame of a transaction.
+        """Process a statement that is not a transaction boundary.
 
-        Debezium's offset of its records is the place behind it (MariaDB: behind its GTID) with the GTIDs before it:
-        the server sends the statement again, and it is known by its place. The offset stored here has its GTID too.
+        In Debezium's offset of its records, the position is behind it (MariaDB: behind its GTID event), but the GTIDs
+        are those before it. After a restart the server sends it again; it is recognised by that position. The offset
+        stored here has its GTID too.
         """
         progress, monitor = self.progress, self._monitor
-        if self._start_place != (progress.in_transaction, progress.statement_place):
-            micros = progress.change_micros() // 1000 * 1000  # Debezium gives a statement's time in milliseconds
+        if self._start_statement != (progress.in_transaction, progress.statement_position):
+            micros = progress.change_micros() // 1000 * 1000  # Debezium's time of a statement is in milliseconds
             block = monitor.block if monitor else lambda _table: None
-            place = progress.statement_offset(monitor.offset_fields() if monitor else None)
-            made = self._statements.handle(event, Moment(progress, micros, self._clock(), lambda: place, block))
+            recorded = progress.statement_offset(monitor.offset_fields() if monitor else None)
+            context = StatementContext(progress, micros, self._clock(), lambda: recorded, block)
+            made = self._statements.handle(event, context)
             progress.executed()
             plain = self._plain_offset()
             if progress.in_transaction:
@@ -301,14 +318,14 @@ class Pipeline:
             progress.executed()
 
     def _xa(self, event: events.Query) -> None:
-        """The frame of an XA transaction: Debezium gives its rows neither metadata nor a thread."""
+        """Process XA START, XA END, XA COMMIT or XA ROLLBACK. Debezium's rows have neither metadata nor thread."""
         if event.statement[:24].lstrip().upper().startswith(b"XA START"):
             self.progress.began(None)
             self.xa.begin(self._plain_offset(), self.progress.group)
             return
         before, skip = replace(self._plain_offset(), pos=self.progress.pos), self.progress.events_to_skip
         try:
-            self.xa.recall(event.statement)
+            self.xa.load(event.statement)
         except ProtocolError as problem:
             self._leave_out(problem)
         self.progress.executed()
@@ -318,10 +335,10 @@ class Pipeline:
 
     def _xa_prepare(self, event: events.XaPrepare) -> None:
         if self._monitor is not None:
-            self._monitor.end()  # MariaDB's has had a BEGIN record; Debezium writes no END behind a prepared one
+            self._monitor.end()  # MariaDB's had a BEGIN record; Debezium writes no END for a prepared one
         self._end_transaction()
         self._out += self.xa.prepared(event)
-        # The offset of its last row counts events of a transaction that Debezium does not know: leave it behind.
+        # Move the offset behind the transaction: Debezium cannot resume inside one that it takes for none.
         self._emit("", -1, ())
 
     # --- rows ---------------------------------------------------------------------------------------------------
@@ -337,50 +354,20 @@ class Pipeline:
             return
         structure = self._table_ids.get(event.table_id)
         if structure is None:
-            raise ProtocolError(f"rows of table id {event.table_id}, for which no TABLE_MAP came before")
-        if (wanted := self._codec(structure)) is None:
+            raise ProtocolError(f"rows of table id {event.table_id} without a TABLE_MAP before them")
+        captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
+        if captured is None:
             return
-        table, codec, source = wanted
+        codec = captured.codec
         rows = codec.rows(event)
         total = len(rows) // 2 if event.kind is RowsKind.UPDATE else len(rows)
         if skip >= total:
             return
-        monitor = self._monitor
+        monitor, table = self._monitor, captured.table
         blocks = partial(monitor.blocks, str(table.id)) if monitor is not None and monitor.id is not None else None
-        context = row_context(self._settings, self.progress, self._clock(), source, blocks)
+        context = event_context(self._settings, self.progress, self._clock(), captured.source, blocks)
         self.progress.rows(total - 1, total)
-        batch = codec.batch(event, rows, skip, context, self._batch_offset)
-        self._put(batch)
-
-    def _codec(self, structure: TableStructure) -> tuple[Table, Codec, SourceTemplate] | None:
-        table = self.tables.table(structure.database, structure.table)
-        try:
-            found = self._wanted[structure]
-            if found is None or found[0] is table:
-                return found
-        except KeyError:
-            pass
-        settings, found = self._settings, None
-        if settings.tables.captures(structure.database, structure.table):
-            try:
-                found = self._make_codec(structure)
-            except SchemaError as error:
-                if settings.inconsistent_schema == "fail":
-                    raise
-                if settings.inconsistent_schema == "warn":
-                    log.warning("rows are left out: %s (at %s)", error, self._place())
-                return None  # only for now: a statement may yet make the table known
-        self._wanted[structure] = found
-        return found
-
-    def _make_codec(self, structure: TableStructure) -> tuple[Table, Codec, SourceTemplate]:
-        settings, progress = self._settings, self.progress
-        place = RowsPlace(progress.file, progress.pos, progress.timestamp or 0)
-        table, entries = self._structures.checked(structure, place, self._plain_offset)
-        self._out += entries
-        codec = self._codecs.codec(structure, table)
-        source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
-        return table, codec, source
+        self._put(codec.batch(event, rows, skip, context, self._batch_offset))
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
@@ -388,7 +375,7 @@ class Pipeline:
         self._put(Batch(topic, partition, messages, self._batch_offset(), size, ts_ms, schemas))
 
     def _batch_offset(self) -> SourceOffset:
-        """The offset behind the event in hand: within an XA transaction, as if there were none."""
+        """The offset of records of the current event; those of an XA transaction get their final one when it ends."""
         return self._plain_offset() if self.xa.is_open else self.offset()
 
     def _put(self, batch: Batch | None) -> None:

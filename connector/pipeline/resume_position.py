@@ -1,9 +1,9 @@
 """The position in the binlog: of the current event, and the one from which a restart resumes.
 
-The resume position follows Debezium's offset context step by step, because offsets must be exchangeable. A restart
-begins at the transaction's BEGIN (outside of a transaction: behind the last statement), skips ``event`` events of the
-transaction, and then ``row`` rows of the next row event. Debezium counts every event from BEGIN on, TABLE_MAP and
-ROWS_QUERY included.
+The resume position follows Debezium's offset context step by step, because both must be able to read the offsets of
+the other. A restart begins at the transaction's BEGIN (outside of a transaction: behind the last statement), skips
+``event`` events of the transaction, and then ``row`` rows of the next row event. Debezium counts every event from BEGIN
+on, TABLE_MAP and ROWS_QUERY included.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ ResumePoint = tuple[str, int, str | None, int, int, bool, SourceOffset | None]
 class Progress:
     """The position of the current event, and the resume position.
 
-    The part of the first transaction that was done before the start is *skipped*. Until the stream has passed it, the
-    resume position is that of the start: a stream that is cut again while it skips loses nothing of the count.
+    If the start position is inside a transaction, the stream begins at its BEGIN and skips what was done before. Until
+    it has passed that part, the resume position remains the start position.
 
     Attributes:
         file: binlog file.
@@ -53,7 +53,7 @@ class Progress:
         self.query: str | None = None
         self.group = start.file, start.pos
         self.in_transaction = False
-        # By GTIDs a server begins with the head of a file, which is no position behind the transactions of the set.
+        # Asked by GTIDs, a server begins at the head of a file: not a position behind the transactions of the set.
         self._settled = start.gtids is None
         self._server = start.server
         self._restart_file = start.file
@@ -64,10 +64,10 @@ class Progress:
         self._rows_done = 0
         self._skip: SourceOffset | None = start if start.event or start.row else None
         self._transactions = 0
-        self._statement_pos: int | None = None
+        self._statement_pos: int | None = None  # of a MariaDB GTID event of a single statement
 
     def source_position(self, ts_us: int, now: int) -> SourcePosition:
-        """Where the event in hand stands.
+        """The position of the current event, for records.
 
         Args:
             ts_us: when the source made the change, µs since the epoch.
@@ -76,7 +76,7 @@ class Progress:
         return SourcePosition(self.file, self.pos, self.gtid, self.server_id, self.thread, self.query, ts_us, now)
 
     def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
-        """The next event; ``end`` 0 means that it has no position of its own (inside a compressed transaction)."""
+        """Advance to the next event; ``end`` 0 means that it has no position of its own (in compressed ones)."""
         self.server_id = server_id
         self.timestamp_before = self.timestamp
         self.timestamp = timestamp
@@ -88,13 +88,13 @@ class Progress:
             self._restart_pos = end
 
     def rotated(self, file: str, pos: int) -> None:
-        """The binlog continues in another file."""
+        """Advance to another binlog file."""
         self.file, self.pos, self.end, self.row = file, pos, pos, 0
         if self._settled and not self.in_transaction:
             self._restart_file, self._restart_pos = file, pos
 
-    def gtid_started(self, gtid: str, before: str, with_it: str, micros: int | None) -> None:
-        """A transaction with a GTID; ``before`` and ``with_it`` are the executed sets."""
+    def gtid_started(self, gtid: str, before: str | None, with_it: str | None, micros: int | None) -> None:
+        """Handle the GTID of a transaction; ``before`` and ``with_it`` are the executed sets, ``None`` if unknown."""
         self._settled = True
         self.group = self.file, self.pos
         self.gtid = gtid
@@ -103,14 +103,14 @@ class Progress:
         self._current_gtids = with_it
 
     def anonymous_started(self, micros: int | None) -> None:
-        """A transaction without a GTID."""
+        """Handle the GTID event of a transaction without a GTID."""
         self._settled = True
         self.group = self.file, self.pos
         self.gtid = None
         self.micros = micros
 
     def began(self, thread: int | None) -> None:
-        """BEGIN: restarts come back to here."""
+        """Handle BEGIN, to which restarts return until the transaction ends."""
         self._settled = True
         self._restart_file = self.file
         self._restart_pos = self.pos
@@ -119,7 +119,7 @@ class Progress:
         self.thread = thread
 
     def committed(self, end: int) -> None:
-        """The end of the transaction; ``end`` is the position behind its last event, 0 if that has none."""
+        """Handle the end of the transaction; ``end`` is the position behind its last event, 0 if that has none."""
         self._transactions += 1
         self._restart_gtids = self._current_gtids
         self._restart_file = self.file
@@ -132,26 +132,26 @@ class Progress:
         self.query = None
 
     def statement_began(self) -> None:
-        """A GTID of MariaDB that stands for one statement: Debezium takes it for a transaction, and its first event."""
+        """Handle a MariaDB GTID event of a single statement, which Debezium counts as the first of a transaction."""
         self._statement_pos = self.pos
 
     def executed(self) -> None:
-        """The current statement is done: outside of a transaction a restart resumes behind it."""
+        """Complete the current statement; outside of a transaction, a restart resumes behind it."""
         self._statement_pos = None
         if not self.in_transaction:
             self._restart_gtids = self._current_gtids
             self._skip = None
 
     @property
-    def statement_place(self) -> tuple[str, int, str | None, int]:
-        """Where Debezium's offset of the current statement stands: file, position, GTIDs, events."""
+    def statement_position(self) -> tuple[str, int, str | None, int]:
+        """The position of Debezium's offset of the current statement: file, position, GTIDs, events."""
         if self._statement_pos is not None:
             return self._restart_file, self._statement_pos, self._restart_gtids, 1
         return self._restart_file, self._restart_pos, self._restart_gtids, self._events_done
 
     def statement_offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
         """Debezium's offset of the records of the current statement."""
-        _, pos, _, event = self.statement_place
+        _, pos, _, event = self.statement_position
         return replace(self.offset(transaction), pos=pos, event=event)
 
     def taken_transactions(self) -> int:
@@ -177,13 +177,13 @@ class Progress:
         return 0
 
     def completed(self) -> None:
-        """The current event is done."""
+        """Complete the current event."""
         if self.in_transaction:
             self._events_done += 1
             self._rows_done = 0
 
     def rows(self, last: int, total: int) -> None:
-        """Records up to row ``last`` of ``total`` rows of the current event are made."""
+        """Count the rows of the current event: records up to row ``last`` of ``total`` are made."""
         self.row = last
         self._rows_done = last + 1 if last < total - 1 else total
 
@@ -202,7 +202,7 @@ class Progress:
         return (self.timestamp_before or 0) * 1000
 
     def offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
-        """Where a restart resumes after the records made so far.
+        """The position from which a restart makes the records behind those made so far.
 
         Args:
             transaction: fields of transaction metadata.
@@ -224,7 +224,7 @@ class Progress:
         )
 
     def resume_point(self) -> ResumePoint:
-        """What :meth:`return_to` needs."""
+        """The state for :meth:`return_to`."""
         return (
             self._restart_file,
             self._restart_pos,

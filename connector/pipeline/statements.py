@@ -1,4 +1,4 @@
-"""Statements of the stream: what they change in the structure, and the records that tell of it."""
+"""Applies the statements of the stream to the structures, and makes their history entries and records."""
 
 import json
 import logging
@@ -33,18 +33,18 @@ log = logging.getLogger(__name__)
 
 _DML = frozenset({"insert", "update", "delete", "replace", "load data"})
 _DATABASE = frozenset({"create database", "drop database"})
-"""Classes that Debezium reports as an event without a table; other statements without one count as not understood."""
+"""Classes that Debezium reports without a table. Other statements without a table count as unparseable."""
 _FILTERED = re.compile(
     r"xa|savepoint|release|grant|revoke|(?:analyze|optimize|repair)\b.*|flush relay logs|begin|commit|rollback"
     r"|(?:create|alter|drop|rename) (?:or replace )?(?:user|role|view|function|procedure|trigger).*"
 )
 """Classes of statements that ``schema.history.internal.ddl.filter`` leaves out by default."""
 _TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
-"""Stands in the binlog where a table without transactions was changed; no filter of Debezium's names it."""
+"""The binlog has it where a non-transactional table was changed; no filter of Debezium matches it."""
 
 
 _NO_EFFECT = 0x02 | 0x08
-"""FL_START_ALTER_E1 and FL_ROLLBACK_ALTER_E1: what such an ALTER changes is done at its FL_COMMIT_ALTER_E1."""
+"""FL_START_ALTER_E1 and FL_ROLLBACK_ALTER_E1: such an ALTER takes effect at its FL_COMMIT_ALTER_E1."""
 
 
 def is_begin(statement: bytes) -> bool:
@@ -53,7 +53,7 @@ def is_begin(statement: bytes) -> bool:
 
 
 def is_xa(statement: bytes) -> bool:
-    """Whether a statement, in upper case, is one of XA's."""
+    """Whether a statement, in upper case, is an XA statement."""
     return statement.startswith(b"XA ")
 
 
@@ -63,7 +63,7 @@ def is_end(statement: bytes) -> bool:
 
 
 def query_event(event: events.Query, position: str) -> QueryEvent:
-    """A Query event as the schema history takes it."""
+    """The statement of a Query event, in the form of the schema history."""
     status = event.status
     flags3, _ = status.mariadb_gtid_flags3 or (0, None)
     return QueryEvent(
@@ -85,17 +85,17 @@ def query_event(event: events.Query, position: str) -> QueryEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """When and where a statement is handled.
+class StatementContext:
+    """The position, time and session of a statement.
 
     Attributes:
-        progress: where it stands.
+        progress: its position in the stream.
         micros: its time, in µs since the epoch.
         now: the connector's clock, in ns since the epoch.
-        offset: gives the offset behind it.
-        transaction: gives the ``transaction`` field of the next record of a table, null outside of a transaction.
-        about_database: whether it is about a database as a whole; then ``source.table`` is null.
-        session: the settings of its session, if its history records need them.
+        offset: returns the offset of its history entries.
+        transaction: returns the ``transaction`` field of the next record of a table, null outside of a transaction.
+        about_database: whether it concerns a database as a whole; ``source.table`` is null then.
+        session: the session settings that its history entries need.
     """
 
     progress: Progress
@@ -119,26 +119,26 @@ class Statements:
         self._key_schema = key_schema(settings.connector)
         self._value_schema = value_schema(settings.connector)
 
-    def handle(self, event: events.Query, moment: Moment) -> list[Output]:
+    def handle(self, event: events.Query, context: StatementContext) -> list[Output]:
         """Apply one statement.
 
         Raises:
-            UnparsedDdl: it was not understood (``schema.history.internal.skip.unparseable.ddl``).
-            ProtocolError: it changes rows as a statement, so that the rows cannot be known.
-            TopicClash: it empties a table whose topic belongs to another one.
+            UnparsedDdl: the statement cannot be parsed (``schema.history.internal.skip.unparseable.ddl``).
+            ProtocolError: it changes rows, and the binlog does not have them.
+            TopicClash: it truncates a table whose topic belongs to another table.
         """
-        place = f"{moment.progress.file}:{moment.progress.pos}"
+        position = f"{context.progress.file}:{context.progress.pos}"
         try:
-            statement = query_event(event, place)
+            statement = query_event(event, position)
             applied = self._tables.apply(statement)
         except SchemaHistoryError as error:
             problem = error.message(literals=self._settings.show_values)
             if not self._settings.skip_unparseable_ddl:
                 raise UnparsedDdl(problem) from error
-            log.warning("left out, for schema.history.internal.skip.unparseable.ddl is set: %s", problem)
+            log.warning("left out because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
             return []
         if applied.statement_class in _DML:
-            self._refuse_dml(event, place)
+            self._refuse_dml(event, position)
             return []
         for altered, now in applied.altered:
             if now is not None:
@@ -149,39 +149,39 @@ class Statements:
         if self._settings.only_captured_tables_ddl and not self._concerns_captured(applied):
             return out
         session = required_session(self._tables, statement, applied, self._recorded)
-        moment = replace(moment, session=session, about_database=applied.statement_class in _DATABASE)
+        context = replace(context, session=session, about_database=applied.statement_class in _DATABASE)
         for change in applied.changes:
             if change.kind is ChangeKind.TRUNCATE:
-                self._truncated(change, moment, out)
+                self._truncated(change, context, out)
             else:
-                self._changed(change, moment, out)
+                self._changed(change, context, out)
         return _together(out)
 
     def _concerns_captured(self, applied: StatementResult) -> bool:
-        """Whether a statement names a captured table, or makes or drops a captured database."""
+        """Whether a statement names a captured table, or creates or drops a captured database."""
         tables = self._settings.tables
         if applied.statement_class in _DATABASE:
             return any(tables.captures_database(change.database) for change in applied.changes)
         named = (change.table_id for change in applied.changes)
         return any(table is not None and tables.captures(table.database, table.table) for table in named)
 
-    def _refuse_dml(self, event: events.Query, place: str) -> None:
-        """Rows that were logged as a statement cannot be known: binlog_format of the session was not ROW."""
+    def _refuse_dml(self, event: events.Query, position: str) -> None:
+        """Handle rows that were logged as a statement, because the session's ``binlog_format`` was not ROW."""
         databases = event.status.updated_databases or (event.database,)
         if not any(self._settings.tables.captures_database(name) for name in databases):
             return
         sql = event.text if self._settings.show_values else without_literals(event.text)
         message = (
             f"a session with binlog_format STATEMENT or MIXED changed rows by {sql[:200]!r} in database "
-            f"{event.database!r}: what it changed is not in the binlog. Let all sessions use binlog_format=ROW; "
-            "event.processing.failure.handling.mode=warn goes on without these changes"
+            f"{event.database!r}: the changed rows are not in the binlog. Let all sessions use binlog_format=ROW, or "
+            "set event.processing.failure.handling.mode=warn to continue without these changes"
         )
         if self._settings.processing_failure == "fail":
             raise ProtocolError(message)
         if self._settings.processing_failure == "warn":
-            log.warning("%s (at %s)", message, place)
+            log.warning("%s (at %s)", message, position)
 
-    def _changed(self, change: SchemaChange, moment: Moment, out: list[Output]) -> None:
+    def _changed(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
         settings = self._settings
         table = change.table_id if change.table is not None or change.kind is ChangeKind.DROP else None
         captured = table is None or settings.tables.captures(table.database, table.table)
@@ -195,20 +195,20 @@ class Statements:
         text = history_record(
             change,
             settings.topic_prefix,
-            moment.offset().to_map(),
-            moment.now // 1_000_000,
+            context.offset().to_map(),
+            context.now // 1_000_000,
             comments=settings.rules.values.include_schema_comments,
-            session=moment.session,
+            session=context.session,
         )
         out.append(HistoryEntry(text))
         if settings.schema_changes:
-            out.append(self._message(change, moment))
+            out.append(self._message(change, context))
 
-    def _message(self, change: SchemaChange, moment: Moment) -> Batch:
+    def _message(self, change: SchemaChange, context: StatementContext) -> Batch:
         settings = self._settings
-        source = self._source(change, moment)
+        source = self._source(change, context)
         value = change_value(
-            change, source, moment.now // 1_000_000, comments=settings.rules.values.include_schema_comments
+            change, source, context.now // 1_000_000, comments=settings.rules.values.include_schema_comments
         )
         message = (
             json_message(self._key_schema, {"databaseName": change.database}, settings.keys),
@@ -218,17 +218,17 @@ class Statements:
         topic = settings.naming.schema_change
         size = len(message[0]) + len(message[1])
         schemas = self._key_schema, self._value_schema
-        return Batch(topic, 0, [message], moment.offset(), size, moment.micros // 1000, schemas)
+        return Batch(topic, 0, [message], context.offset(), size, context.micros // 1000, schemas)
 
-    def _source(self, change: SchemaChange, moment: Moment) -> dict[str, object]:
-        progress = moment.progress
+    def _source(self, change: SchemaChange, context: StatementContext) -> dict[str, object]:
+        progress = context.progress
         names = java_hash_map_order({str(table): table.table for table in change.tables})
         return source_value(
             self._settings.connector,
             self._settings.topic_prefix,
             change.database,
-            None if moment.about_database else ",".join(names.values()),
-            micros=moment.micros,
+            None if context.about_database else ",".join(names.values()),
+            micros=context.micros,
             snapshot=None,
             server_id=progress.server_id,
             gtid=progress.gtid,
@@ -239,8 +239,8 @@ class Statements:
             query=progress.query,
         )
 
-    def _truncated(self, change: SchemaChange, moment: Moment, out: list[Output]) -> None:
-        """A ``t`` record, if TRUNCATE is not skipped."""
+    def _truncated(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
+        """Make a ``t`` record, unless ``skipped.operations`` has it."""
         settings = self._settings
         table_id = change.table_id
         if "t" in settings.skipped_operations or table_id is None or change.table is None:
@@ -249,19 +249,19 @@ class Statements:
             return
         topic = self._topics.topic(table_id)
         records = build_table_schema(change.table, topic, settings.rules, "stream", lambda table, column: None)
-        transaction = moment.transaction(str(table_id))
+        transaction = context.transaction(str(table_id))
         value = {
-            "source": self._source(change, moment),
+            "source": self._source(change, context),
             "transaction": transaction,
             "op": "t",
-            "ts_ms": moment.now // 1_000_000,
-            "ts_us": moment.now // 1000,
-            "ts_ns": moment.now,
+            "ts_ms": context.now // 1_000_000,
+            "ts_us": context.now // 1000,
+            "ts_ns": context.now,
         }
         data = json_message(records.envelope, value, settings.values)
-        batch = Batch(topic, -1, (), moment.offset(), len(data), moment.micros // 1000, (None, records.envelope))
+        batch = Batch(topic, -1, (), context.offset(), len(data), context.micros // 1000, (None, records.envelope))
         if settings.changes:
-            position = moment.progress.source_position(moment.micros, moment.now)
+            position = context.progress.source_position(context.micros, context.now)
             text = None if transaction is None else f'"transaction":{json.dumps(transaction)}'
             truncated = Change("t", table_layout(records), (), None, None, position, 0, lambda _: (None, data), text)
             out.append(batch._replace(changes=[truncated]))
@@ -270,7 +270,7 @@ class Statements:
 
 
 def _recorded(settings: PipelineSettings) -> Callable[[TableId], bool] | None:
-    """Which tables are in the history; ``None`` for all."""
+    """The tables whose statements the history records; ``None`` for all."""
     tables = settings.tables
     if settings.only_captured_tables_ddl:
         return lambda table: tables.captures(table.database, table.table)
@@ -280,7 +280,7 @@ def _recorded(settings: PipelineSettings) -> Callable[[TableId], bool] | None:
 
 
 def _together(outputs: list[Output]) -> list[Output]:
-    """All history entries, then the messages of each topic as one batch: a restart sees all of a statement, or none."""
+    """All history entries, then the messages of each topic as one batch: they are committed together."""
     batches: dict[str, Batch] = {}
     for output in outputs:
         if isinstance(output, Batch):

@@ -1,7 +1,7 @@
-"""What a TABLE_MAP says otherwise than the structure that is known. Pure.
+"""Compares a TABLE_MAP with the known structure of its table.
 
-Types with their sizes and whether NULL is allowed are in every TABLE_MAP; signs and character sets with
-``binlog_row_metadata=MINIMAL`` too; names, labels and the primary key only with ``FULL``. All that is there is
+Every TABLE_MAP has the types with their sizes and nullability. It has signedness and character sets with
+``binlog_row_metadata=MINIMAL`` too, names, labels and the primary key only with ``FULL``. Everything that is there is
 compared.
 """
 
@@ -41,7 +41,7 @@ _TEMPORAL = {
     "datetime": (ColumnType.DATETIME2, ColumnType.DATETIME),
     "timestamp": (ColumnType.TIMESTAMP2, ColumnType.TIMESTAMP),
 }
-"""The type of today, and that of tables from before MySQL 5.6.4 (or ``mysql56_temporal_format=OFF``)."""
+"""The current type, and that of tables from before MySQL 5.6.4 (or ``mysql56_temporal_format=OFF``)."""
 _LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _BLOB = re.compile(r"(tiny|medium|long|)(?:blob|text)")
 _SHAPES = frozenset(
@@ -51,18 +51,18 @@ _SHAPES = frozenset(
 _NUMBERS = re.compile(r"\((\d+)(?:,(\d+))?\)")
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _LENGTHS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", *_BYTES} - {"binary"})
-"""Types whose values are the same whatever their greatest length is. (Those of BINARY are filled up to it.)"""
+"""Types whose values do not depend on their maximum length. (BINARY values are padded to it.)"""
 _EXACT_FORMS = frozenset({*_INTEGERS, "date", "time", "datetime", "timestamp", "year"})
-"""Types whose layout is sure from Debezium's description alone, which keeps ``TEXT(70000)`` and the like as written."""
+"""Types whose layout follows from Debezium's form alone, which keeps types such as ``TEXT(70000)`` as written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """One thing that a TABLE_MAP says otherwise.
+    """One difference between a TABLE_MAP and the known structure.
 
     Attributes:
-        text: what, for people.
-        harmless: whether all values are read right, and fit the record's schema, all the same.
+        text: the difference, for messages.
+        harmless: whether all values are still decoded correctly and fit the record's schema.
     """
 
     text: str
@@ -73,7 +73,7 @@ class Contradiction:
 
 
 def contradictions(structure: TableStructure, table: Table) -> list[Contradiction]:
-    """What the TABLE_MAP says otherwise than the structure; nothing if they agree."""
+    """The differences between a TABLE_MAP and the structure; none if they agree."""
     mapped, known = structure.columns, table.row_columns
     have = ", ".join(column.name for column in known)
     if structure.full:
@@ -92,7 +92,7 @@ def contradictions(structure: TableStructure, table: Table) -> list[Contradictio
 def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: bool) -> Iterator[tuple[str, bool]]:
     layouts = expected_layouts(column) if table.complete or column.data_type in _EXACT_FORMS else None
     if layouts is not None and (event.type, event.metadata) not in layouts:
-        harmless = _reads_right(event, column, layouts)
+        harmless = _decodes_correctly(event, column, layouts)
         yield f"has the type {layout_text(event.type, event.metadata)}, not that of a {column.column_type}", harmless
         if not harmless:
             return
@@ -101,17 +101,17 @@ def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: b
     if table.complete and not hidden:
         if event.nullable != column.nullable:
             yield "may be NULL" if event.nullable else "is NOT NULL", not event.nullable
-        told, known = _told_charset(event), _known_charset(column)
-        if told is not None and known is not None and told != known:
-            yield f"is in character set {told}, not {known}", False
+        mapped, known = _mapped_charset(event), _known_charset(column)
+        if mapped is not None and known is not None and mapped != known:
+            yield f"is in character set {mapped}, not {known}", False
     if event.values is not None:
         yield from ((text, False) for text in _label_differences(event, event.values, column))
 
 
-def _reads_right(event: MappedColumn, column: Column, layouts: frozenset[Layout]) -> bool:
-    """Whether only the longest value is another: no sign of another character set, no values that are filled up.
+def _decodes_correctly(event: MappedColumn, column: Column, layouts: frozenset[Layout]) -> bool:
+    """Whether only the maximum length differs: no sign of another character set, no padded values.
 
-    Or a FLOAT for a DOUBLE: a history does not tell whether REAL was the one or the other in its session.
+    Or FLOAT instead of DOUBLE: a schema history does not show which of them REAL was in its session.
     """
     if column.data_type == "double" and event.type == ColumnType.FLOAT:
         return True
@@ -119,7 +119,7 @@ def _reads_right(event: MappedColumn, column: Column, layouts: frozenset[Layout]
     return texts and column.data_type in _LENGTHS and any(code == event.type for code, _ in layouts)
 
 
-def _told_charset(event: MappedColumn) -> str | None:
+def _mapped_charset(event: MappedColumn) -> str | None:
     return None if event.collation is None else charset.charset_of_collation(event.collation)
 
 
@@ -130,9 +130,9 @@ def _known_charset(column: Column) -> str | None:
 
 
 def _label_differences(event: MappedColumn, values: tuple[bytes, ...], column: Column) -> Iterator[str]:
-    told = labels(event, values)
-    if told != column.labels:
-        yield f"has the labels {', '.join(map(repr, told))}, not {', '.join(map(repr, column.labels))}"
+    mapped = labels(event, values)
+    if mapped != column.labels:
+        yield f"has the labels {', '.join(map(repr, mapped))}, not {', '.join(map(repr, column.labels))}"
 
 
 def labels(event: MappedColumn, values: tuple[bytes, ...]) -> tuple[str, ...]:
@@ -144,28 +144,29 @@ def labels(event: MappedColumn, values: tuple[bytes, ...]) -> tuple[str, ...]:
 
 
 def _key_differences(structure: TableStructure, table: Table) -> Iterator[str]:
-    """A table without a primary key may be told to have its first unique key of NOT NULL columns as such.
+    """The difference of the primary keys.
 
-    MariaDB adds the end of a row's life to the keys of system-versioned tables.
+    For a table without one, a TABLE_MAP may have its first unique key of NOT NULL columns instead. MariaDB adds the
+    ROW END column to the keys of system-versioned tables.
     """
     if not structure.full or not table.complete:
         return
     columns = table.row_columns
     ends = {column.name.lower() for column in columns if column.row is Extra.ROW_END}
     names = [column.name.lower() for column in columns]
-    told = tuple(names[index] for index, _ in structure.primary_key or () if names[index] not in ends)
+    mapped = tuple(names[index] for index, _ in structure.primary_key or () if names[index] not in ends)
     known = tuple(name.lower() for name in table.primary_key if name.lower() not in ends)
     unique = [
         tuple(part.column.lower() for part in index.parts if part.column.lower() not in ends)
         for index in table.indexes
         if index.unique
     ]
-    if told != known and (known or told not in unique):
-        yield f"its primary key is ({', '.join(told)}), not ({', '.join(known)})"
+    if mapped != known and (known or mapped not in unique):
+        yield f"its primary key is ({', '.join(mapped)}), not ({', '.join(known)})"
 
 
 def expected_layouts(column: Column) -> frozenset[Layout] | None:
-    """The types and metadata that a column may have in a TABLE_MAP; ``None`` if that is not known here."""
+    """The types and metadata that a column may have in a TABLE_MAP; ``None`` if unknown."""
     name = column.data_type
     if name in _FIXED:
         return _FIXED[name]
@@ -191,7 +192,7 @@ def _labelled(name: str, count: int) -> Layout:
 
 
 def _sized(column: Column, size: int, scale: int) -> frozenset[Layout] | None:
-    """Types whose size stands in parentheses."""
+    """The layouts of types with a size in parentheses."""
     name = column.data_type
     if name == "decimal":
         return frozenset({(ColumnType.NEWDECIMAL, size << 8 | scale)})
@@ -210,7 +211,7 @@ def _sized(column: Column, size: int, scale: int) -> frozenset[Layout] | None:
 
 
 def layout_text(code: int, metadata: int) -> str:
-    """A binlog type for people: ``LONG``, ``VARCHAR(80 bytes)``."""
+    """A binlog type for messages: ``LONG``, ``VARCHAR(80)``."""
     name = ColumnType(code).name
     if code == ColumnType.NEWDECIMAL:
         return f"{name}({metadata >> 8},{metadata & 255})"
@@ -220,7 +221,7 @@ def layout_text(code: int, metadata: int) -> str:
 
 
 def structure_text(structure: TableStructure) -> str:
-    """A TABLE_MAP's columns for people."""
+    """The columns of a TABLE_MAP, for messages."""
     columns = ", ".join(_column_text(column) for column in structure.columns)
     return f"({columns})"
 
@@ -236,6 +237,6 @@ def _column_text(column: MappedColumn) -> str:
 
 
 def table_text(table: Table) -> str:
-    """A structure's columns for people, in the same manner."""
+    """The columns of a structure, for messages."""
     columns = (f"{c.name} {c.column_type}{'' if c.nullable else ' NOT NULL'}" for c in table.row_columns)
     return f"({', '.join(columns)})"

@@ -1,11 +1,11 @@
-"""A table's structure made anew, where it is not that of the table's rows.
+"""Rebuilds the structure of a table that does not fit the table's rows.
 
-Structure can change where the binlog does not show it (``SET sql_log_bin=0``, a history that was edited). A TABLE_MAP
-tells types always; with ``binlog_row_metadata=FULL`` it tells names, signs, character sets, labels and the key as well,
-which is all that rows need. What it does not tell (defaults, comments, unique keys) stays with the columns that fit.
-The server's own SHOW CREATE TABLE tells everything.
+A structure can change without a trace in the binlog (``SET sql_log_bin=0``, an edited history). Every TABLE_MAP has the
+types. With ``binlog_row_metadata=FULL`` it also has names, signedness, character sets, labels and the primary key,
+which is all that decoding needs. What it lacks (defaults, comments, unique keys) is kept from known columns that fit.
+The server's SHOW CREATE TABLE has everything.
 
-The history is told by DROP TABLE and CREATE TABLE, which Debezium can read as well.
+The schema history gets a DROP TABLE and a CREATE TABLE, which Debezium can read too.
 """
 
 from collections.abc import Container
@@ -45,43 +45,43 @@ _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "deci
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A structure made anew.
+    """A rebuilt structure.
 
     Attributes:
         table: the structure.
-        changes: what the history has to record of it.
+        changes: the changes to write to the schema history.
     """
 
     table: Table
     changes: tuple[SchemaChange, ...]
 
 
-def restated(structure: TableStructure, known: Table | None, text: str, server: Server) -> Repair:
-    """The table as SHOW CREATE TABLE tells it.
+def repair_from_statement(structure: TableStructure, known: Table | None, text: str, server: Server) -> Repair:
+    """Rebuild a table from the text of SHOW CREATE TABLE.
 
     Args:
-        structure: names the table.
-        known: what was believed to be the table.
+        structure: a TABLE_MAP of the table.
+        known: the table in the schema history.
         text: of SHOW CREATE TABLE.
-        server: whose table it is.
+        server: the table's server.
 
     Raises:
         ValueError: the text is not that of a table.
-        SchemaHistoryError: it is not understood.
+        SchemaHistoryError: the text cannot be parsed.
     """
-    ddl = _in_its_database(text, structure)
-    return Repair(table := _made(ddl, structure, server), _changes(table, known, ddl))
+    ddl = _with_database(text, structure)
+    return Repair(table := _parsed(ddl, structure, server), _changes(table, known, ddl))
 
 
-def _in_its_database(text: str, structure: TableStructure) -> str:
-    """SHOW CREATE TABLE with the name of the table's database."""
+def _with_database(text: str, structure: TableStructure) -> str:
+    """The text of SHOW CREATE TABLE with the database before the table's name."""
     head = f"CREATE TABLE {quoted_name(structure.table)} "
     if not text.startswith(head):
         raise ValueError(f"it begins with {text[:60]!r}")
     return f"CREATE TABLE {_name(structure)} {text[len(head) :]}"
 
 
-def _made(ddl: str, structure: TableStructure, server: Server) -> Table:
+def _parsed(ddl: str, structure: TableStructure, server: Server) -> Table:
     tables = Tables(server)
     tables.apply(QueryEvent(ddl, structure.database, sql_mode=0))
     made = tables.table(structure.database, structure.table)
@@ -103,21 +103,21 @@ def _name(structure: TableStructure) -> str:
     return f"{quoted_name(structure.database)}.{quoted_name(structure.table)}"
 
 
-def repaired(structure: TableStructure, known: Table | None, server: Server) -> Repair:
-    """The table as the TABLE_MAP tells it.
+def repair_from_table_map(structure: TableStructure, known: Table | None, server: Server) -> Repair:
+    """Rebuild a table from its TABLE_MAP.
 
     Args:
-        structure: a full TABLE_MAP.
-        known: what was believed to be the table; columns of it that fit are kept.
-        server: whose table it is.
+        structure: a TABLE_MAP with full metadata.
+        known: the table in the schema history; its columns that fit are kept.
+        server: the table's server.
 
     Raises:
-        ValueError: a column's type cannot be told from the TABLE_MAP.
+        ValueError: the TABLE_MAP does not determine the type of a column.
     """
     invisible = {column.name.lower(): column for column in known.hidden} if known is not None else {}
     _refuse_versioned(structure, known, server)
     ddl = _statement(structure, server, invisible)
-    made = _made(ddl, structure, server)
+    made = _parsed(ddl, structure, server)
     old = {column.name.lower(): column for column in known.columns} if known is not None else {}
     columns = tuple(_kept(column, old.get(column.name.lower())) for column in made.columns)
     hidden = tuple(
@@ -130,9 +130,9 @@ def repaired(structure: TableStructure, known: Table | None, server: Server) -> 
     if known is not None:
         kind = known.kind if any(column.row for column in table.row_columns) else table.kind
         table = replace(table, charset=known.charset, collation=known.collation, comment=known.comment, kind=kind)
-    # The history gets all of it: the next start must not know less.
-    ddl = _in_its_database(show_create(table, server), structure)
-    table = replace(table, engine=_made(ddl, structure, server).engine)
+    # The history gets the complete table, so that a restart recovers the same structure.
+    ddl = _with_database(show_create(table, server), structure)
+    table = replace(table, engine=_parsed(ddl, structure, server).engine)
     return Repair(table, _changes(table, known, ddl))
 
 
@@ -149,7 +149,7 @@ def _is_hidden(column: MappedColumn, known: Container[str]) -> bool:
 
 
 def _refuse_versioned(structure: TableStructure, known: Table | None, server: Server) -> None:
-    """A TABLE_MAP does not tell whether row_start and row_end are hidden columns of a system-versioned table."""
+    """A TABLE_MAP does not show whether row_start and row_end are hidden columns of a system-versioned table."""
     last = structure.columns[-2:]
     if (
         server.flavor is Flavor.MARIADB
@@ -161,7 +161,7 @@ def _refuse_versioned(structure: TableStructure, known: Table | None, server: Se
 
 
 def _statement(structure: TableStructure, server: Server, hidden: Container[str]) -> str:
-    """The CREATE TABLE that the TABLE_MAP amounts to."""
+    """The CREATE TABLE statement for a TABLE_MAP."""
     lines = [_definition(column, server) for column in structure.columns if not _is_hidden(column, hidden)]
     if structure.primary_key:
         columns = [(structure.columns[index], length) for index, length in structure.primary_key]
@@ -181,7 +181,7 @@ def _definition(column: MappedColumn, server: Server) -> str:
     elif collation is not None and collation != _BINARY and words[1].split("(")[0] not in _SHAPES:
         name = collation_name(collation, server.flavor)
         if name is None:
-            raise ValueError(f"column {column.name} has the collation {collation}, which is not known")
+            raise ValueError(f"column {column.name} has the unknown collation {collation}")
         words.append(f"CHARACTER SET {charset.charset_of_collation(collation)} COLLATE {name}")
     words.append("NULL" if column.nullable else "NOT NULL")
     if column.visible is False:
@@ -212,7 +212,7 @@ def _type(column: MappedColumn) -> str:
         return f"binary({size})" if binary else f"char({_characters(column)})"
     if kind in (ColumnType.BLOB, ColumnType.MARIADB_BLOB_COMPRESSED):
         return f"{_SIZES[size]}{'blob' if binary else 'text'}"
-    raise ValueError(f"column {column.name} has the binlog type {column.type}, of which no column can be made")
+    raise ValueError(f"column {column.name} has the binlog type {column.type}, which matches no column type")
 
 
 def _characters(column: MappedColumn) -> int:

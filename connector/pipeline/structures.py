@@ -1,21 +1,20 @@
-"""The structure with which a table's rows are read: the history's, compared with every new TABLE_MAP.
+"""Finds the structure with which a table's rows are decoded: the schema history's, checked against each new TABLE_MAP.
 
-Where the two contradict each other, the TABLE_MAP is right. With ``binlog_row_metadata=FULL`` the structure is made
-anew from it; otherwise from the server's SHOW CREATE TABLE, if there is a server and it can say that this is what held
-at the rows. Either is written to the schema history. If neither can be, the rows cannot be read, unless the two only
-differ in how long values may be.
+Where the two contradict each other, the TABLE_MAP is right. With ``binlog_row_metadata=FULL`` the structure is rebuilt
+from it. Otherwise it is taken from the server's SHOW CREATE TABLE, if the server can prove that it already held at the
+rows. The repaired structure is written to the schema history. Without a repair the rows cannot be decoded, unless the
+two only differ in the maximum length of values.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaError, UnknownTable
-from rowtide.connector.pipeline.row_hashes import with_hashes_of_rows
 from rowtide.connector.pipeline.structure_comparison import contradictions, structure_text, table_text
-from rowtide.connector.pipeline.structure_repair import Repair, repaired, restated
-from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.pipeline.structure_repair import Repair, repair_from_statement, repair_from_table_map
+from rowtide.connector.protocol.events.table_structure import ColumnType, TableStructure
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -23,24 +22,25 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.store.record import history_record
+from rowtide.schema_history.structure.tables import ROW_HASH, row_hashes
 
 log = logging.getLogger(__name__)
 
-_ASK_AGAIN_NS = 30 * 1_000_000_000
-"""How long a server's refusal holds: rows that are left out meanwhile come in great numbers."""
+_RETRY_LOOKUP_NS = 30 * 1_000_000_000
+"""How long a failed lookup on the server is not repeated: there may be a great many rows that are left out."""
 
 
-class StructureUnsure(Exception):
-    """What a server tells of a table now may not be what held at rows further back; the message says why."""
+class StructureUncertain(Exception):
+    """The server's current structure of a table may not be that of earlier rows; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowsPlace:
-    """Where rows stand in the binlog.
+class RowsPosition:
+    """The position of rows in the binlog.
 
     Attributes:
         file: binlog file.
-        pos: start of their event, or of something in front of it.
+        pos: start of their event, or of an event before it.
         timestamp: when their statement began, in seconds since the epoch.
     """
 
@@ -50,25 +50,25 @@ class RowsPlace:
 
 
 class CurrentStructures(Protocol):
-    """A server that can be asked for structures of now."""
+    """Looks up current structures on the server."""
 
-    def statement(self, table: TableId, since: RowsPlace) -> str:
-        """The text of SHOW CREATE TABLE, if the table had that structure at the place too.
+    def statement(self, table: TableId, since: RowsPosition) -> str:
+        """The text of SHOW CREATE TABLE, if the table already had that structure at the position.
 
         Raises:
-            StructureUnsure: that cannot be said.
+            StructureUncertain: that cannot be proved.
         """
         ...
 
 
 class Structures:
-    """Gives a table's structure for a TABLE_MAP.
+    """Finds a table's structure for a TABLE_MAP, and repairs it where the two contradict each other.
 
     Args:
         settings: of the pipeline.
-        tables: what the history tells; repaired structures are put there.
+        tables: the structures of the schema history; repaired structures are put there.
         clock: nanoseconds since the epoch.
-        current: the server, if there is one to ask.
+        current: the server, if there is one.
     """
 
     def __init__(
@@ -82,78 +82,99 @@ class Structures:
         self._tables = tables
         self._clock = clock
         self._current = current
-        self._refused: dict[TableStructure, tuple[int, str]] = {}
+        self._failed_lookups: dict[TableStructure, tuple[int, str]] = {}
 
     def checked(
-        self, structure: TableStructure, place: RowsPlace, offset: Callable[[], SourceOffset]
+        self, structure: TableStructure, position: RowsPosition, offset: Callable[[], SourceOffset]
     ) -> tuple[Table, list[HistoryEntry]]:
-        """The table, and what the history has to record first.
+        """The table, and the history entries of its repair, which must be written before the rows.
 
         Args:
             structure: the TABLE_MAP.
-            place: of the rows.
-            offset: gives the restart point.
+            position: of the rows.
+            offset: returns the resume position.
 
         Raises:
-            UnknownTable, ColumnCountMismatch, SchemaError: there is no structure that fits, and none can be had.
+            UnknownTable, ColumnCountMismatch, SchemaError: no structure fits the rows.
         """
         table = self._tables.table(structure.database, structure.table)
-        if table is not None and (fitted := with_hashes_of_rows(table, structure)) is not table:
+        if table is not None and (fitted := with_row_hashes(table, structure)) is not table:
             self._tables.put(fitted)
             table = fitted
         found = [] if table is None else contradictions(structure, table)
         if table is not None and not found:
             return table, []
-        wrong = "; ".join(map(str, found)) or "it is not known"
+        wrong = "; ".join(map(str, found)) or "it is unknown"
         reasons: list[str] = []
-        for source, make in (("its rows' TABLE_MAP", self._of_map), ("the server's SHOW CREATE TABLE", self._of_now)):
+        for source, make in (
+            ("its rows' TABLE_MAP", self._from_table_map),
+            ("the server's SHOW CREATE TABLE", self._from_server),
+        ):
             try:
-                repair = make(structure, table, place)
-            except (SchemaHistoryError, StructureUnsure, SchemaError, ProtocolError, ValueError) as error:
-                reasons.append(f"{source} cannot take its place: {error}")
+                repair = make(structure, table, position)
+            except (SchemaHistoryError, StructureUncertain, SchemaError, ProtocolError, ValueError) as error:
+                reasons.append(f"{source} cannot replace it: {error}")
                 continue
             if repair is not None:
                 log.warning(
-                    "the structure of %s was not that of its rows (%s) and is taken from %s; it was changed where the "
-                    "binlog does not show it (at %s:%d)",
-                    repair.table.id, wrong, source, place.file, place.pos,
+                    "the structure of %s did not fit its rows (%s) and is taken from %s; the table was changed without "
+                    "a trace in the binlog (at %s:%d)",
+                    repair.table.id, wrong, source, position.file, position.pos,
                 )  # fmt: skip
-                return self._taken(repair, offset())
+                return self._recorded(repair, offset())
         if table is None or not all(contradiction.harmless for contradiction in found):
             raise _error(structure, table, wrong, reasons)
         log.warning(
-            "the structure of %s is not quite that of its rows (%s), which can be read all the same (at %s:%d)",
-            table.id, wrong, place.file, place.pos,
+            "the structure of %s differs from that of its rows (%s), but decodes them correctly (at %s:%d)",
+            table.id, wrong, position.file, position.pos,
         )  # fmt: skip
         return table, []
 
-    def _of_map(self, structure: TableStructure, table: Table | None, _place: RowsPlace) -> Repair | None:
+    def _from_table_map(self, structure: TableStructure, table: Table | None, _position: RowsPosition) -> Repair | None:
         if not structure.full:
             return None
-        return _fitting(structure, repaired(structure, table, self._tables.server))
+        return _fitting(structure, repair_from_table_map(structure, table, self._tables.server))
 
-    def _of_now(self, structure: TableStructure, table: Table | None, place: RowsPlace) -> Repair | None:
+    def _from_server(self, structure: TableStructure, table: Table | None, position: RowsPosition) -> Repair | None:
         if self._current is None:
             return None
         now = self._clock()
-        asked, reason = self._refused.get(structure, (None, ""))
-        if asked is not None and now - asked < _ASK_AGAIN_NS:
-            raise StructureUnsure(reason)
+        failed_at, reason = self._failed_lookups.get(structure, (None, ""))
+        if failed_at is not None and now - failed_at < _RETRY_LOOKUP_NS:
+            raise StructureUncertain(reason)
         try:
-            text = self._current.statement(TableId(structure.database, structure.table), place)
-            return _fitting(structure, restated(structure, table, text, self._tables.server))
-        except (SchemaHistoryError, StructureUnsure, ValueError) as error:
-            self._refused[structure] = now, str(error)
+            text = self._current.statement(TableId(structure.database, structure.table), position)
+            return _fitting(structure, repair_from_statement(structure, table, text, self._tables.server))
+        except (SchemaHistoryError, StructureUncertain, ValueError) as error:
+            self._failed_lookups[structure] = now, str(error)
             raise
 
-    def _taken(self, repair: Repair, offset: SourceOffset) -> tuple[Table, list[HistoryEntry]]:
+    def _recorded(self, repair: Repair, offset: SourceOffset) -> tuple[Table, list[HistoryEntry]]:
         self._tables.put(repair.table)
-        settings, place, now = self._settings, offset.to_map(), self._clock() // 1_000_000
+        settings, position, now = self._settings, offset.to_map(), self._clock() // 1_000_000
         comments = settings.rules.values.include_schema_comments
         texts = [
-            history_record(change, settings.topic_prefix, place, now, comments=comments) for change in repair.changes
+            history_record(change, settings.topic_prefix, position, now, comments=comments) for change in repair.changes
         ]
         return repair.table, [HistoryEntry(text) for text in texts]
+
+
+def with_row_hashes(table: Table, structure: TableStructure) -> Table:
+    """The table with as many hidden hash columns as the TABLE_MAP has, if that many of its keys may have one.
+
+    MariaDB keeps a UNIQUE key that is too long for an index, or that is declared USING HASH, as a hash of its columns.
+    The hash is a hidden column, which row events show behind all others. Every statement that rebuilds the table (ALTER
+    TABLE, OPTIMIZE TABLE, CREATE TABLE ... LIKE) rebuilds its keys, most of those declared USING HASH then without a
+    hash. The statements do not show which, so the TABLE_MAP decides.
+    """
+    others = tuple(column for column in table.hidden if not column.name.startswith(ROW_HASH))
+    count = len(structure.columns) - len(table.columns) - len(others)
+    if count == len(table.hidden) - len(others) or not 0 <= count <= sum(index.hashed for index in table.indexes):
+        return table
+    behind = structure.columns[len(structure.columns) - count :]
+    if any(c.type != ColumnType.LONGLONG or not (c.name or ROW_HASH).startswith(ROW_HASH) for c in behind):
+        return table
+    return replace(table, hidden=others + row_hashes(count))
 
 
 def _fitting(structure: TableStructure, repair: Repair) -> Repair:
@@ -168,22 +189,22 @@ def _error(structure: TableStructure, table: Table | None, wrong: str, reasons: 
     why = "".join(f" {reason[0].upper()}{reason[1:]}." for reason in reasons)
     if table is None:
         return UnknownTable(
-            f"rows of table {name}, whose structure is not in the schema history.{why} Restart with "
+            f"rows of table {name}, which is not in the schema history.{why} Restart with "
             "snapshot.mode=recovery to read all structures again, or set inconsistent.schema.handling.mode=warn to "
             "leave such rows out"
         )
     out = (
         f"The row events have {structure_text(structure)}, the schema history {table_text(table)}. The table was "
-        "changed where the binlog does not show it (SET sql_log_bin=0?), or the schema history is incomplete."
+        "changed without a trace in the binlog (SET sql_log_bin=0?), or the schema history is incomplete."
         f"{why} Restart with snapshot.mode=recovery if no structure has changed since this place, else once with "
-        "snapshot.mode=always for a new snapshot; or set inconsistent.schema.handling.mode=warn to leave such rows "
+        "snapshot.mode=always for a new snapshot. Or set inconsistent.schema.handling.mode=warn to leave such rows "
         "out"
     )
     if not structure.full:
-        out += ". With binlog_row_metadata=FULL on the server the structure would be taken from the row events"
+        out += ". With binlog_row_metadata=FULL on the server, the structure could be taken from the row events"
     if len(structure.columns) != len(table.row_columns):
         return ColumnCountMismatch(
-            f"table {name}: the row events have {len(structure.columns)} columns, the schema history knows "
+            f"table {name}: the row events have {len(structure.columns)} columns, the schema history has "
             f"{len(table.row_columns)}. {out}"
         )
-    return SchemaError(f"table {name} is not as the schema history knows it: {wrong}. {out}")
+    return SchemaError(f"table {name} differs from its structure in the schema history: {wrong}. {out}")

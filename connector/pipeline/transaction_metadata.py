@@ -73,7 +73,7 @@ class TransactionMonitor:
         return {"transaction_id": self.id, **{f"{_ORDER}{name}": count for name, count in self._counts.items()}}
 
     def state(self) -> MonitorState:
-        """What :meth:`return_to` needs."""
+        """The state for :meth:`return_to`."""
         return self.id, dict(self._counts), self._restored
 
     def return_to(self, state: MonitorState) -> None:

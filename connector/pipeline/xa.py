@@ -1,9 +1,10 @@
-"""XA transactions: their records are held back from XA PREPARE to XA COMMIT, and forgotten at XA ROLLBACK.
+"""XA transactions: their records are held from XA PREPARE until XA COMMIT, and dropped at XA ROLLBACK.
 
-The binlog has the rows of an XA transaction where it was prepared; whether they count is known only later, perhaps
-behind other transactions, and perhaps in another life of the connector. Offsets therefore name the transactions that
-are prepared (:attr:`SourceOffset.prepared`), and where the binlog has them: what is not in memory when it is committed
-is read from there again. A prepared transaction keeps its tables from being altered, so their structure is still right.
+The binlog has the rows of an XA transaction where it was prepared. Whether they count is known only at its end, which
+may be behind other transactions and behind a restart of the connector. Offsets therefore list the prepared
+transactions and where the binlog has them (:attr:`SourceOffset.prepared`); records that are not in memory at XA COMMIT
+are read from there again. Locks of a prepared transaction keep its tables from being altered, so their current
+structure is that of its rows.
 """
 
 import logging
@@ -19,19 +20,25 @@ from rowtide.connector.records.offset import PreparedXa, SourceOffset
 log = logging.getLogger(__name__)
 
 FL_PREPARED_XA = 64
-"""Of a GTID event of MariaDB: the transaction is the first part of an XA transaction."""
+"""Flag of a MariaDB GTID event: the transaction is the first part of an XA transaction."""
 
-Reread = Callable[[PreparedXa], list[Batch]]
-"""Gives the records of a prepared transaction from the binlog; raises a ``ProtocolError`` if it has them no more."""
+ReadXa = Callable[[PreparedXa], list[Batch]]
+"""Reads the records of a prepared transaction from the binlog; raises ``ProtocolError`` if they are no longer there."""
 
 _SECOND_PART = re.compile(rb"XA\s+(COMMIT|ROLLBACK)\s+(\S+)(\s+ONE\s+PHASE)?", re.IGNORECASE)
-_MOST_HELD = 16 << 20
-"""Bytes of records of one prepared transaction that are kept; those of a larger one are read again."""
+_MAX_HELD_BYTES = 16 << 20
+"""Records of a larger prepared transaction are not held, but read again at its end."""
 
 
 @dataclass(slots=True)
-class _Open:
-    """The XA transaction in hand: the offset before it, where it begins, and its records."""
+class _OpenXa:
+    """The XA transaction between XA START and XA PREPARE.
+
+    Attributes:
+        before: the offset before it.
+        group: file and position of its GTID event.
+        batches: its records.
+    """
 
     before: SourceOffset
     group: tuple[str, int]
@@ -42,47 +49,47 @@ class XaTransactions:
     """The XA transactions of a stream.
 
     Args:
-        start: where the stream begins.
-        reread: reads a transaction again; without it all records are kept.
+        start: the start position, with the transactions that are prepared there.
+        read_xa: reads a transaction again; without it all records are held.
     """
 
-    def __init__(self, start: SourceOffset, reread: Reread | None) -> None:
-        self._reread = reread
-        self._open: _Open | None = None
+    def __init__(self, start: SourceOffset, read_xa: ReadXa | None) -> None:
+        self._read_xa = read_xa
+        self._open: _OpenXa | None = None
         self._prepared = {xa.xid: xa for xa in start.prepared}
         self._held: dict[str, list[Batch]] = {}
 
     @property
     def is_open(self) -> bool:
-        """Whether an XA transaction is in hand."""
+        """Whether the stream is between XA START and XA PREPARE."""
         return self._open is not None
 
     def offset(self, plain: SourceOffset) -> SourceOffset:
-        """Where a restart goes on.
+        """The resume position.
 
         Args:
-            plain: where it would if there were no XA transactions.
+            plain: the resume position without regard to XA transactions.
         """
-        place = plain if self._open is None else self._open.before
-        return replace(place, prepared=tuple(self._prepared.values())) if self._prepared else place
+        offset = plain if self._open is None else self._open.before
+        return replace(offset, prepared=tuple(self._prepared.values())) if self._prepared else offset
 
     def begin(self, before: SourceOffset, group: tuple[str, int]) -> None:
-        """An XA transaction begins.
+        """Open an XA transaction.
 
         Args:
             before: the offset before it.
             group: file and position of its GTID event.
         """
         if self._open is None:
-            self._open = _Open(before, group)
+            self._open = _OpenXa(before, group)
 
     def hold(self, batch: Batch) -> None:
-        """Keep records of the transaction in hand; with the offset as it would be if there were no XA transactions."""
+        """Hold records of the open transaction; their offset is the one without regard to XA transactions."""
         assert self._open is not None
         self._open.batches.append(batch)
 
     def prepared(self, event: events.XaPrepare) -> Iterator[Batch]:
-        """The transaction in hand is prepared; if that was all of it, its records are given."""
+        """Close the open transaction; yields its records if it is committed in one phase."""
         opened, self._open = self._open, None
         if opened is None:
             return
@@ -91,42 +98,42 @@ class XaTransactions:
                 yield batch._replace(offset=self.offset(batch.offset))
             return
         self._prepared[event.xid] = PreparedXa(event.xid, *opened.group, opened.before)
-        if self._reread is None or sum(batch.size for batch in opened.batches) <= _MOST_HELD:
+        if self._read_xa is None or sum(batch.size for batch in opened.batches) <= _MAX_HELD_BYTES:
             self._held[event.xid] = opened.batches
 
     def records(self, xid: str) -> list[Batch] | None:
-        """The records that are held of a prepared transaction."""
+        """The held records of a prepared transaction, ``None`` if there are none."""
         return self._held.get(xid)
 
-    def recall(self, statement: bytes) -> None:
-        """Have the records at hand if the statement commits what was prepared.
+    def load(self, statement: bytes) -> None:
+        """Read the records again if the statement commits a prepared transaction that is not held.
 
         Raises:
-            ProtocolError: the binlog has them no more; the transaction is then known no longer.
+            ProtocolError: the binlog no longer has them. The transaction is no longer in the offset then.
         """
         xid, commit = second_part(statement)
-        if commit and xid in self._prepared and xid not in self._held and self._reread is not None:
+        if commit and xid in self._prepared and xid not in self._held and self._read_xa is not None:
             try:
-                self._held[xid] = self._reread(self._prepared[xid])
+                self._held[xid] = self._read_xa(self._prepared[xid])
             except ProtocolError:
                 del self._prepared[xid]
                 raise
 
     def ended(self, statement: bytes, before: SourceOffset, after: SourceOffset, skip: int) -> Iterator[Batch]:
-        """``XA COMMIT`` or ``XA ROLLBACK``; gives the records of what was committed.
+        """Handle ``XA COMMIT`` or ``XA ROLLBACK``; yields the records of a committed transaction.
 
         Args:
             statement: the statement.
-            before: the offset at which it would come again.
+            before: the offset before the statement.
             after: the offset behind it.
-            skip: how many of the batches were written before.
+            skip: how many of the batches were delivered before the start.
         """
         xid, commit = second_part(statement)
         if xid not in self._prepared:
             if commit:
                 log.warning(
-                    "%s: it was prepared before the place from which the binlog is read; its changes are in no record "
-                    "(at %s:%d)", statement[:200].decode("ascii", "replace"), before.file, before.pos
+                    "%s: the transaction was prepared before the start position of the stream; its changes are in no "
+                    "record (at %s:%d)", statement[:200].decode("ascii", "replace"), before.file, before.pos
                 )  # fmt: skip
             return
         batches = self._held.pop(xid, [])[skip:] if commit else []

@@ -1,8 +1,8 @@
-"""Single message transforms on their way from the pipeline, a snapshot or a heartbeat to the event store.
+"""Applies single message transforms to the batches of the pipeline, a snapshot or a heartbeat.
 
-Without transforms nothing of this is used. With them, messages are first written in a form that loses nothing
-(``settings.LOSSLESS``), and come with their schemas; here they become Connect records, go through the chain, and get
-the form that the converters were configured for.
+With transforms, messages are first written in a lossless format (``settings.LOSSLESS``) and come with their schemas.
+Here they become Connect records, pass through the chain, and are written in the format of the configured converters.
+Without transforms, this module is not used.
 """
 
 import json
@@ -23,7 +23,7 @@ from rowtide.envelope.transforms.record import SchemaCache
 
 
 class TransformFailed(ConnectorError):
-    """A transform cannot work on a record."""
+    """A transform cannot process a record."""
 
 
 class Transformer:
@@ -38,7 +38,7 @@ class Transformer:
         """Yield the transformed output for each output, in order.
 
         Raises:
-            TransformFailed: a transform cannot work on a record.
+            TransformFailed: a transform cannot process a record.
         """
         for output in outputs:
             yield self.batch(output) if isinstance(output, Batch) and output.messages else output
@@ -47,7 +47,7 @@ class Transformer:
         """The transformed batch; one without messages if the transforms drop them all.
 
         Raises:
-            TransformFailed: a transform cannot work on a record.
+            TransformFailed: a transform cannot process a record.
         """
         pieces = [piece for original in batch.destinations() for piece in self._pieces(original)]
         if not pieces:
@@ -88,14 +88,14 @@ class Transformer:
 
 
 class _Converter:
-    """``JsonConverter``; what it writes around the values of a schema is kept."""
+    """``JsonConverter``, with a cache of the texts before and behind the values of each schema."""
 
     def __init__(self, settings: JsonSettings) -> None:
         self._settings = settings
         self._wrappings: SchemaCache[tuple[bytes, bytes]] = SchemaCache()
 
     def data(self, schema: Schema | None, value: object) -> bytes | None:
-        """A key or value; null with a schema is not the same as none."""
+        """A key or value. Without a schema it is ``None``; with one, null is written as JSON."""
         if schema is None:
             return None
         opening, closing = self._wrappings.get(self._wrapping, schema)

@@ -13,7 +13,7 @@ import pymysql
 
 from rowtide.connector.config.model import DatabaseConfig
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.pipeline.structures import RowsPlace, StructureUnsure
+from rowtide.connector.pipeline.structures import RowsPosition, StructureUncertain
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER, ROWS_TYPES, EventType
 from rowtide.connector.records.offset import SourceOffset
@@ -48,7 +48,7 @@ class CurrentStructure:
         self._config = config
         self._mariadb = mariadb
 
-    def statement(self, table: TableId, since: RowsPlace) -> str:
+    def statement(self, table: TableId, since: RowsPosition) -> str:
         """The text of SHOW CREATE TABLE, if the table had that structure at an earlier position, too.
 
         Args:
@@ -56,7 +56,7 @@ class CurrentStructure:
             since: the position of the rows.
 
         Raises:
-            StructureUnsure: the table may have been changed since, or the server refuses a query; the message says
+            StructureUncertain: the table may have been changed since, or the server refuses a query; the message says
                 why.
             StreamBroken: a connection was lost; a later attempt may succeed.
         """
@@ -69,20 +69,20 @@ class CurrentStructure:
                 end = server_queries.current_position(session)
                 behind = bytes_behind(server_queries.binlog_files(session.client), since.file, since.pos)
             if behind is None:
-                raise StructureUnsure(f"the server no longer has the binlog file {since.file}")
+                raise StructureUncertain(f"the server no longer has the binlog file {since.file}")
             if behind > _MOST_BYTES:
-                raise StructureUnsure(f"the rows are {behind >> 20} MiB before the end of the binlog")
+                raise StructureUncertain(f"the rows are {behind >> 20} MiB before the end of the binlog")
             self._refuse_if_changed(table, since, end, server)
         except StreamBroken:
             raise
         except DatabaseUnreachableError as error:
-            kind = StreamBroken if error.retriable else StructureUnsure
+            kind = StreamBroken if error.retriable else StructureUncertain
             raise kind(f"the structure of {table} cannot be looked up: {error}") from error
         except (ConnectorError, pymysql.MySQLError, OSError) as error:
-            raise StructureUnsure(f"the server cannot be queried: {_reason(error)}") from error
+            raise StructureUncertain(f"the server cannot be queried: {_reason(error)}") from error
         return text
 
-    def _refuse_if_changed(self, table: TableId, since: RowsPlace, end: SourceOffset, server: Server) -> None:
+    def _refuse_if_changed(self, table: TableId, since: RowsPosition, end: SourceOffset, server: Server) -> None:
         """Read every statement between the rows and the end of the binlog."""
         stream = stream_beside(self._config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
         reader = StatementReader(EventDecoder(since.file))
@@ -96,22 +96,24 @@ class CurrentStructure:
                     for statement in reader.statements(decoder.decode(packet)):
                         if may_change(statement.event, table, server):
                             at = statement.event.position
-                            raise StructureUnsure(f"a statement after these rows may have changed it (at {at})")
+                            raise StructureUncertain(f"a statement after these rows may have changed it (at {at})")
                     if (file_number(decoder.file) or 0) > (file_number(end.file) or 0):
                         return
                     if decoder.file == end.file and decoder.position >= end.pos:
                         return
                 if time.monotonic() > limit:
-                    raise StructureUnsure("the binlog after these rows takes too long to read")
+                    raise StructureUncertain("the binlog after these rows takes too long to read")
 
 
-def _refuse_if_altered(session: Session, table: TableId, since: RowsPlace) -> None:
+def _refuse_if_altered(session: Session, table: TableId, since: RowsPosition) -> None:
     names = f"TABLE_SCHEMA = {session.literal(table.database)} AND TABLE_NAME = {session.literal(table.table)}"
     rows = session.query(f"SELECT UNIX_TIMESTAMP(CREATE_TIME) FROM information_schema.TABLES WHERE {names}")
     if not rows or rows[0][0] is None:
-        raise StructureUnsure("the server does not report when it was last altered")
+        raise StructureUncertain("the server does not report when it was last altered")
     if int(rows[0][0]) > since.timestamp:
-        raise StructureUnsure("it was altered after these rows were written, by a statement that is not in the binlog")
+        raise StructureUncertain(
+            "it was altered after these rows were written, by a statement that is not in the binlog"
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rowtide.connector.engine.reader import place
+from rowtide.connector.engine.reader import describe
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.worker.status import Status
 from rowtide.schema_history.model import TableId
@@ -123,5 +123,5 @@ def streaming_line(status: Status, records: int, seconds: float) -> str:
     if status.queue is not None and status.queue.events:
         items.append(f"{status.queue.events:,} of {status.queue.max_events:,} records wait in the queue")
     if status.stored is not None:
-        items.append(f"stored position {place(status.stored)}")
+        items.append(f"stored position {describe(status.stored)}")
     return "; ".join(items)

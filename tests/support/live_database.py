@@ -15,7 +15,7 @@ from golden import Written, written
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.xa_reread import rereader
+from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Snapshot, decide
@@ -86,8 +86,8 @@ class Step:
 def streamed(config: Configuration, tables: Tables, start: SourceOffset, end: tuple[str, int]) -> Iterator[Step]:
     """Read the binlog from an offset to a position."""
     settings, mariadb = pipeline_settings(config, "run"), config.flavor.value == "mariadb"
-    reread = rereader(settings, tables, time.time_ns, BinlogSearch(config.database, mariadb=mariadb).packets)
-    pipeline = Pipeline(settings, tables, start, time.time_ns, reread=reread)
+    read_xa = xa_reader(settings, tables, time.time_ns, BinlogSearch(config.database, mariadb=mariadb).packets)
+    pipeline = Pipeline(settings, tables, start, time.time_ns, read_xa=read_xa)
     stream = BinlogStream(config.database, start, mariadb=mariadb)
     with contextlib.closing(stream.events()) as pieces:
         for packets in pieces:

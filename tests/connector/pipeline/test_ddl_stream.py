@@ -1,4 +1,4 @@
-"""Structure changes between rows, on real servers: each row has the columns that its table had at that moment."""
+"""Structure changes between rows, on real servers: each row has the columns of its table at that position."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def of(database: Database, tables: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("flavor", Flavor, ids=lambda flavor: flavor.value)
-def test_every_row_has_the_columns_of_its_moment(flavor: Flavor, request: pytest.FixtureRequest) -> None:
+def test_every_row_has_the_columns_of_its_position(flavor: Flavor, request: pytest.FixtureRequest) -> None:
     database: Database = request.getfixturevalue(f"{flavor.value}_db")
     server = database.server
     server.execute(f"CREATE DATABASE `b-{database.name}`")

@@ -1,4 +1,4 @@
-"""What becomes of rows that cannot be handled: the three settings for it, on recorded streams."""
+"""Rows that cannot be handled: the failure modes fail, warn and skip, on recorded streams."""
 
 import gzip
 import logging
@@ -32,7 +32,7 @@ def replayed(name: str, folder: Path | None = None, **more: str) -> dict[str, li
 
 
 def streamed(settings: PipelineSettings, tables: Tables) -> dict[str, list[Written]]:
-    """The stream of the case ``keys``, with structures of one's own."""
+    """The stream of the case ``keys``, with given structures."""
     case = Case("keys")
     assert case.start is not None
     pipeline = Pipeline(settings, tables, case.start, lambda: 1)
@@ -57,15 +57,17 @@ INCONSISTENT = "inconsistent.schema.handling.mode"
 
 
 def test_rows_that_do_not_fit_the_structure_stop_the_stream() -> None:
-    with pytest.raises(ColumnCountMismatch, match=r"k\.func: the row events have 2 columns.*knows 3.*binlog"):
+    with pytest.raises(ColumnCountMismatch, match=r"k\.func: the row events have 2 columns.*history has 3.*binlog"):
         streamed(settings_of("keys", **ONLY_UNIQUE), known_tables(FUNC))
-    with pytest.raises(UnknownTable, match=r"k\.func, whose structure is not in the schema history"):
+    with pytest.raises(UnknownTable, match=r"k\.func, which is not in the schema history"):
         streamed(settings_of("keys", **ONLY_UNIQUE), known_tables())
 
 
 @pytest.mark.parametrize("mode", ["warn", "skip"])
 @pytest.mark.parametrize("known", [(FUNC,), ()])
-def test_or_are_left_out(mode: str, known: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_that_do_not_fit_the_structure_are_left_out(
+    mode: str, known: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         topics = streamed(settings_of("keys", **ONLY_UNIQUE, **{INCONSISTENT: mode}), known_tables(*known))
     assert "keys.k.func" not in topics
@@ -77,7 +79,7 @@ def test_a_table_that_becomes_known_is_published_from_then_on() -> None:
     settings = settings_of("keys", **ONLY_UNIQUE, **{INCONSISTENT: "skip"})
 
     class Learning(Tables):
-        """Does not know the table when its first rows come."""
+        """Lacks the table at its first rows."""
 
         def table(self, database: str, name: str) -> Table | None:
             asked.append(name)
@@ -92,7 +94,7 @@ def test_a_table_that_becomes_known_is_published_from_then_on() -> None:
 
 
 def damaged(case: Case, folder: Path) -> Path:
-    """A copy of a case's binlog whose last rows event is wrong, with a checksum that is right."""
+    """A copy of a case's binlog whose last row event is damaged, with a correct checksum."""
     for path in case.binlog.iterdir():
         shutil.copy(path, folder)
     path = folder / "binlog.000001.gz"
@@ -112,26 +114,26 @@ def damaged(case: Case, folder: Path) -> Path:
 PROCESSING = "event.processing.failure.handling.mode"
 
 
-def test_an_event_that_cannot_be_read_stops_the_stream(tmp_path: Path) -> None:
+def test_a_damaged_row_event_stops_the_stream(tmp_path: Path) -> None:
     with pytest.raises(ProtocolError, match="number of columns starts with byte 0xff"):
         replayed("keys", damaged(Case("keys"), tmp_path))
 
 
 @pytest.mark.parametrize("mode", ["warn", "skip"])
-def test_or_is_left_out_itself(mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_row_event_is_left_out(mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     whole = replayed("keys")
     with caplog.at_level(logging.WARNING):
         found = replayed("keys", damaged(Case("keys"), tmp_path), **{PROCESSING: mode})
     lost = {topic: len(messages) - len(found.get(topic, [])) for topic, messages in whole.items()}
     assert max(lost.values()) == sum(lost.values()) > 0  # of one table
-    assert any(f"{PROCESSING}=warn is set" in message for message in caplog.messages) == (mode == "warn")
+    assert any(f"left out because of {PROCESSING}=warn" in message for message in caplog.messages) == (mode == "warn")
 
 
 CONVERTING = "event.converting.failure.handling.mode"
 
 
 @pytest.mark.parametrize("mode", ["fail", "warn", "skip"])
-def test_a_value_without_a_form(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_value_that_cannot_be_converted(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     more = {CONVERTING: mode}
     if mode == "fail":
         with pytest.raises(SchemaError, match=r"column t3 \(time\(3\)\): .* cannot be converted.*" + CONVERTING):

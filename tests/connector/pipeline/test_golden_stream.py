@@ -22,7 +22,7 @@ CASES = [
 
 
 def expected(case: Case) -> dict[str, list[Written]]:
-    """The recorded messages, with what rowtide writes instead where they are damaged."""
+    """The recorded messages, with rowtide's messages where the recorded ones are damaged."""
     topics = case.streamed()
     put_right(topics, DIFFERENCES.get(case.name, []), case.name)
     for topic, places in PHANTOMS.get(case.name, ("", {}))[1].items():
@@ -32,7 +32,7 @@ def expected(case: Case) -> dict[str, list[Written]]:
 
 
 def take_lost(case: Case, found: dict[str, list[Written]]) -> None:
-    """Take out what Debezium lost, after seeing that it is right."""
+    """Remove the messages that Debezium lost, after checking them."""
     for lost in reversed(LOST.get(case.name, [])):
         message = found[f"{case.prefix}.{lost.topic}"].pop(lost.place)
         assert message.value is not None
@@ -42,7 +42,7 @@ def take_lost(case: Case, found: dict[str, list[Written]]) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_replayed_stream_is_what_was_recorded(name: str) -> None:
+def test_the_replayed_stream_equals_the_recorded_one(name: str) -> None:
     case = Case(name)
     _, more = STOPS.get(name, ("", {}))
     settings = pipeline_settings(from_properties(case.properties() | more), "run")
@@ -58,7 +58,7 @@ def test_the_replayed_stream_is_what_was_recorded(name: str) -> None:
 
 
 def check_history(case: Case, found: list[dict[str, Any]]) -> None:
-    """Compare the records of the schema history; clocks may differ, and what only rowtide tells."""
+    """Compare the records of the schema history; clocks may differ, and so may entries that only rowtide writes."""
     recorded = [json.loads(record["value"]) for record in case.records if record["topic"] == "history"]
     wanted = [record for record in recorded if not record["position"].get("snapshot")]
     more = history_differences.MORE.get(case.name, set())

@@ -23,7 +23,7 @@ def replayed(name: str, **more: str) -> dict[str, Rows]:
     return topics
 
 
-def test_every_record_says_the_same_in_its_old_form() -> None:
+def test_every_record_has_the_same_content_in_the_old_envelope() -> None:
     today, old = replayed("keys"), replayed("keys", **{"source.struct.version": "v1"})
     assert today.keys() == old.keys()
     for topic, records in today.items():
@@ -48,7 +48,7 @@ def test_every_record_says_the_same_in_its_old_form() -> None:
                 }
 
 
-def test_transforms_work_on_the_old_form() -> None:
+def test_transforms_work_on_the_old_envelope() -> None:
     transforms = {
         "source.struct.version": "v1",
         "transforms": "unwrap",

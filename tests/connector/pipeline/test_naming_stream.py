@@ -47,7 +47,7 @@ REGEX = {
 }
 
 
-def test_regex_strategies_join_tables_and_tell_their_keys_apart() -> None:
+def test_regex_strategies_join_tables_and_keep_their_keys_distinct() -> None:
     plain, joined = replayed("keys"), replayed("keys", **REGEX)
     assert {"keys.k.late", "keys.k.func", "keys.k.comp"}.isdisjoint(joined)
     messages = joined["keys.k.all"]
@@ -60,7 +60,7 @@ def test_regex_strategies_join_tables_and_tell_their_keys_apart() -> None:
     assert list(payload) == fields
 
 
-def test_the_field_has_a_name_and_a_value_of_ones_own() -> None:
+def test_name_and_value_of_the_key_field_can_be_configured() -> None:
     more = {
         "topic.key.field.name": "shard",
         "topic.key.field.regex": "keys[.]k[.](.*)",
@@ -70,7 +70,7 @@ def test_the_field_has_a_name_and_a_value_of_ones_own() -> None:
     assert {str(payload["shard"]) for _, payload in keys(joined)} == {"<late>", "<func>", "<comp>"}
 
 
-def test_keys_can_stay_as_they_are() -> None:
+def test_the_key_field_can_be_disabled() -> None:
     joined = replayed("keys", **REGEX, **{"topic.key.enforce.uniqueness": "false"})["keys.k.all"]
     assert any(message.key is None for message in joined)
     with_key = [message for message in joined if message.key is not None]

@@ -1,4 +1,4 @@
-"""Recorded cases with stops, run live: statements while the connector is stopped, properties that change there."""
+"""Recorded cases with stops, on live servers: statements and changed properties while the connector is stopped."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _FILE = re.compile(r'"(file)"( ?: ?)"binlog\.\d+"|"(gtids)"( ?: ?)"[^"]*"')
 
 
 class Comparable:
-    """Takes out what another server and another time make different; GTIDs are counted from the first one."""
+    """Removes what differs between servers and times; GTIDs are counted from the first one."""
 
     def __init__(self) -> None:
         self._first: int | None = None
 
     def text(self, text: str) -> str:
-        """A text without them."""
+        """A text without these differences."""
         text = _THREAD.sub('"thread":0', _TIMES.sub(r'"\1"\g<2>0', text))
         return _GTID.sub(self._counted, _FILE.sub(lambda m: f'"{m[1] or m[3]}"{m[2] or m[4]}""', text))
 
@@ -50,7 +50,7 @@ class Comparable:
         return f"gtid:{int(found[2]) - self._first}"
 
     def messages(self, messages: Iterable[Written]) -> dict[str, list[Written]]:
-        """Messages by topic; a transaction's end that is told again after a restart counts once."""
+        """Messages by topic; an END record that is repeated after a restart counts once."""
         topics: dict[str, list[Written]] = {}
         for message in messages:
             plain = normalised(message)
@@ -63,7 +63,7 @@ class Comparable:
 
 
 def recorded(case: Case) -> tuple[dict[str, list[Written]], list[str]]:
-    """Messages by topic, those of the transactions first for their GTIDs, and the records of the schema history."""
+    """Messages by topic, transaction records first for their GTIDs, and the records of the schema history."""
     records = sorted(case.records, key=lambda record: not record["topic"].endswith(".transaction"))
     comparable = Comparable()
     messages = comparable.messages(
@@ -83,7 +83,7 @@ def execute(server: SqlServer, sql: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_goes_on_where_it_stopped(name: str, request: pytest.FixtureRequest) -> None:
+def test_the_stream_resumes_where_it_stopped(name: str, request: pytest.FixtureRequest) -> None:
     case = Case(name)
     server: MySQL | MariaDB = request.getfixturevalue(case.description.get("server", "mysql"))
     properties = case.properties()

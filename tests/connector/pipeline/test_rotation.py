@@ -1,4 +1,4 @@
-"""What is known of the place in the binlog when it goes on in another file."""
+"""The position at a change of the binlog file."""
 
 from __future__ import annotations
 

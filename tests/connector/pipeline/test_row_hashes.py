@@ -1,10 +1,10 @@
-"""How many hidden hashes the rows of a MariaDB table have: what its keys allow, and the TABLE_MAP says."""
+"""Hidden hash columns of MariaDB tables: their number follows from the keys and the TABLE_MAP."""
 
 from __future__ import annotations
 
 import pytest
 
-from rowtide.connector.pipeline.row_hashes import with_hashes_of_rows
+from rowtide.connector.pipeline.structures import with_row_hashes
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
@@ -23,7 +23,7 @@ def hashes(table: Table, *types: ColumnType, names: tuple[str | None, ...] = ())
     """The hidden columns that the table has for a TABLE_MAP of these types."""
     named = names or (None,) * len(types)
     columns = tuple(MappedColumn(kind, 0, nullable=True, name=name) for kind, name in zip(types, named, strict=True))
-    return len(with_hashes_of_rows(table, TableStructure("d", "t", columns)).hidden)
+    return len(with_row_hashes(table, TableStructure("d", "t", columns)).hidden)
 
 
 INT, BIGINT = ColumnType.LONG, ColumnType.LONGLONG
@@ -43,7 +43,7 @@ INT, BIGINT = ColumnType.LONG, ColumnType.LONGLONG
         ("a POINT UNIQUE", 0),
     ],
 )
-def test_a_new_table_has_a_hash_for_each_key_that_needs_or_wants_one(definition: str, count: int) -> None:
+def test_a_new_table_has_a_hash_for_each_key_that_needs_or_declares_one(definition: str, count: int) -> None:
     assert len(made(f"CREATE TABLE t ({definition}) CHARSET utf8mb4").hidden) == count
 
 
@@ -52,14 +52,14 @@ def test_only_mariadb_and_only_engines_without_such_indexes_have_hashes() -> Non
     assert made("CREATE TABLE t (a INT, UNIQUE (a) USING HASH) ENGINE=MEMORY").hidden == ()
 
 
-def test_the_rows_tell_what_is_left_of_them() -> None:
+def test_the_table_map_decides_how_many_are_left() -> None:
     table = made("CREATE TABLE t (a INT, UNIQUE (a) USING HASH)", "ALTER TABLE t FORCE")
     assert hashes(table, INT) == 0
     assert hashes(table, INT, BIGINT) == 1
     assert hashes(table, INT, BIGINT, names=("a", "DB_ROW_HASH_1")) == 1
 
 
-def test_a_column_that_no_key_explains_is_none() -> None:
+def test_a_column_that_no_key_explains_is_not_a_hash() -> None:
     bare = made("CREATE TABLE t (a INT, UNIQUE (a))")
     assert hashes(bare, INT, BIGINT) == 0
     table = made("CREATE TABLE t (a INT, b INT, UNIQUE (a) USING HASH, UNIQUE (b) USING HASH)")

@@ -1,4 +1,4 @@
-"""Statements around a restart: each is applied once, and its records are given once.
+"""Statements around a restart: each is applied once, and its records are made once.
 
 The server sends a statement again whose GTID is not in the set that it is asked for; Debezium's offsets are such.
 """
@@ -28,7 +28,7 @@ CASES = ["ddl-stream", "keys", "mariadb-time-zone-and-transactions"]
 
 @dataclass
 class Step:
-    """One event: what it was, what it made, and the structure before and after it."""
+    """One event, its outputs, and the structures before and after it."""
 
     packet: bytes
     outputs: list[Output]
@@ -46,7 +46,7 @@ def packets(name: str) -> list[bytes]:
 
 
 def steps(name: str) -> list[Step]:
-    """All events of a case from its start on, the format description first."""
+    """All events of a case from its start on, the FORMAT_DESCRIPTION first."""
     case = Case(name)
     start = case.start
     assert start is not None
@@ -76,7 +76,7 @@ def decoder(format_description: bytes) -> EventDecoder:
 
 
 def statements(all_steps: list[Step]) -> list[int]:
-    """The places of the events that made history entries outside of transactions."""
+    """The indexes of the events that made history entries outside of transactions."""
     return [
         place
         for place, step in enumerate(all_steps)
@@ -86,7 +86,7 @@ def statements(all_steps: list[Step]) -> list[int]:
 
 
 def _stands_alone(packet: bytes) -> bool:
-    """Whether it is a GTID of MariaDB that has one statement behind it."""
+    """Whether it is a MariaDB GTID event of a single statement."""
     return packet[4] == 162 and bool(packet[31] & 1)
 
 
@@ -98,7 +98,7 @@ def _position(step: Step) -> dict[str, object]:
 
 
 def messages(outputs: list[list[Output]]) -> list[tuple[str, bytes | None, bytes | None]]:
-    """All messages; without the row of a statement, which is that of the last record before it in the same run."""
+    """All messages, without the row number of statements, which is that of the last record in the same run."""
     return [
         (output.topic, key, value and _ROW.sub(b'"row":0', value))
         for each in outputs
@@ -109,7 +109,7 @@ def messages(outputs: list[list[Output]]) -> list[tuple[str, bytes | None, bytes
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_statement_that_debezium_has_told_is_not_told_again(name: str) -> None:
+def test_a_statement_that_debezium_has_published_is_not_published_again(name: str) -> None:
     all_steps = steps(name)
     # without GTIDs a server is asked for what comes behind a position
     places = [place for place in statements(all_steps) if "gtids" in _position(all_steps[place])]

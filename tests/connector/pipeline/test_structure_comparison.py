@@ -1,4 +1,4 @@
-"""A structure compared with the TABLE_MAP of its table's rows: whatever the event tells counts, and nothing else."""
+"""Structures compared with TABLE_MAPs: everything that the event has is compared, and nothing else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ VARCHAR = mapped(ColumnType.VARCHAR, 40)
         ("a INT GENERATED ALWAYS AS (1)", LONG),
     ],
 )
-def test_what_fits(columns: str, event: MappedColumn) -> None:
+def test_a_structure_that_fits(columns: str, event: MappedColumn) -> None:
     assert differences(made(columns), event) == []
 
 
@@ -81,7 +81,7 @@ def test_what_fits(columns: str, event: MappedColumn) -> None:
          "has the labels 'x', 'z', not 'x', 'y'"),
     ],
 )  # fmt: skip
-def test_what_does_not(columns: str, event: MappedColumn, wrong: str) -> None:
+def test_a_structure_that_contradicts(columns: str, event: MappedColumn, wrong: str) -> None:
     assert differences(made(columns), event) == [f"column a {wrong}"]
 
 
@@ -101,19 +101,19 @@ def test_what_does_not(columns: str, event: MappedColumn, wrong: str) -> None:
         ("a INT", mapped(ColumnType.SHORT), False),
     ],
 )
-def test_some_values_are_read_right_all_the_same(columns: str, event: MappedColumn, *, harmless: bool) -> None:
+def test_some_contradictions_are_harmless(columns: str, event: MappedColumn, *, harmless: bool) -> None:
     (found,) = contradictions(TableStructure("d", "t", (event,)), made(columns))
     assert found.harmless == harmless
 
 
-def test_bytes_and_text_are_told_apart() -> None:
+def test_bytes_and_text_are_distinguished() -> None:
     as_bytes, as_text = (mapped(ColumnType.VARCHAR, 10, collation=collation) for collation in (BINARY, LATIN1))
     text, octets = made("a VARCHAR(10) CHARSET latin1"), made("a VARBINARY(10)")
     assert differences(text, as_bytes) == ["column a is in character set binary, not latin1"]
     assert differences(octets, as_text) == ["column a is in character set latin1, not binary"]
 
 
-def test_the_number_of_columns_is_always_told() -> None:
+def test_the_number_of_columns_is_always_compared() -> None:
     assert differences(made("a INT, b INT"), LONG) == ["it has 1 columns, not 2 (a, b)"]
 
 
@@ -127,11 +127,11 @@ def test_the_number_of_columns_is_always_told() -> None:
         ("a BIGINT, b INT, PRIMARY KEY (b)", ["column b may be NULL", "its primary key is (), not (b)"]),
     ],
 )
-def test_names_and_keys_are_told_with_full_metadata(columns: str, wrong: list[str]) -> None:
+def test_names_and_keys_are_compared_with_full_metadata(columns: str, wrong: list[str]) -> None:
     assert differences(made(columns), replace(LONGLONG, name="a"), replace(LONG, name="b")) == wrong
 
 
-def test_a_unique_key_may_be_told_as_the_primary_one() -> None:
+def test_a_table_map_may_have_a_unique_key_as_the_primary_key() -> None:
     events = [mapped(ColumnType.LONG, name=name) for name in "ab"]
     events[1] = replace(events[1], nullable=False)
     assert differences(made("a INT, b INT NOT NULL, UNIQUE (b)"), *events, key=(1,)) == []
@@ -146,13 +146,13 @@ def test_the_end_of_a_row_is_in_the_keys_of_versioned_tables() -> None:
     assert differences(table, replace(LONG, name="a", nullable=False), *at, key=(0, 2)) == []
 
 
-def test_of_a_table_of_which_only_debeziums_description_is_known_less_is_compared() -> None:
+def test_less_is_compared_if_only_debeziums_form_is_known() -> None:
     known = replace(made("a INT, b VARCHAR(5)"), complete=False)
     assert differences(known, replace(LONG, nullable=False), mapped(ColumnType.VARCHAR, 99)) == []
     assert differences(known, LONGLONG, VARCHAR) == ["column a has the type LONGLONG, not that of a int"]
 
 
-def test_both_structures_are_shown_alike() -> None:
+def test_both_structures_are_written_alike() -> None:
     events = replace(LONG, nullable=False, unsigned=True), VARCHAR, mapped(ColumnType.DOUBLE, 8, name="c")
     assert structure_text(TableStructure("d", "t", events)) == "(LONG UNSIGNED NOT NULL, VARCHAR(40), c DOUBLE)"
     assert table_text(made("a INT UNSIGNED NOT NULL, b TEXT")) == "(a int unsigned NOT NULL, b text)"

@@ -1,4 +1,4 @@
-"""Structures that do not fit the rows: what a full TABLE_MAP tells is taken for true, and recorded."""
+"""Structures that do not fit the rows are rebuilt from a full TABLE_MAP, and recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ddl_recorder import DdlRecorder
 
 from rowtide.connector.pipeline.structure_comparison import contradictions
-from rowtide.connector.pipeline.structure_repair import repaired
+from rowtide.connector.pipeline.structure_repair import repair_from_table_map
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.schema_history.catalog.tables import Tables
@@ -68,8 +68,8 @@ def made(sql: str, server: Server = MYSQL) -> Table:
     return table
 
 
-def test_a_table_that_is_not_known_is_made_of_its_table_map() -> None:
-    repair = repaired(FULL, None, MYSQL)
+def test_an_unknown_table_is_rebuilt_from_its_table_map() -> None:
+    repair = repair_from_table_map(FULL, None, MYSQL)
     table, (change,) = repair.table, repair.changes
     lines = show_create(table, MYSQL).split("\n")[1:-1]
     assert "".join(line.strip() for line in lines) == WANTED
@@ -81,10 +81,10 @@ def test_a_table_that_is_not_known_is_made_of_its_table_map() -> None:
     assert recovered == table
 
 
-def test_what_fits_stays_as_it_was() -> None:
+def test_columns_that_fit_are_kept() -> None:
     known = made("CREATE TABLE t (a INT DEFAULT 5 COMMENT 'kept', gone INT) COMMENT 'also' CHARSET latin1")
     columns = (column("new", ColumnType.DATE), column("a", ColumnType.LONG, unsigned=False))
-    repair = repaired(TableStructure("d", "t", columns), known, MYSQL)
+    repair = repair_from_table_map(TableStructure("d", "t", columns), known, MYSQL)
     table = repair.table
     (recovered,) = recover((parse_record(history_record(c, "p", {}, 0)) for c in repair.changes), MYSQL, None)
     assert [c.default for c in recovered.columns] == [None, "5"]
@@ -99,7 +99,7 @@ def test_the_hidden_hash_of_mariadb_is_no_column() -> None:
         column("a", ColumnType.BLOB, 2, collation=45),
         column("DB_ROW_HASH_1", ColumnType.LONGLONG, unsigned=True),
     )
-    table = repaired(TableStructure("d", "t", columns), None, MARIADB).table
+    table = repair_from_table_map(TableStructure("d", "t", columns), None, MARIADB).table
     assert [c.name for c in table.columns] == ["a"]
     assert [c.name for c in table.row_columns] == ["a", "DB_ROW_HASH_1"]
     assert contradictions(TableStructure("d", "t", columns), table) == []
@@ -120,7 +120,7 @@ VERSIONED = TableStructure(
 
 def test_a_system_versioned_table_keeps_its_hidden_columns() -> None:
     known = made("CREATE TABLE t (a INT PRIMARY KEY) WITH SYSTEM VERSIONING", MARIADB)
-    repair = repaired(VERSIONED, known, MARIADB)
+    repair = repair_from_table_map(VERSIONED, known, MARIADB)
     table = repair.table
     (recovered,) = recover((parse_record(history_record(c, "p", {}, 0)) for c in repair.changes), MARIADB, None)
     assert recovered == table
@@ -128,14 +128,14 @@ def test_a_system_versioned_table_keeps_its_hidden_columns() -> None:
     assert (table.hidden, table.kind, table.primary_key) == (known.hidden, known.kind, ("a",))
     assert contradictions(VERSIONED, table) == []
     without = TableStructure("d", "t", VERSIONED.columns[:2], ((0, 0),))
-    assert repaired(without, known, MARIADB).table.kind == "BASE TABLE"
+    assert repair_from_table_map(without, known, MARIADB).table.kind == "BASE TABLE"
 
 
 @pytest.mark.parametrize("known", [None, made("CREATE TABLE t (a INT)", MARIADB)])
-def test_or_is_not_guessed_to_be_one(known: Table | None) -> None:
+def test_a_table_is_not_guessed_to_be_system_versioned(known: Table | None) -> None:
     with pytest.raises(ValueError, match="may be hidden ones of a system-versioned table"):
-        repaired(VERSIONED, known, MARIADB)
-    assert len(repaired(VERSIONED, known, MYSQL).table.columns) == 4
+        repair_from_table_map(VERSIONED, known, MARIADB)
+    assert len(repair_from_table_map(VERSIONED, known, MYSQL).table.columns) == 4
 
 
 @pytest.mark.servers

@@ -1,4 +1,4 @@
-"""Structures that contradict a TABLE_MAP: repaired from the server of now, or a loud error that names the way out."""
+"""Structures that contradict a TABLE_MAP: repaired from the server, or an error that names the way out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, SchemaError, UnknownTable
-from rowtide.connector.pipeline.structures import RowsPlace, Structures, StructureUnsure
+from rowtide.connector.pipeline.structures import RowsPosition, Structures, StructureUncertain
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
@@ -29,7 +29,7 @@ PROPERTIES = {
     "bootstrap.servers": "k:1",
     "schema.history.internal.kafka.topic": "h",
 }
-PLACE = RowsPlace("binlog.000007", 400, 1_700_000_000)
+PLACE = RowsPosition("binlog.000007", 400, 1_700_000_000)
 ROWS = TableStructure(
     "d", "t", (MappedColumn(ColumnType.LONG, 0, nullable=False), MappedColumn(ColumnType.VARCHAR, 20, nullable=True))
 )
@@ -40,13 +40,13 @@ NOW = (
 
 
 class Now:
-    """A server that gives its answers one after the other."""
+    """A server that returns its answers one after the other."""
 
     def __init__(self, *answers: str | Exception) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[TableId, RowsPlace]] = []
+        self.asked: list[tuple[TableId, RowsPosition]] = []
 
-    def statement(self, table: TableId, since: RowsPlace) -> str:
+    def statement(self, table: TableId, since: RowsPosition) -> str:
         self.asked.append((table, since))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -55,7 +55,7 @@ class Now:
 
 
 class Checked:
-    """Structures with one table, and a clock that is set by hand."""
+    """Structures with one table, and a clock that the test sets."""
 
     def __init__(self, known: str | None, current: Now | None) -> None:
         self.tables = Tables(SERVER)
@@ -72,7 +72,7 @@ class Checked:
 
 
 @pytest.mark.parametrize("known", [None, "id BIGINT PRIMARY KEY, b VARCHAR(5)", "id INT PRIMARY KEY"])
-def test_the_server_of_now_stands_in(known: str | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_structure_is_taken_from_the_server(known: str | None, caplog: pytest.LogCaptureFixture) -> None:
     now = Now(NOW)
     checked = Checked(known, now)
     with caplog.at_level(logging.WARNING):
@@ -95,14 +95,17 @@ def test_the_server_of_now_stands_in(known: str | None, caplog: pytest.LogCaptur
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (StructureUnsure("it was altered later than these rows were written"), "it was altered later than these rows"),
+        (
+            StructureUncertain("it was altered later than these rows were written"),
+            "it was altered later than these rows",
+        ),
         (NOW.replace("varchar(20)", "varchar(30)"), r"it does not fit either: column b has the type VARCHAR\(20\)"),
         (NOW.replace("varchar(20)", "what(20)"), "DDL statement not understood"),
         ("CREATE ALGORITHM=UNDEFINED VIEW `t` AS select 1", "it begins with 'CREATE ALGORITHM"),
     ],
 )
-def test_what_the_server_says_may_be_of_no_use(answer: str | Exception, reason: str) -> None:
-    with pytest.raises(SchemaError, match=f"The server's SHOW CREATE TABLE cannot take its place: {reason}"):
+def test_an_answer_of_the_server_that_does_not_fit_is_an_error(answer: str | Exception, reason: str) -> None:
+    with pytest.raises(SchemaError, match=f"The server's SHOW CREATE TABLE cannot replace it: {reason}"):
         Checked("id INT, b VARCHAR(20)", Now(answer))()
 
 
@@ -110,16 +113,16 @@ class Lost(ConnectorError):
     """A connection that broke."""
 
 
-def test_a_lost_connection_is_no_answer() -> None:
-    """Rows are neither left out nor an error for it: the stream is read again."""
+def test_a_lost_connection_is_raised() -> None:
+    """The rows are then read again: they are neither left out nor an error."""
     checked = Checked("id INT, b VARCHAR(20)", Now(Lost("the connection broke"), NOW))
     with pytest.raises(Lost):
         checked()
     assert checked()[0].primary_key == ("id",)
 
 
-def test_a_server_that_refused_is_not_asked_for_every_row() -> None:
-    now = Now(StructureUnsure("too far behind"), NOW)
+def test_a_failed_lookup_is_not_repeated_for_every_row() -> None:
+    now = Now(StructureUncertain("too far behind"), NOW)
     checked = Checked(None, now)
     for _ in range(3):
         with pytest.raises(UnknownTable, match="too far behind"):
@@ -129,18 +132,18 @@ def test_a_server_that_refused_is_not_asked_for_every_row() -> None:
     assert len(now.asked) == 2
 
 
-def test_the_error_tells_both_structures_and_the_way_out() -> None:
+def test_the_error_names_both_structures_and_the_way_out() -> None:
     with pytest.raises(SchemaError) as caught:
         Checked("id INT NOT NULL, b VARCHAR(20) CHARSET latin1 NOT NULL", None)()
     assert str(caught.value) == (
-        "table d.t is not as the schema history knows it: column b may be NULL. The row events have (LONG NOT NULL, "
-        "VARCHAR(20)), the schema history (id int NOT NULL, b varchar(20) NOT NULL). The table was changed where the "
-        "binlog does not show it (SET sql_log_bin=0?), or the schema history is incomplete. Restart with "
+        "table d.t differs from its structure in the schema history: column b may be NULL. The row events have (LONG "
+        "NOT NULL, VARCHAR(20)), the schema history (id int NOT NULL, b varchar(20) NOT NULL). The table was changed "
+        "without a trace in the binlog (SET sql_log_bin=0?), or the schema history is incomplete. Restart with "
         "snapshot.mode=recovery if no structure has changed since this place, else once with snapshot.mode=always for "
-        "a new snapshot; or set inconsistent.schema.handling.mode=warn to leave such rows out. With "
-        "binlog_row_metadata=FULL on the server the structure would be taken from the row events"
+        "a new snapshot. Or set inconsistent.schema.handling.mode=warn to leave such rows out. With "
+        "binlog_row_metadata=FULL on the server, the structure could be taken from the row events"
     )
-    with pytest.raises(ColumnCountMismatch, match="2 columns, the schema history knows 1"):
+    with pytest.raises(ColumnCountMismatch, match="2 columns, the schema history has 1"):
         Checked("id INT", None)()
 
 
@@ -151,19 +154,19 @@ def test_a_full_table_map_is_enough_by_itself() -> None:
     assert len(texts) == 2
 
 
-def test_the_server_is_asked_where_a_full_table_map_does_not_tell_enough() -> None:
+def test_the_server_is_used_where_a_full_table_map_is_not_enough() -> None:
     typed = MappedColumn(ColumnType.TYPED_ARRAY, 0, nullable=False, name="id")
     with pytest.raises(
-        SchemaError, match=r"TABLE_MAP cannot take its place: column id has the binlog type 20.*fit either"
+        SchemaError, match=r"TABLE_MAP cannot replace it: column id has the binlog type 20.*fit either"
     ) as caught:
         Checked("id INT", Now(NOW))(TableStructure("d", "t", (typed,)))
     assert "binlog_row_metadata" not in str(caught.value)
 
 
-def test_rows_that_are_only_longer_are_read_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_with_longer_values_are_read(caplog: pytest.LogCaptureFixture) -> None:
     longer = MappedColumn(ColumnType.VARCHAR, 20, nullable=True, collation=8)
-    checked = Checked("a VARCHAR(10) CHARSET latin1", Now(StructureUnsure("who knows")))
+    checked = Checked("a VARCHAR(10) CHARSET latin1", Now(StructureUncertain("who knows")))
     with caplog.at_level(logging.WARNING):
         table, texts = checked(TableStructure("d", "t", (longer,)))
     assert (table, texts) == (checked.tables.table("d", "t"), [])
-    assert "can be read all the same (at binlog.000007:400)" in caplog.text
+    assert "but decodes them correctly (at binlog.000007:400)" in caplog.text

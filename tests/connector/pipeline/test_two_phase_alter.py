@@ -1,4 +1,4 @@
-"""MariaDB's ALTER TABLE in two parts (``binlog_alter_two_phase``): it holds from the second on, if not given up."""
+"""MariaDB's ALTER TABLE in two parts (``binlog_alter_two_phase``): it takes effect at its second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XA transactions: what was rolled back is in no record, whatever comes between, and wherever the stream is cut."""
+"""XA transactions: only committed changes become records, wherever the stream is cut."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(config: Configuration, tables: Tables, start: SourceOffset, end: tuple[s
 
 
 def xa(server: SqlServer, database: str, name: str, *statements: str) -> None:
-    """Prepare an XA transaction; nobody's connection is needed for its end."""
+    """Prepare an XA transaction and close its connection."""
     with server.connect(database) as connection, connection.cursor() as cursor:
         cursor.execute(f"XA START '{name}'")
         for statement in statements:
@@ -62,7 +62,7 @@ def xa(server: SqlServer, database: str, name: str, *statements: str) -> None:
 
 @pytest.fixture(params=["mysql", "mariadb"])
 def database(request: pytest.FixtureRequest) -> Iterator[Database]:
-    """A database of either server; what a test leaves prepared would keep it from being dropped."""
+    """A database of either server; prepared transactions are rolled back, because they keep it from being dropped."""
     found: Database = request.getfixturevalue(f"{request.param}_db")
     yield found
     for format_id, length, _, xid in found.server.query("XA RECOVER"):
@@ -71,7 +71,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[Database]:
 
 
 @pytest.mark.servers
-def test_only_what_was_committed_is_written(database: Database) -> None:
+def test_only_committed_changes_are_written(database: Database) -> None:
     server, name = database.server, database.name
     database.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "CREATE TABLE u (id INT PRIMARY KEY, v INT)")
     config = configured(database, {"provide.transaction.metadata": "true"})
@@ -154,7 +154,7 @@ def test_what_is_prepared_during_a_snapshot_is_not_lost(database: Database, capl
 
 
 @pytest.mark.servers
-def test_what_the_binlog_has_no_more_is_told(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_purged_transaction_is_reported(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     server = database.server
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     xa(server, database.name, "purged", "INSERT INTO t VALUES (1)")
@@ -180,8 +180,8 @@ def test_what_the_binlog_has_no_more_is_told(database: Database, caplog: pytest.
 
 
 @pytest.mark.servers
-def test_a_connection_that_breaks_behind_other_statements(database: Database) -> None:
-    """Structures stay where they are when a stream begins anew; no statement is applied to them a second time."""
+def test_a_stream_that_resumes_behind_other_statements(database: Database) -> None:
+    """A new stream keeps the structures; no statement is applied to them a second time."""
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
     config = configured(database)
     taken = snapshot(config)
@@ -197,25 +197,25 @@ def test_a_connection_that_breaks_behind_other_statements(database: Database) ->
     assert [*changes(first), *changes(then)] == [("u", "c", 2), ("u", "c", 3), ("t", "c", 1)]
 
 
-def test_large_transactions_are_read_again_instead_of_kept() -> None:
+def test_large_transactions_are_read_again_instead_of_held() -> None:
     before = SourceOffset("binlog.000003", 500)
     statement = b"XA COMMIT X'61',X'',1"
     for size, kept in ((1 << 20, True), (17 << 20, False)):
         batch = Batch("t", -1, [(None, b"", ())], before, size, 0)
         asked: list[PreparedXa] = []
 
-        def reread(xa: PreparedXa, batch: Batch = batch, asked: list[PreparedXa] = asked) -> list[Batch]:
+        def read_xa(xa: PreparedXa, batch: Batch = batch, asked: list[PreparedXa] = asked) -> list[Batch]:
             asked.append(xa)
             return [batch, batch]
 
-        transactions = XaTransactions(before, reread)
+        transactions = XaTransactions(before, read_xa)
         transactions.begin(before, ("binlog.000003", 450))
         for _ in range(2):
             transactions.hold(batch)
         assert not list(transactions.prepared(prepare()))
         assert (transactions.records("X'61',X'',1") is not None) is kept
-        transactions.recall(b"XA ROLLBACK X'61',X'',1")
-        transactions.recall(statement)
+        transactions.load(b"XA ROLLBACK X'61',X'',1")
+        transactions.load(statement)
         assert asked == ([] if kept else [PreparedXa("X'61',X'',1", "binlog.000003", 450, before)])
         after = SourceOffset("binlog.000003", 900)
         ended = list(transactions.ended(statement, before, after, 1))
@@ -229,7 +229,7 @@ def prepare() -> events.XaPrepare:
     return decoded
 
 
-def test_offsets_with_prepared_transactions_come_back() -> None:
+def test_offsets_with_prepared_transactions_are_restored() -> None:
     before = SourceOffset("binlog.000002", 4, "u:1-2", ts_sec=5)
     earlier = PreparedXa("X'61',X'',1", "binlog.000001", 77)
     streamed = PreparedXa("X'62',X'63',7", "binlog.000002", 99, before)

@@ -132,7 +132,7 @@ def test_partition_and_time_of_an_event_are_the_messages_own() -> None:
     assert one.messages == [(b'"7"', b'"{}"', [("id", b"1")])]
 
 
-def test_a_record_that_a_transform_cannot_work_on_stops() -> None:
+def test_a_record_that_a_transform_cannot_process_stops() -> None:
     properties = UNWRAP | {"transforms.unwrap.route.by.field": "id"}
     with pytest.raises(TransformFailed, match=r"transforms\.unwrap.*'id'.*int32, not string"):
         list(transformer(properties).outputs([batch(created(1))]))

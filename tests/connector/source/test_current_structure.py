@@ -112,7 +112,7 @@ def test_nothing_is_taken_that_may_have_changed_since(database: Database) -> Non
     )
     with pytest.raises(ColumnCountMismatch, match=r"a statement after these rows may have changed it \(at .*:\d+\)"):
         changed.rows()
-    with pytest.raises(UnknownTable, match=r"w, whose structure is not in the schema history\. Restart with"):
+    with pytest.raises(UnknownTable, match=r"w, which is not in the schema history\. Restart with"):
         list(unheard.outputs(ask=False))
     time.sleep(1.1)  # what is altered in the same second cannot be told apart
     run(*unlogged("ALTER TABLE u RENAME COLUMN a TO b"))

@@ -97,7 +97,7 @@ def test_mysql_fails(own_mysql: MySQL, kafka: Kafka, tmp_path: Path) -> None:
                 own_mysql.kill()
                 report = failed(ending, strict)
                 assert f"{own_mysql.host}:{own_mysql.port}" in report
-                assert "going on from" not in ending.log
+                assert "resuming from" not in ending.log
             eventually(lambda: waiting.health()["state"] == "RECONNECTING", "the loss is noticed")
             own_mysql.start()
             insert(database, 51, 100)

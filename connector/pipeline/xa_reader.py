@@ -1,11 +1,11 @@
-"""The records of an XA transaction that was prepared before the stream began."""
+"""Reads the records of a prepared XA transaction from the binlog again, through a pipeline of its own."""
 
 import logging
 from collections.abc import Callable, Iterable
 
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
-from rowtide.connector.pipeline.xa import Reread
+from rowtide.connector.pipeline.xa import ReadXa
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -13,21 +13,21 @@ from rowtide.schema_history.catalog.tables import Tables
 
 log = logging.getLogger(__name__)
 
-Packets = Callable[[PreparedXa], Iterable[bytes]]
-"""The events from the beginning of a transaction on."""
+XaPackets = Callable[[PreparedXa], Iterable[bytes]]
+"""Returns the events from the start of a transaction on, the FORMAT_DESCRIPTION first."""
 
 
-def rereader(settings: PipelineSettings, tables: Tables, clock: Clock, packets: Packets) -> Reread:
-    """What reads such transactions when they are committed.
+def xa_reader(settings: PipelineSettings, tables: Tables, clock: Clock, packets: XaPackets) -> ReadXa:
+    """A function that reads a transaction again when it is committed.
 
     Args:
-        settings: of the pipeline that asks.
-        tables: its structures, as they are when it asks.
+        settings: of the pipeline whose transactions are read.
+        tables: the structures of that pipeline.
         clock: for the processing times.
         packets: reads the binlog beside the stream.
     """
 
-    def records(xa: PreparedXa) -> list[Batch]:
+    def read(xa: PreparedXa) -> list[Batch]:
         log.info("XA transaction %s is committed: its rows are read from %s:%d", xa.xid, xa.file, xa.pos)
         done = (xa.before.event, xa.before.row) if xa.before is not None else (0, 0)
         pipeline = Pipeline(settings, tables.copy(), SourceOffset(xa.file, xa.pos, None, *done), clock)
@@ -44,4 +44,4 @@ def rereader(settings: PipelineSettings, tables: Tables, clock: Clock, packets: 
             "event.processing.failure.handling.mode=warn to continue without its rows"
         )
 
-    return records
+    return read
