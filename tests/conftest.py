@@ -1,7 +1,7 @@
-"""Servers for tests: each is started when the first test asks for it, once for the whole run.
+"""The servers of the tests, each started once per run when the first test needs it.
 
-A test that stops, kills or reconfigures a server makes one of its own (``with MySQL() as server``): these here are
-shared, and a test leaves them as it found them, but for databases and topics of its own.
+These servers are shared, so a test leaves them as it found them, except for its own databases and topics. A test that
+stops, kills or reconfigures a server starts its own (``with MySQL() as server``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A busy machine is no failure: how long an example takes says nothing here.
+# The duration of an example depends on the load of the machine, so it must not fail a test.
 settings.register_profile("rowtide", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rowtide")
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _NEEDS = {"servers": 1, "spark": 2}
-"""Marks of slow tests, and their place in a run: what fails quickly comes first."""
+"""The markers of slow tests and their order in a run, in which fast tests come first."""
 
 
 def _rank(item: pytest.Item) -> int:
@@ -31,9 +31,9 @@ def _rank(item: pytest.Item) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that need nothing first, then those with servers, then those with Spark.
+    """Run first the tests without servers, then those with servers, then those with Spark.
 
-    With ``-n 2`` the latter two run beside each other, each on one worker, so that no server is started twice.
+    With ``-n 2``, the latter two run in parallel, each on one worker, so that no server is started twice.
     """
     items.sort(key=_rank)
     groups = {rank: pytest.mark.xdist_group(mark) for mark, rank in _NEEDS.items()}
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Download what the collected tests need before the first of them: a download would count against its time-out."""
+    """Download the programs of the collected tests before the first test, whose timeout would include the download."""
     ranks = {_rank(item) for item in session.items}
     if session.config.option.collectonly or ranks <= {0}:
         return
@@ -63,7 +63,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def mysql() -> Iterator[MySQL]:
-    """MySQL with its binlog on, ROW and FULL, with GTIDs."""
+    """MySQL with its binlog enabled (ROW, FULL) and with GTIDs."""
     from rowtide_stack import MySQL
 
     with MySQL() as server:
@@ -72,7 +72,7 @@ def mysql() -> Iterator[MySQL]:
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDB]:
-    """MariaDB with its binlog on, ROW and FULL."""
+    """MariaDB with its binlog enabled (ROW, FULL)."""
     from rowtide_stack import MariaDB
 
     with MariaDB() as server:
@@ -81,7 +81,7 @@ def mariadb() -> Iterator[MariaDB]:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Kafka]:
-    """A Kafka broker, ``kafka.bootstrap``; topics are not made by themselves."""
+    """A Kafka broker, which does not create topics automatically."""
     from rowtide_stack import Kafka
 
     with Kafka() as server:
@@ -90,7 +90,7 @@ def kafka() -> Iterator[Kafka]:
 
 @pytest.fixture
 def topics(kafka: Kafka) -> Topics:
-    """The topics of the shared Kafka, with names of their own for each test."""
+    """The topics of the shared Kafka, with unique names for each test."""
     from topic_tools import Topics
 
     return Topics(kafka.bootstrap)
@@ -107,13 +107,13 @@ def zookeeper() -> Iterator[ZooKeeper]:
 
 @pytest.fixture
 def mysql_db(mysql: MySQL) -> Iterator[Database]:
-    """A new database of the shared MySQL, of a name that no other test has; dropped at the end."""
+    """A new database of the shared MySQL with a unique name; dropped at the end."""
     with mysql.database() as database:
         yield database
 
 
 @pytest.fixture
 def mariadb_db(mariadb: MariaDB) -> Iterator[Database]:
-    """A new database of the shared MariaDB, of a name that no other test has; dropped at the end."""
+    """A new database of the shared MariaDB with a unique name; dropped at the end."""
     with mariadb.database() as database:
         yield database

@@ -1,6 +1,6 @@
-"""The shape of the code: which way imports go, which modules touch the world outside, how long files are.
+"""The structure of the code: the direction of imports, the modules that do input and output, the length of files.
 
-The list of the modules that touch the world is in `tests/support/edges.py`.
+The modules that do input and output are listed in `tests/support/edges.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BELOW: dict[str, set[str]] = {
     "connector": {"schema_history", "topics", "envelope"},
     "spark_consumers": {"schema_history", "topics", "envelope"},
 }
-"""The folders that each folder may import, itself apart."""
+"""The folders that each folder may import besides itself."""
 
 ROOMS = {
     "rowtide.connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
@@ -33,20 +33,20 @@ ROOMS = {
     "rowtide_demo": "__main__ scenario steps connector_properties topic_watch checksums shop runtime errors",
     "rowtide_stack": "__main__ servers runners programs ports errors",
 }
-"""The rooms of a folder from the top down: each may import those behind it in the list."""
+"""The rooms of a package from top to bottom. Each may import those that follow it."""
 MOST_ROOMS = 12
-"""Modules and folders at one level of a folder."""
+"""The maximum number of modules and folders at one level of a folder."""
 
 LONGEST = 400
-"""Lines of a file, if it is no table (`TABLES`)."""
+"""The maximum number of lines of a file, unless it is one of `TABLES`."""
 TABLES = {
     "schema_history/ddl/statements.py": "the forms of all statements: one small class for each",
 }
-"""Longer files, with the reason."""
+"""Longer files, and the reason."""
 
 
 def offenders(wrong: Mapping[str, set[str]]) -> dict[str, list[str]]:
-    """The modules that break a rule, with what breaks it."""
+    """The modules that violate a rule, and how."""
     return {name: sorted(parts) for name, parts in wrong.items() if parts}
 
 
@@ -66,8 +66,8 @@ def children(package: str) -> list[str]:
     return sorted(found - set(PARTS)) if package == "rowtide" else sorted(found)
 
 
-def ties(package: str) -> dict[tuple[str, str], set[str]]:
-    """Which child of a package imports which other one, with the imports."""
+def imports_between(package: str) -> dict[tuple[str, str], set[str]]:
+    """The imports between the children of a package, by importing and imported child."""
     tree = tree_of(package)
     known = {module.name for module in tree}
     rooms = set(children(package))
@@ -83,7 +83,7 @@ def ties(package: str) -> dict[tuple[str, str], set[str]]:
 
 
 def room_of(module: str, package: str) -> str:
-    """The child of a package that a module is in; empty if it is in none."""
+    """The child of a package that contains a module; empty if none does."""
     return module.removeprefix(f"{package}.").split(".")[0] if module.startswith(f"{package}.") else ""
 
 
@@ -101,17 +101,17 @@ def test_imports_go_down_from_room_to_room(package: str) -> None:
     rooms = ROOMS[package].split()
     assert set(children(package)) == set(rooms)
     wrong = {}
-    for (room, other), imports in ties(package).items():
+    for (room, other), imports in imports_between(package).items():
         if rooms.index(other) < rooms.index(room):
             wrong[f"{room} imports {other}"] = imports
     assert offenders(wrong) == {}
 
 
-def test_no_folder_has_a_circle() -> None:
+def test_no_folder_has_an_import_cycle() -> None:
     wrong = {}
     for package in all_packages():
         below: dict[str, set[str]] = {room: set() for room in children(package.name)}
-        for room, other in ties(package.name):
+        for room, other in imports_between(package.name):
             below[room].add(other)
         try:
             graphlib.TopologicalSorter(below).prepare()
@@ -120,23 +120,23 @@ def test_no_folder_has_a_circle() -> None:
     assert offenders(wrong) == {}
 
 
-def test_no_folder_is_a_drawer() -> None:
+def test_no_folder_has_too_many_children() -> None:
     sizes = {package.name: len(children(package.name)) for package in all_packages()}
     assert {name: size for name, size in sizes.items() if size > MOST_ROOMS} == {}
 
 
-def test_only_edges_touch_the_world_and_each_only_its_part() -> None:
-    # Either move what touches the world to an edge, or name the new edge in tests/support/edges.py.
+def test_only_edges_do_input_and_output_and_only_of_the_listed_kinds() -> None:
+    # Either move the input or output to an edge, or list the new edge in tests/support/edges.py.
     assert offenders({module.name: touched(module) - allowed(module.name) for module in modules()}) == {}
 
 
-def test_every_edge_that_is_named_is_one() -> None:
+def test_every_listed_edge_is_one() -> None:
     found = {module.name: touched(module) for module in modules()}
     named = {name: set(parts.split()) for name, parts in EDGES.items() if "*" not in name}
     assert {name: found.get(name, set()) for name in named} == named
 
 
-def test_what_a_spark_executor_needs_is_pythons_own() -> None:
+def test_code_for_spark_executors_imports_only_the_standard_library() -> None:
     wrong = {}
     for module in modules():
         if module.part in ("envelope", "schema_history", "topics"):
@@ -152,7 +152,7 @@ def test_imports_name_the_package_in_full() -> None:
     assert offenders(bare) == {}
 
 
-def test_what_a_package_offers_is_listed_and_there() -> None:
+def test_the_public_names_of_a_package_are_listed_and_exist() -> None:
     # (ruff keeps the lists sorted: RUF022.)
     wrong = {}
     for package in packages():
@@ -169,11 +169,13 @@ def test_what_a_package_offers_is_listed_and_there() -> None:
     assert offenders(wrong) == {}
 
 
-def test_a_file_can_be_read_in_one_go() -> None:
+def test_files_are_short() -> None:
     files = [module.path for module in (*modules(), *tool_modules())]
     lengths = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in files}
     assert {place: length for place, length in lengths.items() if length > LONGEST and place not in TABLES} == {}
-    assert {place for place, length in lengths.items() if length > LONGEST} == set(TABLES), "not all are long"
+    assert {place for place, length in lengths.items() if length > LONGEST} == set(TABLES), (
+        "TABLES lists a file that is short"
+    )
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -184,7 +186,7 @@ def test_type_checkers_find_each_folder_under_the_root_package(part: str) -> Non
 
 
 def test_the_docker_folder_does_not_hide_the_docker_library() -> None:
-    # The folder is on sys.path's way: with an __init__.py it would be found instead of the library.
+    # With an __init__.py, Python would find the folder instead of the library.
     assert not (ROOT / "docker/__init__.py").exists()
     spec = importlib.util.find_spec("docker")
     assert spec is not None

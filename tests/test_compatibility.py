@@ -1,4 +1,4 @@
-"""COMPATIBILITY.md says what the catalogue of properties and the recorded cases say."""
+"""COMPATIBILITY.md is up to date with the catalogue of properties and the recorded cases."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The wheel: complete, importable without anything else where that is promised, and usable as a zip by Spark."""
+"""The wheel: complete, importable without dependencies where that is promised, and usable as a zip by Spark."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from source_tree import PARTS, ROOT, Module, modules, packages, project
 
 THIRD_PARTY = {part for part, leads in WORLD.items() if not leads <= sys.stdlib_module_names}
 ON_KAFKA = {"rowtide.schema_history.store.kafka"}
-"""Modules that touch nothing themselves, and import one that talks to Kafka."""
+"""Modules without input and output that import a module that connects to Kafka."""
 
 
 def alone() -> list[str]:
-    """The modules that must work where nothing but Python is installed."""
+    """The modules that must work without any dependency."""
 
     def needs_nothing(module: Module) -> bool:
         return not touched(module) & THIRD_PARTY and module.name not in ON_KAFKA
@@ -31,7 +31,7 @@ def alone() -> list[str]:
 
 
 def imported(python: Path | str, names: Iterable[str], *options: str, path: Path | None = None) -> str:
-    """Import modules in a process of their own; give the folder or archive that ``rowtide`` came from."""
+    """Import modules in a new process; returns the folder or archive from which ``rowtide`` was imported."""
     place = f"sys.path.insert(0, {str(path)!r})" if path else "pass"
     code = f"import sys, importlib; {place}\nfor name in {list(names)!r}: importlib.import_module(name)\n"
     code += "print(sys.modules['rowtide'].__file__)"

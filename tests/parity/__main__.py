@@ -19,12 +19,12 @@ from kafka_connect import KafkaConnect  # noqa: E402 - it is not installed
 from rowtide_stack import Kafka, MariaDB, MySQL  # noqa: E402
 
 from tests.parity.compare import compare  # noqa: E402
-from tests.parity.report import column_of, keep, missed, signature, told  # noqa: E402
-from tests.parity.rounds import Played, play  # noqa: E402
+from tests.parity.report import column_of, describe, keep, missed, signature  # noqa: E402
+from tests.parity.rounds import RoundResult, run_round  # noqa: E402
 from tests.parity.rules import LOST, is_lost, rule_for, stop_for  # noqa: E402
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Java's options for many connectors that each do little."""
+"""Java options for many connectors with little load each."""
 SERVERS = {"mysql": MySQL, "mariadb": MariaDB}
 
 
@@ -50,10 +50,10 @@ def main(
     options: Path | None,
     kept: Path | None,
 ) -> None:
-    """Run Debezium and rowtide over the same random statements, and tell where their records differ.
+    """Run Debezium and rowtide over the same random statements, and report the differences between their records.
 
-    Starts a database, Kafka and Kafka Connect of its own. Round after round has the next seed: the same seed makes the
-    same tables, statements and configuration.
+    Starts its own database, Kafka and Kafka Connect. Each round uses the next seed: equal seeds produce equal tables,
+    statements and configurations.
     """
     seed = int(time.time()) if seed is None else seed
     given = None if options is None else json.loads(options.read_text())
@@ -70,56 +70,56 @@ def main(
         number = 0
         while time.monotonic() < end and number != rounds:
             began = time.monotonic()
-            played = play(seed + number, server, kafka, worker, folder, given, statements)
-            news = judge(played, seen, totals)
+            result = run_round(seed + number, server, kafka, worker, folder, given, statements)
+            news = judge(result, seen, totals)
             number += 1
             totals["rounds"] += 1
             taken = time.monotonic() - began
-            messages = sum(map(len, played.records[0].values()))
+            messages = sum(map(len, result.records[0].values()))
             totals["messages"] += messages
             click.echo(
-                f"seed {played.seed}: {messages} messages in {taken:.0f} s, {len(news)} differences {played.seconds}"
+                f"seed {result.seed}: {messages} messages in {taken:.0f} s, {len(news)} differences {result.seconds}"
             )
             for line in news:
                 click.echo(line.encode(errors="backslashreplace"))
             if news:
                 click.echo(
-                    f"  repeat    --flavor {flavor} --seed {played.seed} --rounds 1 {json.dumps(played.options)}"
+                    f"  repeat    --flavor {flavor} --seed {result.seed} --rounds 1 {json.dumps(result.options)}"
                 )
                 if kept is not None:
-                    keep(played, kept / f"{flavor}-{played.seed}")
+                    keep(result, kept / f"{flavor}-{result.seed}")
     click.echo(f"{dict(totals)}")
     for text, count in seen.most_common():
         click.echo(f"{count:7} {text}")
 
 
-def judge(played: Played, seen: Counter[str], totals: Counter[str]) -> list[str]:
-    """What is to be told of a round: the first difference of each kind that no rule explains."""
+def judge(result: RoundResult, seen: Counter[str], totals: Counter[str]) -> list[str]:
+    """The report of a round: the first difference of each kind that no rule explains."""
     news = []
-    debezium, rowtide = played.stopped
+    debezium, rowtide = result.stopped
     if debezium is not None:
-        reason = stop_for(debezium, played.hashed)
+        reason = stop_for(debezium, result.hashed)
         seen[f"stop: {reason or 'unknown'}"] += 1
         if reason is None:
-            news.append(f"Debezium stopped:\n{_causes(debezium)}\n{missed(played)}")
+            news.append(f"Debezium stopped:\n{_causes(debezium)}\n{missed(result)}")
     if rowtide is not None:
         news.append(f"rowtide stopped:\n{rowtide[-3000:]}")
     topics: set[str] = set()
-    wanted, found = played.records
-    told_more = {t: [m for m in messages if is_lost(m, played.options)] for t, messages in found.items()}
-    if lost := sum(map(len, told_more.values())):
-        seen[f"known: {LOST}"] += lost
-        totals["known"] += lost
-        found = {t: [m for m in messages if m not in told_more[t]] for t, messages in found.items()}
-    for difference in compare(wanted, found, more=debezium is not None):
-        _, kind = column_of(difference, played)
+    expected, found = result.records
+    lost = {topic: [m for m in messages if is_lost(m, result.options)] for topic, messages in found.items()}
+    if number := sum(map(len, lost.values())):
+        seen[f"known: {LOST}"] += number
+        totals["known"] += number
+        found = {topic: [m for m in messages if m not in lost[topic]] for topic, messages in found.items()}
+    for difference in compare(expected, found, more=debezium is not None):
+        _, kind = column_of(difference, result)
         rule = rule_for(difference, kind)
-        text = f"known: {rule.reason}" if rule else signature(difference, played)
+        text = f"known: {rule.reason}" if rule else signature(difference, result)
         seen[text] += 1
         totals["known" if rule else "differences"] += 1
         if rule is None and (seen[text] == 1 or difference.topic not in topics):
             topics.add(difference.topic)
-            news.append(told(difference, played))
+            news.append(describe(difference, result))
     return news[:30]
 
 

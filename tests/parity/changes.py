@@ -1,4 +1,4 @@
-"""Random statements about the tables that the server has at the moment: rows, transactions, sessions and DDL."""
+"""Random statements for the current tables of a server: rows, transactions, session variables and DDL."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _JSON_CHANGES = ("JSON_SET(@, '$.a', 1.5)", "JSON_REMOVE(@, '$.b')", "JSON_ARRAY
 
 
 def name_of(table: str) -> str:
-    """A name in back-quotes."""
+    """A name in backticks."""
     return "`" + table.replace("`", "``") + "`"
 
 
 class Changes:
-    """Makes statements.
+    """Generates statements.
 
     Args:
-        rng: dice.
-        mariadb: whether for MariaDB.
-        database: where the tables are.
-        outside: whether tables come from a database that is not captured.
+        rng: the random number generator.
+        mariadb: whether the server is MariaDB.
+        database: the database of the tables.
+        outside: whether tables are moved from a database that is not captured.
     """
 
     def __init__(self, rng: random.Random, database: str, *, mariadb: bool, outside: bool = True) -> None:
@@ -45,12 +45,12 @@ class Changes:
     # ------------------------------------------------------------ what comes next
 
     def setup(self, tables: int) -> list[str]:
-        """The tables of the beginning."""
+        """The statements that create the initial tables."""
         names = self._rng.sample(_TABLES, tables)
         return [self._definitions.create_table(name) for name in names]
 
     def filling(self, tables: Tables) -> list[str]:
-        """Rows for the snapshot."""
+        """The statements that insert the rows of the snapshot."""
         return [
             self.insert(table, columns)
             for table, columns in sorted(tables.items())
@@ -58,7 +58,7 @@ class Changes:
         ]
 
     def next(self, tables: Tables) -> list[str]:
-        """One or several statements that belong together."""
+        """One statement, or several that belong together."""
         rng = self._rng
         if not tables:
             return [self._definitions.create_table(rng.choice(_TABLES))]
@@ -101,7 +101,7 @@ class Changes:
         return self._rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0]()
 
     def of_two_tables(self, tables: Tables) -> str:
-        """UPDATE or DELETE of two tables: rows of both stand in one statement's events."""
+        """UPDATE or DELETE of two tables, whose rows are in the events of one statement."""
         one, other = (self._rng.choice(sorted(tables)) for _ in range(2))
         join = f"{name_of(one)} a JOIN {name_of(other)} b"
         if self._rng.random() < 0.3:
@@ -119,7 +119,7 @@ class Changes:
         return f"UPDATE {join} SET {', '.join(changes)}"
 
     def json_change(self, table: str, columns: Sequence[Column]) -> str:
-        """A change within JSON documents."""
+        """A change inside of JSON documents."""
         found = [column for column in columns if column.kind == "json" and not column.generated]
         if not found:
             return self.delete(table)
@@ -128,7 +128,7 @@ class Changes:
         return f"UPDATE {name_of(table)} SET {name} = {change}"
 
     def elsewhere(self) -> str:
-        """Rows of a database that is not captured."""
+        """Changes of rows in a database that is not captured."""
         return f"INSERT INTO {self._database}x.o1 (v) VALUES ('x'), ('y')"
 
     def insert(self, table: str, columns: Sequence[Column], verb: str = "INSERT") -> str:
@@ -167,7 +167,7 @@ class Changes:
         return f"DELETE FROM {name_of(table)}{self.some()}"
 
     def some(self) -> str:
-        """A limit; without an order the server takes the rows as they lie."""
+        """A LIMIT, with or without an order."""
         return self._rng.choice((" LIMIT 1", " LIMIT 2", " ORDER BY 1 LIMIT 1", " LIMIT 5", ""))
 
     def on_duplicate(self, columns: Sequence[Column]) -> str:
@@ -177,7 +177,7 @@ class Changes:
         return f" ON DUPLICATE KEY UPDATE {name_of(column.name)} = {self._values.of(column)}"
 
     def copy(self, table: str, columns: Sequence[Column]) -> str:
-        """INSERT ... SELECT of the table itself."""
+        """INSERT ... SELECT from the same table."""
         own = [column for column in columns if not column.generated and not column.counts]
         names = ", ".join(name_of(column.name) for column in own)
         return f"INSERT INTO {name_of(table)} ({names}) SELECT {names} FROM {name_of(table)} LIMIT 3" if own else "DO 1"
@@ -200,7 +200,7 @@ class Changes:
         return [*found, "COMMIT" if rng.random() < 0.8 else "ROLLBACK"]
 
     def xa(self, tables: Tables) -> list[str]:
-        """A transaction of XA. It is committed: the rows of one that is rolled back are known to differ."""
+        """An XA transaction that is committed; the records of one that is rolled back are known to differ."""
         self._xa += 1
         xid = self._rng.choice((f"'x{self._xa}'", f"'x{self._xa}','branch',7"))
         rows = [self.row_change(tables) for _ in range(self._rng.randint(1, 3))]
@@ -209,7 +209,7 @@ class Changes:
         return [f"XA START {xid}", *rows, f"XA END {xid}", f"XA PREPARE {xid}", f"XA COMMIT {xid}"]
 
     def session(self) -> str:
-        """A setting of the session."""
+        """A statement that changes a session variable."""
         rng = self._rng
         found = [
             f"SET time_zone = {rng.choice(('+00:00', '+05:30', '-08:00', '+14:00'))!r}",
@@ -229,7 +229,7 @@ class Changes:
         return rng.choice(found)
 
     def harmless(self, tables: Tables) -> str:
-        """A statement that changes neither rows nor structure, but stands in the binlog."""
+        """A statement that changes neither rows nor structure, but is in the binlog."""
         table = name_of(self._rng.choice(sorted(tables)))
         return self._rng.choice(
             (
@@ -260,7 +260,7 @@ class Changes:
     # ------------------------------------------------------------ DDL
 
     def ddl(self, tables: Tables) -> str:
-        """A statement that changes structure."""
+        """A statement that changes the structure of a table."""
         rng = self._rng
         table = rng.choice(sorted(tables))
         name, columns = name_of(table), tables[table]
@@ -300,7 +300,7 @@ class Changes:
         return f"ALTER TABLE {name_of(table)} {', '.join(actions)}"
 
     def action(self, columns: Sequence[Column]) -> str:
-        """One action of ALTER TABLE."""
+        """An action of ALTER TABLE."""
         rng = self._rng
         column, other = rng.choice(columns), rng.choice(columns)
         name = name_of(column.name)
@@ -323,7 +323,7 @@ class Changes:
             (1 if not self._mariadb else 0, lambda: f"ALTER {name} SET {rng.choice(('VISIBLE', 'INVISIBLE'))}"),
             (5, lambda: f"ADD {kind} ({', '.join(parts)})"),
             (2, lambda: "DROP PRIMARY KEY"),
-            # (MySQL reads the bytes of labels in the new character set.)
+            # (MySQL reads the labels in the new character set.)
             (int(not any(one.labels for one in columns)), lambda: f"CONVERT TO CHARACTER SET {charset}"),
             (1, lambda: f"DEFAULT CHARACTER SET {charset}"),
             (2, lambda: f"COMMENT = {quoted(rng.choice(('', 'new', 'ü')))}"),
@@ -347,7 +347,7 @@ class Changes:
         return rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0]()
 
     def key_parts(self, columns: Sequence[Column]) -> list[str]:
-        """Columns of a key. One of long ones has a hidden column in MariaDB, whose rows stop Debezium."""
+        """The columns of a key. In MariaDB, a key of long columns has a hidden column, whose rows stop Debezium."""
         fit = [one for one in columns if not one.is_long] if self._mariadb else list(columns)
         fit = fit or list(columns)
         return [name_of(one.name) for one in self._rng.sample(fit, min(len(fit), self._rng.choice((1, 1, 2))))]

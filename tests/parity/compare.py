@@ -1,4 +1,4 @@
-"""Comparing what two connectors wrote: text by text, and where texts differ, field by field."""
+"""Compares the messages of two connectors as texts, and those that differ field by field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RUN = "__debezium.context.runId"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as it stands in a topic, in text."""
+    """A message of a topic, as text."""
 
     topic: str
     key: str | None
@@ -35,14 +35,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that the two wrote differently, or a message that only one wrote.
+    """A field with different values, or a message that only one connector wrote.
 
     Attributes:
-        topic: where.
-        place: the number of the message in its topic.
-        path: of the field: ``value``, ``payload``, ``after``, ``a``.
-        want: what Debezium wrote; `MISSING` if nothing.
-        have: what rowtide wrote.
+        topic: the topic.
+        place: the index of the message in its topic.
+        path: the path of the field: ``value``, ``payload``, ``after``, ``a``.
+        want: Debezium's value, or `MISSING`.
+        have: rowtide's value, or `MISSING`.
         message: Debezium's message, or rowtide's if Debezium has none.
     """
 
@@ -58,7 +58,7 @@ MISSING = "(nothing)"
 
 
 def normalised(message: Message) -> Message:
-    """Without what depends on the time at which a connector handled something."""
+    """The message without values that depend on the time of processing."""
     value = message.value
     if value is not None:
         value = _PROCESSED.sub(r'\1"ts_ms":0,"ts_us":0,"ts_ns":0\2', value)
@@ -72,17 +72,17 @@ def normalised(message: Message) -> Message:
 
 
 def compare(
-    wanted: Mapping[str, Sequence[Message]], found: Mapping[str, Sequence[Message]], *, more: bool = False
+    expected: Mapping[str, Sequence[Message]], found: Mapping[str, Sequence[Message]], *, more: bool = False
 ) -> Iterator[Difference]:
-    """All differences of all topics.
+    """All differences in all topics.
 
     Args:
-        wanted: Debezium's messages by topic.
-        found: rowtide's.
-        more: whether Debezium stopped: rowtide may have more messages.
+        expected: Debezium's messages by topic.
+        found: rowtide's messages by topic.
+        more: whether rowtide may have more messages, because Debezium stopped.
     """
-    for topic in sorted(wanted.keys() | found.keys()):
-        pairs = itertools.zip_longest(wanted.get(topic, ()), found.get(topic, ()))
+    for topic in sorted(expected.keys() | found.keys()):
+        pairs = itertools.zip_longest(expected.get(topic, ()), found.get(topic, ()))
         for place, (want, have) in enumerate(pairs):
             if want is None and more:
                 break
@@ -114,7 +114,7 @@ def _of_messages(topic: str, place: int, want: Message, have: Message) -> Iterat
 
 
 def fields(want: str | None, have: str | None) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """The differing fields of two texts in JSON, each with its path; numbers are compared as they are spelled."""
+    """The fields that differ between two JSON texts, with their paths. Numbers are compared as text."""
     if want is None or have is None:
         yield (), str(want), str(have)
         return
@@ -135,7 +135,7 @@ def _parsed(text: str) -> Any:
 
 
 class _Number(str):
-    """A number as it was spelled."""
+    """A number in its original notation."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Random configurations: properties that change records, chosen by a seed."""
+"""Random configurations: properties that affect records, chosen by a seed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _TRANSFORMS: tuple[dict[str, str], ...] = (
 
 
 def choose(rng: random.Random, *, mariadb: bool = False) -> dict[str, str]:
-    """Some properties; every fourth time none, so that Debezium's defaults are tried most."""
+    """A choice of properties, which is empty in one of four cases."""
     if rng.random() < 0.25:
         return {}
     found = {name: rng.choice(values) for chance, name, values in _CHOICES if rng.random() < chance * 0.7}
@@ -112,7 +112,7 @@ def choose(rng: random.Random, *, mariadb: bool = False) -> dict[str, str]:
             found.pop(f"{kind}.exclude.list", None)
     if "column.propagate.source.type" in found or "datatype.propagate.source.type" in found:
         for name in [name for name in found if name.startswith("column.mask.hash")]:
-            del found[name]  # Debezium leaves a column open that is to be hashed and whose type is propagated
+            del found[name]  # Debezium does not mask a column that is to be hashed and whose type is propagated
     for side in ("key", "value"):
         own = [name for name in found if name.startswith(f"{side}.converter.")]
         if own:

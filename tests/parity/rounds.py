@@ -1,4 +1,4 @@
-"""One round: tables and rows, both connectors' snapshots, then statements, and what both wrote of it."""
+"""A round: creates tables and rows, runs both connectors, executes statements, and collects the messages of both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.parity.values import Column
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, SqlServer
 
-__all__ = ["Played", "Script", "Statement", "play"]
+__all__ = ["RoundResult", "Script", "Statement", "run_round"]
 
 _PATIENCE_S = 60.0
 _END = "parity-end"
@@ -35,13 +35,13 @@ _QUIET_S = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that was tried.
+    """An executed statement.
 
     Attributes:
         text: its text.
-        file: the binlog's file behind it.
-        pos: the place behind it.
-        error: why the server refused it.
+        file: the binlog file after it.
+        pos: the position after it.
+        error: the error of the server, if it rejected the statement.
     """
 
     text: str
@@ -51,17 +51,17 @@ class Statement:
 
 
 @dataclass(slots=True)
-class Played:
-    """What came of a round.
+class RoundResult:
+    """The result of a round.
 
     Attributes:
-        seed: to repeat it.
+        seed: the seed that reproduces it.
         options: the configuration.
         setup: the statements before the snapshot.
-        stream: those behind it.
-        records: Debezium's and rowtide's messages by topic.
-        seconds: how long each part took.
-        stopped: why Debezium, and why rowtide stopped, if they did.
+        stream: the statements after the snapshot.
+        records: the messages of Debezium and of rowtide, by topic.
+        seconds: the duration of each part.
+        stopped: the errors with which Debezium and rowtide stopped, if they did.
         types: the last known type of each column.
         hashed: tables of MariaDB that have had a unique key of long columns.
     """
@@ -78,7 +78,7 @@ class Played:
 
 
 class Script:
-    """Executes statements one by one, and keeps what came of each."""
+    """Executes statements one by one, and records their results."""
 
     def __init__(self, server: SqlServer, database: str) -> None:
         self._server = server
@@ -97,12 +97,12 @@ class Script:
         return connection
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection."""
         self._watch.close()
         self._connection.close()
 
     def run(self, text: str) -> Statement:
-        """Execute a statement; an error is a result too."""
+        """Execute a statement; an error is recorded."""
         error = ""
         try:
             with self._connection.cursor() as cursor:
@@ -119,7 +119,7 @@ class Script:
         return Statement(text, str(file), int(pos), error)
 
     def tables(self) -> Mapping[str, list[Column]]:
-        """The tables as they are now."""
+        """The current tables."""
         if self._known is None:
             self._known = self._structure()
         return self._known
@@ -164,7 +164,7 @@ class Script:
             return cursor.fetchall()
 
 
-def play(
+def run_round(
     seed: int,
     server: SqlServer,
     kafka: Kafka,
@@ -172,28 +172,28 @@ def play(
     folder: Path,
     options: Mapping[str, str] | None = None,
     statements: int = 120,
-) -> Played:
-    """Play a round.
+) -> RoundResult:
+    """Run a round.
 
     Args:
-        seed: decides on everything.
-        server: where both read; nothing else may read its binlog.
-        kafka: where both write.
-        worker: where Debezium runs.
-        folder: for rowtide's files.
-        options: a configuration instead of a random one.
-        statements: how many, or groups of them.
+        seed: determines all random choices.
+        server: the server of both connectors; nothing else may read its binlog.
+        kafka: the broker of both connectors.
+        worker: the worker that runs Debezium.
+        folder: the folder of rowtide's files.
+        options: the configuration; random by default.
+        statements: the number of statements, or of groups of statements.
     """
     began = [time.monotonic()]
 
     def done(part: str) -> None:
         began.append(time.monotonic())
-        played.seconds[part] = round(began[-1] - began[-2], 1)
+        result.seconds[part] = round(began[-1] - began[-2], 1)
 
     rng = random.Random(seed)
     mariadb = server.name == "mariadb"
     chosen = choose(random.Random(rng.getrandbits(32)), mariadb=mariadb)
-    played = Played(seed, dict(options) if options is not None else chosen)
+    result = RoundResult(seed, dict(options) if options is not None else chosen)
     number = f"{seed % 10**8:08}"
     database, names = f"par{number}", (f"deb{number}", f"row{number}")
     _globals(server, rng, mariadb=mariadb)
@@ -201,28 +201,28 @@ def play(
     server.execute(f"CREATE TABLE {database}x.o1 (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10))")
     script, records = Script(server, database), Records(kafka.bootstrap, names)
     # Of a table that comes from outside then only rowtide finds out the structure.
-    outside = "schema.history.internal.store.only.captured.tables.ddl" not in played.options
+    outside = "schema.history.internal.store.only.captured.tables.ddl" not in result.options
     changes = Changes(rng, database, mariadb=mariadb, outside=outside)
     try:
-        _set_up(played, script, changes, rng)
+        _set_up(result, script, changes, rng)
         done("set up")
         own = [
             connector_properties(name, server, database, history_topic(kafka.bootstrap, f"{name}-history"))
-            | played.options
+            | result.options
             for name in names
         ]
         sides = Debezium(worker, names[0], own[0]), Rowtide(names[1], own[1], kafka.bootstrap)
         sides[1].start(folder)
         try:
-            played.stopped = _until_streaming(server, sides)
+            result.stopped = _until_streaming(server, sides)
             done("start")
-            if played.stopped == (None, None):
+            if result.stopped == (None, None):
                 for _ in range(statements):
-                    played.stream += [script.run(text) for text in changes.next(script.tables())]
-                played.stream.append(script.run("ROLLBACK"))
-            played.stream += [script.run(text) for text in _LAST]  # one of them is not skipped
+                    result.stream += [script.run(text) for text in changes.next(script.tables())]
+                result.stream.append(script.run("ROLLBACK"))
+            result.stream += [script.run(text) for text in _LAST]  # one of them is not skipped
             done("statements")
-            played.stopped = _until_end(records, sides)
+            result.stopped = _until_end(records, sides)
             done("end")
         finally:
             for side in sides:
@@ -234,8 +234,8 @@ def play(
         records.close()
         _forget(server, database)
     done("forget")
-    played.records, played.types, played.hashed = records.of, script.types, script.hashed
-    return played
+    result.records, result.types, result.hashed = records.of, script.types, script.hashed
+    return result
 
 
 def _globals(server: SqlServer, rng: random.Random, *, mariadb: bool) -> None:
@@ -244,10 +244,10 @@ def _globals(server: SqlServer, rng: random.Random, *, mariadb: bool) -> None:
         server.execute(f"SET GLOBAL binlog_rows_query_log_events = {rng.choice((0, 1, 1))}")
 
 
-def _set_up(played: Played, script: Script, changes: Changes, rng: random.Random) -> None:
-    played.setup.append(script.run("CREATE TABLE zz_end (id INT PRIMARY KEY, v VARCHAR(20))"))
-    played.setup += [script.run(text) for text in changes.setup(rng.choice((1, 3, 5, 7)))]
-    played.setup += [script.run(text) for text in changes.filling(script.tables())]
+def _set_up(result: RoundResult, script: Script, changes: Changes, rng: random.Random) -> None:
+    result.setup.append(script.run("CREATE TABLE zz_end (id INT PRIMARY KEY, v VARCHAR(20))"))
+    result.setup += [script.run(text) for text in changes.setup(rng.choice((1, 3, 5, 7)))]
+    result.setup += [script.run(text) for text in changes.filling(script.tables())]
 
 
 def _states(sides: tuple[Debezium, Rowtide]) -> tuple[str | None, str | None]:

@@ -1,7 +1,7 @@
-"""Where rowtide is known not to be Debezium, and wanted so: each rule is narrow, and has its class and its reason.
+"""The known and intended differences from Debezium: narrow rules, each with its class and its reason.
 
-The classes are those of ``tests/support/differences.py``: *damage*, Debezium loses or changes something and rowtide is
-right; *stops*, Debezium ends there and rowtide goes on.
+The classes are those of ``tests/support/differences.py``: *damage* (Debezium loses or changes a value, rowtide does
+not) and *stops* (Debezium stops, rowtide continues).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Rule:
     """A known difference.
 
     Attributes:
-        reason: what it is, with its class.
-        applies: whether a difference of a column of this type is one.
+        reason: the reason, with the class.
+        applies: whether the rule applies to a difference in a column of a type.
     """
 
     reason: str
@@ -187,31 +187,31 @@ STOPS: dict[str, str] = {
     "Invalid value: null used for required field": "a value without a form in a NOT NULL column",
     "doc has already been set": "a column of a spatial type with a comment",
 }
-"""Texts of the errors with which Debezium stops, and why it should not."""
+"""Texts of Debezium's errors, and why it should not stop."""
 
 
 LOST = (
-    "damage: with store.only.captured.tables.ddl CREATE UNIQUE INDEX is told neither to the topic nor the history, and "
+    "damage: with store.only.captured.tables.ddl CREATE UNIQUE INDEX is neither in the topic nor in the history, and "
     "of RENAME TABLE a TO tmp, b TO a, tmp TO b the first part is not in the history"
 )
 
 
 def is_lost(message: Message, options: Mapping[str, str]) -> bool:
-    """Whether Debezium is known to lose a message that rowtide has (`LOST`)."""
+    """Whether Debezium is known to lose a message that rowtide writes (`LOST`)."""
     only_captured = "schema.history.internal.store.only.captured.tables.ddl" in options
     return only_captured and bool(_UNIQUE_INDEX.search(message.value or "") or _RENAMED_ON.search(message.value or ""))
 
 
 def rule_for(difference: Difference, column_type: str) -> Rule | None:
-    """The rule for a difference, if there is one."""
+    """The rule that applies to a difference, if any."""
     return next((rule for rule in RULES if rule.applies(difference, column_type)), None)
 
 
 def stop_for(trace: str, hashed: Collection[str]) -> str | None:
-    """Why Debezium should not have stopped, if that is known.
+    """The known reason why Debezium should not have stopped, if any.
 
     Args:
-        trace: its error.
+        trace: the stack trace of its error.
         hashed: tables of MariaDB that have had a unique key of long columns.
     """
     found = _SIZES.search(trace)

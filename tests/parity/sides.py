@@ -1,4 +1,4 @@
-"""The two connectors of a round over the same server: the real Debezium in a worker that stays, and rowtide."""
+"""The two connectors of a round: Debezium in a worker that is shared by all rounds, and rowtide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Debezium", "Records", "Rowtide"]
 
 
 class Debezium:
-    """One connector in the worker."""
+    """A connector in the Kafka Connect worker."""
 
     def __init__(self, worker: KafkaConnect, name: str, config: Mapping[str, str]) -> None:
         self.name = name
@@ -28,18 +28,18 @@ class Debezium:
         self._worker.create(name, config)
 
     def failed(self) -> str | None:
-        """Why it stopped, if it did."""
+        """The error with which it stopped, if it did."""
         try:
             status = self._worker.status(self.name)
         except urllib.error.HTTPError:
-            return None  # it is not known everywhere yet
+            return None  # the connector is not registered completely yet
         for state in (status["connector"], *status["tasks"]):
             if state["state"] == "FAILED":
                 return str(state.get("trace", "without a trace"))
         return None
 
     def stop(self) -> None:
-        """End it."""
+        """Stop and delete the connector."""
         self._worker.ask("DELETE", f"/connectors/{self.name}")
 
 
@@ -47,7 +47,7 @@ class Rowtide(RowtideProcess):
     """A process of ``rowtide run``."""
 
     def failed(self) -> str | None:
-        """Why it stopped, if it did."""
+        """The error with which it stopped, if it did."""
         text = self.output()
         if not self.ended() and not re.search(r"^(Traceback|.*\bERROR\b)", text, re.MULTILINE):
             return None
@@ -55,11 +55,11 @@ class Rowtide(RowtideProcess):
 
 
 class Records:
-    """What both write, read as it comes.
+    """The messages of both connectors, read while they run.
 
     Args:
-        bootstrap: Kafka.
-        names: the prefixes of Debezium's and rowtide's topics, of the same length.
+        bootstrap: the addresses of Kafka.
+        names: the topic prefixes of Debezium and of rowtide, which have the same length.
     """
 
     def __init__(self, bootstrap: str, names: tuple[str, str]) -> None:
@@ -80,7 +80,7 @@ class Records:
         self.of: tuple[dict[str, list[Message]], dict[str, list[Message]]] = ({}, {})
 
     def read(self, seconds: float) -> int:
-        """Read for so long; returns the number of new messages."""
+        """Read for a number of seconds; returns the number of new messages."""
         self._assign()
         end, count = time.monotonic() + seconds, 0
         while time.monotonic() < end:
@@ -91,14 +91,14 @@ class Records:
         return count
 
     def count(self, text: str) -> tuple[int, int]:
-        """How many messages of either have a text in their value."""
+        """The number of messages of each connector whose value contains a text."""
         return tuple(
             sum(text in (message.value or "") for messages in topics.values() for message in messages)
             for topics in self.of
         )  # type: ignore[return-value]
 
     def close(self) -> None:
-        """Remove the topics."""
+        """Delete the topics."""
         self._consumer.close()
         for future in self._admin.delete_topics(self._topics(everything=True)).values():
             try:

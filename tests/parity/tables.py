@@ -20,11 +20,11 @@ _NO_DEFAULT = ("text", "blob", "json", "geometry", "point", "polygon", "linestri
 
 
 class Definitions:
-    """Makes CREATE TABLE and definitions of columns.
+    """Generates CREATE TABLE statements and column definitions.
 
     Args:
-        rng: dice.
-        mariadb: whether for MariaDB.
+        rng: the random number generator.
+        mariadb: whether the server is MariaDB.
     """
 
     def __init__(self, rng: random.Random, *, mariadb: bool) -> None:
@@ -33,7 +33,7 @@ class Definitions:
         self._values = Values(rng, mariadb=mariadb)
 
     def create_table(self, name: str) -> str:
-        """CREATE TABLE: half of the tables with a plain key, the others with any or none."""
+        """CREATE TABLE. Half of the tables have a simple key, the others any or none."""
         rng = self._rng
         names = rng.sample(NAMES, rng.randint(2, 12))
         types = [self.data_type() for _ in names]
@@ -61,7 +61,7 @@ class Definitions:
         return f"CREATE TABLE {name} ({', '.join(elements)}){self.options()}"
 
     def options(self) -> str:
-        """What stands behind the columns."""
+        """The table options."""
         rng, found = self._rng, ""
         if rng.random() < 0.25:
             charset = rng.choice(sorted(CHARSETS))
@@ -73,7 +73,7 @@ class Definitions:
         return found
 
     def column(self) -> str:
-        """A whole definition of a column that is added to rows that there are."""
+        """The definition of a column that is added to a table with rows."""
         return self.definition(self.data_type())
 
     def definition(self, data_type: str, *, key: bool = False) -> str:
@@ -94,7 +94,7 @@ class Definitions:
         return " ".join(part for part in parts if part)
 
     def default(self, data_type: str, *, null: bool) -> str:
-        """DEFAULT with a value that fits, or nothing."""
+        """DEFAULT with a valid value, or nothing."""
         rng = self._rng
         lower = data_type.lower()
         if null and rng.random() < 0.3:

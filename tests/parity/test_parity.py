@@ -1,4 +1,4 @@
-"""The generator and the comparison of the differential run; the run itself needs Debezium, and is started by hand."""
+"""The generator and the comparison of the parity run. The run itself needs Debezium and is started manually."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random values of every column type as they stand in SQL: ordinary ones, the limits, and what is unusual."""
+"""Random SQL literals for every column type: common values, limits, and unusual values."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ CHARSETS: dict[str, tuple[str, str]] = {
     "macroman": ("macroman_bin", "abcéüß"),
     "dec8": ("dec8_bin", "abcéüß"),
 }
-"""Character sets with a collation and characters that they have. Where Debezium reads a character set wrongly (rare
-ones, and the back-slash of sjis) the class is known, so those are left out here."""
+"""Character sets with a collation and some of their characters. Those that Debezium decodes wrongly (rare ones, and the
+backslash of sjis) are known differences and left out."""
 
 _ODD = ("", " ", "a ", " a", "'", '"', "`", "\\", "\\\\", "\n", "\t", "\r\n", "\0", "\x1a", "%", "_", "NULL", "null",
         "0", "true", "{}", "[]", "a,b", "</x>", "\x7f", "\x01", "$1", "x" * 50)  # fmt: skip
@@ -76,17 +76,17 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as the server has it now.
+    """A column of a server's table.
 
     Attributes:
         name: its name.
-        type: its whole type, as ``int unsigned``.
-        nullable: whether it may be null.
+        type: its complete type, such as ``int unsigned``.
+        nullable: whether it may be NULL.
         charset: its character set, if it has one.
         generated: whether the server computes it.
         counts: whether it is AUTO_INCREMENT.
-        default: whether it may be left out of an INSERT.
-        srid: the only SRID that it takes.
+        default: whether it may be omitted from an INSERT.
+        srid: the only SRID that it accepts.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Column:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The numbers in brackets."""
+        """The numbers in parentheses."""
         found = re.match(r"\w+\((\d+)(?:,(\d+))?\)", self.type)
         return tuple(int(size) for size in found.groups() if size) if found else ()
 
@@ -122,11 +122,11 @@ class Column:
 
 
 class Values:
-    """Makes literals.
+    """Generates literals.
 
     Args:
-        rng: dice.
-        mariadb: whether for MariaDB.
+        rng: the random number generator.
+        mariadb: whether the server is MariaDB.
     """
 
     def __init__(self, rng: random.Random, *, mariadb: bool) -> None:
@@ -153,7 +153,7 @@ class Values:
         return str(chosen)
 
     def text(self, charset: str | None, length: int) -> str:
-        """Text of a character set, not longer than so many characters."""
+        """A text of a character set with at most a number of characters."""
         if length == 0:
             return quoted("")
         chance = self._rng.random()
@@ -234,9 +234,7 @@ class Values:
 
     def _day(self) -> str:
         if self._rng.random() < 0.02:
-            return self._rng.choice(
-                ("0000-00-00", "2020-00-10", "2020-10-00", "0000-10-10")
-            )  # where sql_mode allows it
+            return self._rng.choice(("0000-00-00", "2020-00-10", "2020-10-00", "0000-10-10"))  # if sql_mode permits it
         if self._rng.random() < 0.4:
             return self._rng.choice(("1000-01-01", "9999-12-31", "1970-01-01", "1969-12-31", "2000-02-29", "1582-10-10",
                                      "1900-01-01", "0069-06-07", "0100-03-04", "2038-01-19", "1752-09-14"))  # fmt: skip
@@ -277,7 +275,7 @@ class Values:
 
     def _enum(self, column: Column) -> str:
         if self._rng.random() < 0.03:
-            return "'no such label'"  # the empty one, where sql_mode allows it
+            return "'no such label'"  # the empty label, if sql_mode permits it
         return quoted(self._rng.choice(column.labels))
 
     def _set(self, column: Column) -> str:
