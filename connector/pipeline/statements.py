@@ -190,7 +190,7 @@ class Statements:
                 return
         elif not captured and settings.only_captured_tables_ddl:
             return
-        if captured and change.table is not None:
+        if captured and change.table is not None and not settings.changes:  # Python values lose nothing
             self._lossy_warnings.table_changed(change.table)
         text = history_record(
             change,

@@ -184,3 +184,9 @@ def lost_micros(microseconds: int, kind: str) -> int:
 
 def micros(stored: int, unit: int) -> int:
     return stored * unit if unit > 0 else stored // -unit
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_lossy_conversions_are_reported_for_messages_only(caplog: pytest.LogCaptureFixture, *, changes: bool) -> None:
+    list(outputs("ddl-stream", replace(settings_of("ddl-stream"), changes=changes)))
+    assert any("bigint.unsigned.handling.mode" in message for message in caplog.messages) != changes
