@@ -1,4 +1,4 @@
-"""A configuration with what is required, for tests to change."""
+"""A minimal valid configuration, for tests to modify."""
 
 import pytest
 

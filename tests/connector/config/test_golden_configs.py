@@ -1,4 +1,4 @@
-"""Configurations that Debezium was recorded with are read here too."""
+"""The configurations of the recorded Debezium runs are accepted."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,11 @@ from rowtide.connector.config import ConfigurationError, Problem, from_propertie
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NOT_YET = ("signal.", "incremental.")
-"""Beginnings of properties that some cases have and rowtide may refuse, as long as it says so."""
+"""Prefixes of properties in some cases that rowtide may refuse with a message."""
 
 
 @pytest.mark.parametrize("case", sorted(path.parent.name for path in GOLDEN.glob("*/case.json")))
-def test_a_recorded_configuration_is_read(case: str, valid: dict[str, str]) -> None:
+def test_a_recorded_configuration_is_accepted(case: str, valid: dict[str, str]) -> None:
     recorded = json.loads((GOLDEN / case / "case.json").read_text())
     properties = {**valid, "database.flavor": recorded["server"], "topic.prefix": case, **recorded.get("config", {})}
     for change in sorted((GOLDEN / case).glob("*.config.json")):

@@ -1,4 +1,4 @@
-"""Secrets are shown nowhere."""
+"""Secrets are never displayed."""
 
 import copy
 import logging
@@ -12,7 +12,7 @@ from rowtide.connector.config.secret import MASK, Sanitizer
 HIDDEN = "s3cr3t-t3xt"
 
 
-def test_a_secret_shows_itself_to_nobody_who_prints_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_secret_is_masked_wherever_it_is_printed(caplog: pytest.LogCaptureFixture) -> None:
     secret = Secret(HIDDEN)
     shown = [
         str(secret),
@@ -53,12 +53,12 @@ def test_names_that_mean_secrets(name: str) -> None:
     assert Sanitizer().is_secret(name)
 
 
-def test_names_that_do_not() -> None:
+def test_names_that_do_not_mean_secrets() -> None:
     assert Sanitizer().shown("database.user", "dbz") == "dbz"
     assert not Sanitizer().is_secret("database.hostname")
 
 
-def test_a_pattern_of_ones_own_adds_names() -> None:
+def test_a_custom_pattern_adds_names() -> None:
     sanitizer = Sanitizer(".*hostname")
     assert sanitizer.masked({"database.hostname": "h", "database.password": "p"}) == {
         "database.hostname": MASK,

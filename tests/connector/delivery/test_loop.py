@@ -1,4 +1,4 @@
-"""The delivery loop over a sink in memory: offsets never run ahead of messages, and nothing is lost on failure."""
+"""The delivery loop with an in-memory sink: offsets are never ahead of messages, and failures lose nothing."""
 
 import threading
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def expected(batches: Sequence[Batch]) -> list[bytes | None]:
 def delivered(
     sink: InMemorySink, batches: Sequence[Batch], policy: CommitPolicy = ALWAYS, store: EventStore | None = None
 ) -> Delivery:
-    """Everything is in the store before delivery starts, so the test decides what it sees."""
+    """Everything is in the store before delivery starts, so that the test is deterministic."""
     store = store or EventStore()
     store.put(batches)
     store.close()
@@ -106,7 +106,7 @@ def test_messages_of_one_event_for_several_topics_are_committed_together(transac
     st.booleans(),
     st.integers(1, 20),
 )
-def test_every_message_is_seen_once_whatever_is_aborted(
+def test_every_message_is_visible_once_regardless_of_aborts(
     sizes: list[int], aborts: list[bool], by_poll: bool, queue: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -124,7 +124,7 @@ def test_every_message_is_seen_once_whatever_is_aborted(
     assert sink.offsets == sorted(sink.offsets, key=lambda each: each.pos)
 
 
-def test_in_a_transaction_nothing_is_seen_before_its_commit_and_all_after_it() -> None:
+def test_messages_of_a_transaction_become_visible_at_its_commit() -> None:
     class Watching(InMemorySink):
         def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
             before = len(self.records)
@@ -137,7 +137,7 @@ def test_in_a_transaction_nothing_is_seen_before_its_commit_and_all_after_it() -
     assert len(sink.records) == 20
 
 
-def test_a_batch_without_messages_moves_the_offset_on_without_a_transaction_of_its_own() -> None:
+def test_a_batch_without_messages_advances_the_offset_without_a_transaction() -> None:
     sink, store = InMemorySink(True), EventStore()
     delivery = Delivery(store, sink, CommitPolicy(interval_s=3600))
     store.put([batch(n, 0) for n in range(30)])
@@ -170,7 +170,7 @@ def test_offsets_alone_are_stored_by_the_interval_and_at_the_end() -> None:
 
 
 class Away(InMemorySink):
-    """Takes messages, of which the last ``unanswered`` are not acknowledged."""
+    """A sink that never acknowledges the last ``unanswered`` messages."""
 
     unanswered = 0
 
@@ -178,7 +178,7 @@ class Away(InMemorySink):
         return self.unanswered
 
 
-def test_without_transactions_the_store_holds_what_is_not_acknowledged() -> None:
+def test_without_transactions_the_store_keeps_unacknowledged_batches() -> None:
     now = [0.0]
     sink, store = Away(), EventStore(max_bytes=100)
     delivery = Delivery(store, sink, SELDOM, clock=lambda: now[0])
@@ -198,7 +198,7 @@ def test_without_transactions_the_store_holds_what_is_not_acknowledged() -> None
     assert sink.offsets == []
 
 
-def test_a_kafka_that_does_not_answer_is_seen_without_transactions_too() -> None:
+def test_an_unresponsive_kafka_is_detected_without_transactions_too() -> None:
     now = [0.0]
 
     class Silent(Away):
@@ -220,7 +220,7 @@ def test_a_kafka_that_does_not_answer_is_seen_without_transactions_too() -> None
 
 
 @pytest.mark.parametrize("transactional", [False, True])
-def test_the_offset_behind_a_snapshot_is_stored_at_once(transactional: bool) -> None:
+def test_the_offset_behind_a_snapshot_is_stored_immediately(transactional: bool) -> None:
     sink, store = InMemorySink(transactional), EventStore()
     delivery = Delivery(store, sink, SELDOM)
     under_way = replace(offset(1), snapshot="INITIAL")
@@ -232,7 +232,7 @@ def test_the_offset_behind_a_snapshot_is_stored_at_once(transactional: bool) -> 
     assert sink.offsets == [offset(1)]
 
 
-def test_a_commit_that_takes_too_long_is_put_off_not_lost() -> None:
+def test_a_commit_that_exceeds_its_timeout_is_retried_later() -> None:
     answers = [False, True]
 
     class Slow(InMemorySink):
@@ -249,7 +249,7 @@ def test_a_commit_that_takes_too_long_is_put_off_not_lost() -> None:
 
 
 @pytest.mark.parametrize("failure", [RecordRejected("too large"), ProducerFenced("another"), OSError("disk")])
-def test_what_cannot_be_repaired_stops_the_reader_too(failure: BaseException) -> None:
+def test_a_permanent_error_stops_the_reader_too(failure: BaseException) -> None:
     sink, store, heard = InMemorySink(failures=[None, None, failure]), EventStore(), []
     delivery = Delivery(store, sink, ALWAYS, on_failure=heard.append)
     store.put([batch(1)])
@@ -264,7 +264,7 @@ def test_what_cannot_be_repaired_stops_the_reader_too(failure: BaseException) ->
     assert sink.closed
 
 
-def test_no_offset_is_stored_behind_a_message_that_was_refused() -> None:
+def test_no_offset_is_stored_behind_a_rejected_message() -> None:
     sink = InMemorySink(failures=[None, None, RecordRejected("too large")])
     store = EventStore(max_events=4)
     delivery = Delivery(store, sink, ALWAYS)
@@ -276,7 +276,7 @@ def test_no_offset_is_stored_behind_a_message_that_was_refused() -> None:
     assert sink.offsets[0].pos < len(sink.records)
 
 
-def test_stopping_in_time_interrupts_a_sink_that_hangs() -> None:
+def test_stopping_with_a_timeout_interrupts_a_sink_that_hangs() -> None:
     class Hanging(InMemorySink):
         def __init__(self) -> None:
             super().__init__()
@@ -307,7 +307,7 @@ def test_each_topic_is_ensured_once_before_its_first_message() -> None:
     assert sorted(seen) == ["a", "b"]
 
 
-def test_a_topic_that_cannot_be_made_ends_delivery() -> None:
+def test_a_topic_that_cannot_be_created_ends_delivery() -> None:
     def refuse(topic: str) -> None:
         raise TopicError(f"cannot create topic {topic!r}: not allowed")
 
@@ -321,7 +321,7 @@ def test_a_topic_that_cannot_be_made_ends_delivery() -> None:
     assert sink.records == []
 
 
-def test_topics_are_waited_for_while_kafka_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topic_creation_is_retried_while_kafka_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rowtide.connector.delivery.loop._FIRST_RETRY_S", 0.001)
     answers = [KafkaUnreachable("no broker answers"), KafkaUnreachable("no broker answers"), None]
 
@@ -339,7 +339,7 @@ def test_topics_are_waited_for_while_kafka_is_away(monkeypatch: pytest.MonkeyPat
     assert values(sink) == [b"1.0"]
 
 
-def test_counters_tell_what_was_done() -> None:
+def test_counters_after_delivery() -> None:
     sink = InMemorySink()
     counters = delivered(sink, [batch(1, 2), batch(2, 3), batch(3, 0)]).counters()
     assert (counters.messages, counters.bytes, counters.batches) == (5, 50, 2)
@@ -348,7 +348,7 @@ def test_counters_tell_what_was_done() -> None:
     assert counters.commits == len(sink.offsets)
 
 
-def test_rates_look_at_the_last_seconds_only() -> None:
+def test_rates_cover_the_last_seconds_only() -> None:
     rate = Rate(0.0)
     for second in range(1, 101):
         rate.add(float(second), second * 10 if second <= 50 else 500 + (second - 50) * 100, 0)

@@ -8,7 +8,7 @@ from rowtide.connector.records.offset import SourceOffset
 OFFSET = SourceOffset("binlog.000003", 484, gtids="24bc7850-0000-0000-0000-000000000001:1-5", event=2, row=1)
 
 
-def test_the_key_is_spelt_as_kafka_connect_spells_it() -> None:
+def test_the_key_has_kafka_connects_format() -> None:
     assert offset_key("inventory-connector", "dbserver1") == b'["inventory-connector",{"server":"dbserver1"}]'
     assert offset_key("Größe", "p") == '["Größe",{"server":"p"}]'.encode()
 
@@ -27,11 +27,11 @@ def test_the_key_is_spelt_as_kafka_connect_spells_it() -> None:
         (None, False),
     ],
 )
-def test_our_key_is_known_in_any_spelling(raw: bytes | None, ours: bool) -> None:
+def test_the_key_is_recognized_in_any_json_format(raw: bytes | None, ours: bool) -> None:
     assert is_offset_key(raw, "c", "p") is ours
 
 
-def test_memory_keeps_the_last_offset() -> None:
+def test_the_in_memory_store_keeps_the_last_offset() -> None:
     store = InMemoryOffsetStore()
     assert store.load() is None
     store.save(OFFSET)

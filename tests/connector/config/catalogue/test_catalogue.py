@@ -21,19 +21,19 @@ DEBEZIUM: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("debez
     "properties"
 ]
 OTHER_DEFAULTS = {
-    # the two servers differ, or the default is a class that rowtide has no use for
+    # the two servers differ, or the default is a class that rowtide does not use
     "database.ssl.mode",
     "sourceinfo.struct.maker",
-    # the implementation sets what the declaration leaves open
+    # Debezium's implementation sets a default that the declaration does not have
     "topic.naming.strategy",
     "signal.file",
     "internal.custom.retriable.exception",
-    # Debezium's own list stands in the parser
+    # the parser has Debezium's list
     "internal.schema.history.internal.ddl.filter",
-    # older names, which only count if they are given
+    # former names, which apply only if they are set
     "event.deserialization.failure.handling.mode",
     "heartbeat.topics.prefix",
-    # a row stream in any case
+    # rows are always streamed
     "snapshot.fetch.size",
 }
 
@@ -56,7 +56,7 @@ def as_text(value: object) -> str | None:
 
 
 @pytest.mark.parametrize("name", sorted(DEBEZIUM.keys() - OTHER_DEFAULTS))
-def test_its_default_is_debeziums(name: str) -> None:
+def test_the_default_is_debeziums(name: str) -> None:
     property_, theirs = PROPERTIES[name], DEBEZIUM[name]
     if property_.required:
         assert theirs.get("required")
@@ -65,7 +65,7 @@ def test_its_default_is_debeziums(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, theirs in DEBEZIUM.items() if theirs.get("values")])
-def test_every_value_of_debezium_is_taken_or_refused_with_a_reason(name: str) -> None:
+def test_every_value_of_debezium_is_accepted_or_refused_with_a_reason(name: str) -> None:
     property_ = PROPERTIES[name]
     for value in DEBEZIUM[name]["values"]:
         if value not in property_.refused:
@@ -73,7 +73,7 @@ def test_every_value_of_debezium_is_taken_or_refused_with_a_reason(name: str) ->
 
 
 @pytest.mark.parametrize("name", [name for name, theirs in DEBEZIUM.items() if len(theirs["servers"]) == 1])
-def test_it_exists_for_the_same_servers(name: str) -> None:
+def test_properties_exist_for_the_same_servers(name: str) -> None:
     newer = {
         "gtid.ignore.on.recovery",
         "schema.history.internal.kafka.buffer.batch.size",
@@ -90,8 +90,8 @@ def test_it_exists_for_the_same_servers(name: str) -> None:
 
 
 @pytest.mark.parametrize("property_", PROPERTIES.values(), ids=PROPERTIES)
-def test_every_default_may_be_written_out(property_: Property[Any], valid: dict[str, str]) -> None:
-    """Somebody who spells all defaults out configures the same connector."""
+def test_every_default_may_be_set_explicitly(property_: Property[Any], valid: dict[str, str]) -> None:
+    """Setting all defaults explicitly configures the same connector."""
     text = as_text(property_.default)
     if text is None or property_.required:
         return
@@ -100,7 +100,7 @@ def test_every_default_may_be_written_out(property_: Property[Any], valid: dict[
     from_properties(valid | {property_.name: text})
 
 
-def test_every_entry_says_what_it_is_for_and_why_it_does_nothing() -> None:
+def test_every_entry_has_a_description_and_a_reason_if_it_has_no_effect() -> None:
     for section in SECTIONS:
         assert section.TITLE
         for entry in entries(section):
@@ -118,7 +118,7 @@ def test_the_reference_has_every_property() -> None:
 
 
 def test_no_family_hides_another() -> None:
-    """A name finds the most special family: its own example does not fall to one before it."""
+    """A name belongs to the most specific family."""
     for family in FAMILIES:
         example = {
             "producer.*": "producer.linger.ms",
@@ -129,7 +129,7 @@ def test_no_family_hides_another() -> None:
             assert family_of(example) is family
 
 
-def test_a_property_that_is_not_supported_yet_is_an_error_unless_it_asks_for_nothing(valid: dict[str, str]) -> None:
+def test_a_property_that_is_not_supported_yet_must_have_its_default(valid: dict[str, str]) -> None:
     waiting = [p for p in PROPERTIES.values() if p.status is Status.NOT_YET and isinstance(p.default, bool)]
     assert waiting
     for property_ in waiting:
@@ -150,7 +150,7 @@ WAITING = {  # properties of these are not supported yet, or have no effect: the
 
 
 def test_every_value_of_the_tree_is_used() -> None:
-    """A property that is read and then forgotten would be ignored in silence."""
+    """A property that is parsed but never used would be ignored silently."""
     root = Path(__file__).parents[4]
     sources = [
         path.read_text()

@@ -1,4 +1,4 @@
-"""Configuration files of every format, and what is said about broken ones."""
+"""Configuration files in every format, and the messages about invalid ones."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ schema.history.internal: {memory.optimization: off}
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_format_gives_the_same(name: str, tmp_path: Path) -> None:
+def test_every_format_yields_the_same_properties(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(FILES[name])
     assert read_file(path) == WANTED
@@ -70,7 +70,7 @@ def test_a_property_may_also_be_a_map() -> None:
         ("c.properties", b"a=\\u12", "line 1: malformed"),
     ],
 )
-def test_a_broken_file_is_named_with_the_reason(name: str, content: bytes, reason: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_named_with_the_reason(name: str, content: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=reason) as caught:
@@ -94,7 +94,7 @@ def test_a_broken_file_is_named_with_the_reason(name: str, content: bytes, reaso
         ("c.properties", b"name=shop\ndatabase.password=hunter\\u2hunter2\n", "line 2"),
     ],
 )
-def test_a_syntax_error_names_the_place_and_shows_no_value(
+def test_a_syntax_error_names_line_and_column_and_shows_no_value(
     name: str, content: bytes, place: str, tmp_path: Path
 ) -> None:
     path = tmp_path / name

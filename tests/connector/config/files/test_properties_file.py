@@ -22,7 +22,7 @@ def test_java_reads_the_same(text: str, expected: list[list[str]] | None) -> Non
         assert dict(parse_properties(text)) == dict(map(tuple, expected))
 
 
-def test_what_a_file_usually_has() -> None:
+def test_a_typical_file() -> None:
     text = r"""
 # a comment, with a back-slash at its end \
 ! another
@@ -46,7 +46,7 @@ alone
     }
 
 
-def test_a_malformed_escape_tells_its_line() -> None:
+def test_a_malformed_escape_is_reported_with_its_line() -> None:
     with pytest.raises(PropertiesSyntaxError, match=r"line 3: malformed"):
         parse_properties("a=1\n\nb=\\u12x4\n")
 
@@ -79,7 +79,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
     st.sampled_from(["=", ":", " ", " = ", "\t:\t"]),
     st.sampled_from("\n\r"),
 )
-def test_what_is_stored_is_read(properties: dict[str, str], separator: str, end: str) -> None:
+def test_stored_properties_are_read_back(properties: dict[str, str], separator: str, end: str) -> None:
     lines = [f"{escaped(key, key=True)}{separator}{escaped(value, key=False)}" for key, value in properties.items()]
     assert parse_properties("".join(line + end for line in lines)) == list(properties.items())
 

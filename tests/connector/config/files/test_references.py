@@ -6,7 +6,7 @@ from rowtide.connector.config.files.files import providers
 from rowtide.connector.config.files.references import resolve
 
 
-def test_values_come_from_a_file_a_folder_and_the_environment(tmp_path: Path) -> None:
+def test_values_from_a_file_a_directory_and_the_environment(tmp_path: Path) -> None:
     (tmp_path / "secrets.properties").write_text("db.password = p\\u00e4ss:word\nother=1\n")
     (tmp_path / "token").write_text("line one\n")
     known = providers({"DB_USER": "dbz"})
@@ -22,7 +22,7 @@ def test_values_come_from_a_file_a_folder_and_the_environment(tmp_path: Path) ->
     assert problems == []
 
 
-def test_a_provider_may_have_another_name() -> None:
+def test_a_provider_may_be_renamed() -> None:
     resolved, problems = resolve(
         {
             "config.providers": "vault",
@@ -35,7 +35,7 @@ def test_a_provider_may_have_another_name() -> None:
     assert problems == []
 
 
-def test_what_cannot_be_resolved_is_told_and_stays(tmp_path: Path) -> None:
+def test_unresolvable_references_are_problems_and_stay(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("a=1\n")
     written = {
         "a": "${env:MISSING}",
@@ -56,6 +56,6 @@ def test_what_cannot_be_resolved_is_told_and_stays(tmp_path: Path) -> None:
     assert "needs a directory" in told["f"]
 
 
-def test_what_has_no_colon_is_no_reference() -> None:
+def test_text_without_a_colon_is_not_a_reference() -> None:
     written = {"topic.replacement": "${name}-$1", "x": "$5"}
     assert resolve(written, providers({})) == (written, [])

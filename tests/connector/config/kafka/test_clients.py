@@ -1,4 +1,4 @@
-"""Settings of Kafka's clients in Java's words and in librdkafka's."""
+"""Settings of Kafka clients with Java's and with librdkafka's names."""
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -60,12 +60,12 @@ def test_librdkafkas_own_names(name: str, value: str, expected: dict[str, str]) 
     assert translate(ClientKind.PRODUCER, "", {name: value}) == (expected, [])
 
 
-def test_a_time_out_means_the_socket_where_no_message_waits() -> None:
+def test_the_request_timeout_is_the_socket_timeout_except_for_producers() -> None:
     assert translate(ClientKind.ADMIN, "", {"request.timeout.ms": "5000"})[0] == {"socket.timeout.ms": "5000"}
 
 
 @pytest.mark.parametrize("store", ["keystore", "truststore"])
-def test_a_store_of_javas_is_refused_with_the_way_to_convert_it(store: str) -> None:
+def test_a_java_key_store_is_refused_with_the_command_to_convert_it(store: str) -> None:
     _, problems = translate(ClientKind.PRODUCER, "producer.", {f"ssl.{store}.location": "/x/store.jks"})
     assert "keytool" in problems[0].message
     stated = {f"ssl.{store}.location": "/x/store", f"ssl.{store}.type": "PEM"}
@@ -80,7 +80,7 @@ def test_a_key_store_may_be_pkcs12() -> None:
     assert problems == []
 
 
-def test_kerberos_and_oauth_log_ins() -> None:
+def test_kerberos_and_oauth_logins() -> None:
     kerberos = 'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/k" principal="p@R";'
     assert translate(ClientKind.ADMIN, "", {"sasl.jaas.config": kerberos})[0] == {
         "sasl.kerberos.keytab": "/k",
@@ -95,7 +95,7 @@ def test_kerberos_and_oauth_log_ins() -> None:
     }
 
 
-def test_settings_for_all_clients_come_before_those_of_one(valid: dict[str, str]) -> None:
+def test_settings_of_one_client_override_those_of_all_clients(valid: dict[str, str]) -> None:
     config = from_properties(
         valid
         | {
@@ -119,7 +119,7 @@ def test_settings_for_all_clients_come_before_those_of_one(valid: dict[str, str]
     assert config.history.admin["client.id"] == "history"
 
 
-def test_layers_keep_a_longer_prefix_apart() -> None:
+def test_the_longest_prefix_applies() -> None:
     properties = {"producer.a": "1", "producer.override.b": "2", "x": "3"}
     assert dict(layers(properties, "producer.", "producer.override.")) == {
         "producer.": {"a": "1"},
@@ -127,12 +127,12 @@ def test_layers_keep_a_longer_prefix_apart() -> None:
     }
 
 
-def test_settings_print_their_names_only() -> None:
+def test_printed_settings_contain_names_only() -> None:
     assert str(ClientSettings({"sasl.password": "geheim"})) == "ClientSettings(sasl.password)"
 
 
-def test_the_clients_know_the_settings_of_the_table() -> None:
-    """A name that librdkafka does not know would be refused with just that error."""
+def test_librdkafka_accepts_the_settings_of_the_table() -> None:
+    """A name that librdkafka does not have is rejected with an error that says so."""
     unknown = []
     for name, (scope, allowed) in SETTINGS.items():
         if " .. " not in allowed:
@@ -149,7 +149,7 @@ def test_the_clients_know_the_settings_of_the_table() -> None:
     assert unknown == []
 
 
-def test_what_is_translated_is_taken_by_a_producer(valid: dict[str, str]) -> None:
+def test_a_producer_accepts_translated_settings(valid: dict[str, str]) -> None:
     tuned = {
         "producer.override.linger.ms": "50",
         "producer.override.batch.size": "524288",

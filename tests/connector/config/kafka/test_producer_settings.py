@@ -1,4 +1,4 @@
-"""What a user may set of the producer, and what delivery insists on."""
+"""The producer's settings: defaults, overrides, and those that delivery requires."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from rowtide.connector.config.kafka.producer_settings import (
 SERVERS = {"bootstrap.servers": "kafka:9092"}
 
 
-def test_at_least_once_never_loses_reorders_or_gives_up() -> None:
+def test_at_least_once_settings_never_lose_reorder_or_expire() -> None:
     settings = idempotent_settings(SERVERS)
     assert settings["bootstrap.servers"] == "kafka:9092"
     assert settings["enable.idempotence"] is True
@@ -22,13 +22,13 @@ def test_at_least_once_never_loses_reorders_or_gives_up() -> None:
 
 
 @pytest.mark.parametrize("name", ["linger.ms", "queue.buffering.max.ms"])
-def test_how_long_records_wait_for_others_can_be_set_in_both_spellings(name: str) -> None:
+def test_linger_can_be_set_by_both_names(name: str) -> None:
     assert idempotent_settings(SERVERS)["linger.ms"] == 50
     settings = idempotent_settings({**SERVERS, name: "5"})
     assert {key: settings[key] for key in ("linger.ms", "queue.buffering.max.ms") if key in settings} == {name: "5"}
 
 
-def test_a_user_overrides_what_is_only_a_default() -> None:
+def test_a_user_may_override_defaults() -> None:
     settings = idempotent_settings({**SERVERS, "queue.buffering.max.kbytes": "1024", "delivery.timeout.ms": "5000"})
     assert settings["queue.buffering.max.kbytes"] == "1024"
     assert settings["delivery.timeout.ms"] == "5000"
@@ -36,7 +36,7 @@ def test_a_user_overrides_what_is_only_a_default() -> None:
 
 
 @pytest.mark.parametrize("acks", [{"acks": "all"}, {"acks": "-1"}, {"request.required.acks": -1}])
-def test_all_replicas_may_be_said_in_every_spelling(acks: dict[str, object]) -> None:
+def test_acks_all_is_accepted_in_every_spelling(acks: dict[str, object]) -> None:
     settings = idempotent_settings({**SERVERS, **acks})
     assert settings["acks"] == "all"
     assert "request.required.acks" not in settings
@@ -51,12 +51,12 @@ def test_all_replicas_may_be_said_in_every_spelling(acks: dict[str, object]) -> 
         ({"transactional.id": "x"}, "producer.override.transactional.id"),
     ],
 )
-def test_what_would_break_the_promise_is_refused_by_name(override: dict[str, object], named: str) -> None:
+def test_settings_against_the_delivery_guarantee_are_refused(override: dict[str, object], named: str) -> None:
     with pytest.raises(ProducerSettingsError, match=named.replace(".", r"\.")):
         idempotent_settings({**SERVERS, **override})
 
 
-def test_exactly_once_has_an_id_and_leaves_the_time_of_messages_to_the_transaction() -> None:
+def test_exactly_once_sets_an_id_and_no_message_timeout() -> None:
     settings = transactional_settings(SERVERS, "rowtide-shop-0")
     assert settings["transactional.id"] == "rowtide-shop-0"
     assert settings["transaction.timeout.ms"] == 60000
@@ -69,5 +69,5 @@ def test_a_transaction_may_last_as_long_as_its_interval() -> None:
         transactional_settings({**SERVERS, "transaction.timeout.ms": "60000"}, "x", 60_000)
 
 
-def test_the_transactional_id_is_that_of_kafka_connects_task() -> None:
+def test_the_transactional_id_equals_that_of_a_kafka_connect_task() -> None:
     assert transactional_id("connect-cluster", "inventory") == "connect-cluster-inventory-0"

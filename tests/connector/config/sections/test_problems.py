@@ -1,4 +1,4 @@
-"""Wrong configurations: every problem is told, all at once, each with its property and the way out."""
+"""Invalid configurations: all problems are reported at once, each with its property and a remedy."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def problems(properties: dict[str, str], environ: dict[str, str] | None = None) 
     return dict(caught.value.problems)
 
 
-def test_an_empty_configuration_names_all_that_is_required() -> None:
+def test_an_empty_configuration_names_all_required_properties() -> None:
     assert problems({}).keys() == {
         "topic.prefix",
         "database.hostname",
@@ -103,14 +103,16 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "value", "reason"), CASES, ids=[f"{case[0]}={case[1]}" for case in CASES])
-def test_a_wrong_value_is_told(name: str, value: str, reason: str, valid: dict[str, str]) -> None:
+def test_an_invalid_value_is_a_problem_of_its_property(
+    name: str, value: str, reason: str, valid: dict[str, str]
+) -> None:
     flavor = {"database.flavor": "mariadb"} if "mariadb" in reason else {}
     found = problems(valid | flavor | {name: value})
     assert len(found) == 1
     assert reason in " ".join(f"{subject}: {message}" for subject, message in found.items())
 
 
-def test_all_problems_are_told_at_once(valid: dict[str, str]) -> None:
+def test_all_problems_are_reported_at_once(valid: dict[str, str]) -> None:
     wrong = [
         case
         for case in CASES
@@ -137,7 +139,7 @@ def test_lists_that_exclude_each_other(one: str, other: str, valid: dict[str, st
     from_properties(valid | {one: "a", other: " "})
 
 
-def test_exactly_once_cannot_be_required_of_a_worker_that_may_not(valid: dict[str, str]) -> None:
+def test_exactly_once_cannot_be_required_of_a_worker_without_support(valid: dict[str, str]) -> None:
     found = problems(valid | {"exactly.once.support": "required", "exactly.once.source.support": "disabled"})
     assert "enable it" in found["exactly.once.support"]
 
@@ -147,7 +149,7 @@ def test_a_problem_from_the_environment_names_the_variable(valid: dict[str, str]
     assert "databse.port (from ROWTIDE_DATABSE_PORT)" in problems(valid, {"ROWTIDE_DATABSE_PORT": "1"})
 
 
-def test_two_spellings_of_one_setting_may_not_disagree(valid: dict[str, str]) -> None:
+def test_two_names_of_one_setting_must_not_contradict_each_other(valid: dict[str, str]) -> None:
     found = problems(valid | {"producer.override.linger.ms": "5", "producer.override.queue.buffering.max.ms": "6"})
     assert "the same setting" in next(iter(found.values()))
 
@@ -159,7 +161,7 @@ def test_the_connectors_own_topics_must_differ(valid: dict[str, str]) -> None:
     )
 
 
-def test_two_kinds_of_server(valid: dict[str, str]) -> None:
+def test_contradicting_kinds_of_server(valid: dict[str, str]) -> None:
     both = {"connector.class": "io.debezium.connector.mysql.MySqlConnector", "database.flavor": "mariadb"}
     assert "contradicts connector.class" in problems(valid | both)["database.flavor"]
 
@@ -168,5 +170,5 @@ TEXT: Any = st.text(max_size=20)
 
 
 @given(st.dictionaries(st.sampled_from([case[0] for case in CASES]), TEXT))
-def test_any_text_is_read_or_refused_with_its_property(properties: dict[str, str]) -> None:
+def test_any_text_is_parsed_or_refused_with_its_property(properties: dict[str, str]) -> None:
     assert all(subject and message for subject, message in problems(properties).items())

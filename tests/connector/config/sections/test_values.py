@@ -1,4 +1,4 @@
-"""A configuration's values in their tree."""
+"""The values of the configuration tree."""
 
 import dataclasses
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_defaults_are_debeziums(valid: dict[str, str]) -> None:
     assert config.warnings == ()
 
 
-def test_the_tree_cannot_be_changed(valid: dict[str, str]) -> None:
+def test_the_tree_is_immutable(valid: dict[str, str]) -> None:
     config = from_properties(valid)
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.name = "other"  # type: ignore[misc]
@@ -45,7 +45,7 @@ def test_the_tree_cannot_be_changed(valid: dict[str, str]) -> None:
         config.database.port = 1  # type: ignore[misc]
 
 
-def test_values_are_taken_over(valid: dict[str, str]) -> None:
+def test_values_are_parsed_into_the_tree(valid: dict[str, str]) -> None:
     config = from_properties(
         valid
         | {
@@ -93,7 +93,7 @@ def test_values_are_taken_over(valid: dict[str, str]) -> None:
     assert transactional_id(config.delivery.group_id, config.name) == "connect-cluster-inventory-0"
 
 
-def test_old_names_count_unless_the_new_ones_are_there(valid: dict[str, str]) -> None:
+def test_former_names_apply_unless_the_new_ones_are_set(valid: dict[str, str]) -> None:
     old = {"event.deserialization.failure.handling.mode": "warn", "heartbeat.topics.prefix": "hb"}
     config = from_properties(valid | old)
     assert config.failure.event_processing is FailureHandling.WARN
@@ -104,7 +104,7 @@ def test_old_names_count_unless_the_new_ones_are_there(valid: dict[str, str]) ->
     assert config.topics.naming.heartbeat == "beat.shop"
 
 
-def test_the_connectors_class_tells_the_kind_of_server(valid: dict[str, str]) -> None:
+def test_the_connector_class_selects_the_kind_of_server(valid: dict[str, str]) -> None:
     mariadb = {"connector.class": "io.debezium.connector.mariadb.MariaDbConnector"}
     config = from_properties(valid | mariadb | {"database.timezone": "+02:00"})
     assert config.flavor is Flavor.MARIADB
@@ -148,7 +148,7 @@ def test_settings_of_new_topics(valid: dict[str, str]) -> None:
     assert config.delivery.offset_topic_settings == TopicSettings(1, 1, {"cleanup.policy": "compact"})
 
 
-def test_the_history_may_be_a_file_or_nowhere(valid: dict[str, str]) -> None:
+def test_the_history_may_be_in_a_file_or_in_memory(valid: dict[str, str]) -> None:
     del valid["schema.history.internal.kafka.topic"]
     file = {
         "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
@@ -159,7 +159,7 @@ def test_the_history_may_be_a_file_or_nowhere(valid: dict[str, str]) -> None:
     assert (from_properties(valid | memory).history.topic, from_properties(valid | memory).history.file) == (None, None)
 
 
-def test_what_has_no_effect_is_told(valid: dict[str, str]) -> None:
+def test_properties_without_effect_are_warnings(valid: dict[str, str]) -> None:
     config = from_properties(valid | {"tasks.max": "4", "driver.foo": "x", "config.storage.topic": "y"})
     assert [warning.split(" has no effect")[0] for warning in config.warnings] == [
         "tasks.max",
@@ -169,12 +169,12 @@ def test_what_has_no_effect_is_told(valid: dict[str, str]) -> None:
     assert from_properties(valid | {"tasks.max": "1"}).warnings == ()
 
 
-def test_a_hash_without_salt_is_told(valid: dict[str, str]) -> None:
+def test_a_hash_rule_without_salt_is_a_warning(valid: dict[str, str]) -> None:
     config = from_properties(valid | {"column.mask.hash.v2.MD5.with.salt.": "a\\.b\\.c"})
     assert "are published unmasked" in config.warnings[0]
 
 
-def test_a_converters_settings_need_its_class(valid: dict[str, str]) -> None:
+def test_a_converters_settings_apply_only_with_its_class(valid: dict[str, str]) -> None:
     config = from_properties(valid | {"value.converter.schemas.enable": "false"})
     assert config.converters.value.schemas_enable
     assert "value.converter.schemas.enable has no effect without value.converter=" in config.warnings[0]
@@ -200,7 +200,7 @@ def test_transforms_are_checked(valid: dict[str, str]) -> None:
     ]
 
 
-def test_statements_are_taken_apart_at_semicolons() -> None:
+def test_statements_are_split_at_semicolons() -> None:
     assert split_statements("SET a = 1; SET b = 'x;;y' ;") == ("SET a = 1", "SET b = 'x;y'")
     assert split_statements("") == ()
 

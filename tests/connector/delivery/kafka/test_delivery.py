@@ -1,4 +1,4 @@
-"""Delivery into a real Kafka, in both modes: nothing lost, nothing twice, through restarts, fencing and refusals."""
+"""Delivery to a real Kafka in both modes: no loss and no duplicates with restarts, fencing and rejections."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Run = Callable[..., "Running"]
 
 
 class Running:
-    """A delivery with its store, into topics of its own."""
+    """A delivery with its own store and topics."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Running:
         )
         self.store = EventStore(max_events=500)
         if self.transactional:
-            producer = RecordProducer(transactional_settings(client, topic), quiet=self.store.quiet)
+            producer = RecordProducer(transactional_settings(client, topic), quiet=self.store.quiet, show_keys=True)
             self.sink: Sink = TransactionalSink(producer, self.offsets)
         else:
             self.sink = IdempotentSink(
-                RecordProducer(idempotent_settings(client), quiet=self.store.quiet), self.offsets
+                RecordProducer(idempotent_settings(client), quiet=self.store.quiet, show_keys=True), self.offsets
             )
         self.sink.open()
         rules = TopicCreation(default=TopicSettings(1, 1))
@@ -92,7 +92,7 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 @contextmanager
 def running(bootstrap: str) -> Iterator[Run]:
-    """Starts deliveries, and ends those that the test did not."""
+    """Starts deliveries, and stops those that the test did not stop."""
     made: list[Running] = []
     topics = Topics(bootstrap)
 
@@ -116,14 +116,14 @@ def run(kafka: Kafka) -> Iterator[Run]:
 
 @pytest.fixture
 def broker() -> Iterator[Kafka]:
-    """A broker of its own, for a test that kills it."""
+    """A separate broker, for tests that kill it."""
     from rowtide_stack import Kafka
 
     with Kafka() as server:
         yield server
 
 
-def test_all_arrives_in_order_with_headers_and_the_offset_behind_it(run: Run, mode: str) -> None:
+def test_messages_arrive_in_order_with_headers_and_then_the_offset(run: Run, mode: str) -> None:
     one = run(mode)
     one.put(0, 2000)
     assert one.delivery.stop(PATIENCE)
@@ -136,7 +136,7 @@ def test_all_arrives_in_order_with_headers_and_the_offset_behind_it(run: Run, mo
     assert counters.offset == SourceOffset("binlog.000001", 2000)
 
 
-def test_offsets_are_stored_while_delivery_goes_on(run: Run, mode: str) -> None:
+def test_offsets_are_stored_during_delivery(run: Run, mode: str) -> None:
     one = run(mode)
     one.put(0, 100)
     end = time.monotonic() + PATIENCE
@@ -146,7 +146,7 @@ def test_offsets_are_stored_while_delivery_goes_on(run: Run, mode: str) -> None:
     assert one.delivery.counters().commits >= 1
 
 
-def test_keys_go_where_javas_producer_sends_them_unless_the_batch_says_otherwise(run: Run, mode: str) -> None:
+def test_keys_determine_the_partition_as_in_java_unless_the_batch_does(run: Run, mode: str) -> None:
     one = run(mode)
     one.topics.admin.ensure(one.topic, TopicSettings(7, 1))
     keys = [b"k%d" % n for n in range(40)]
@@ -159,7 +159,7 @@ def test_keys_go_where_javas_producer_sends_them_unless_the_batch_says_otherwise
         assert record.partition == (5 if record.value is None else partition_for(record.key, 7))
 
 
-def test_a_message_that_is_too_large_stops_delivery_and_says_how_to_go_on(run: Run, mode: str) -> None:
+def test_a_message_that_is_too_large_stops_delivery_with_a_remedy(run: Run, mode: str) -> None:
     one = run(mode)
     one.topics.admin.ensure(one.topic, TopicSettings(1, 1, {"max.message.bytes": "20000"}))
     one.put(0, 100)
@@ -226,7 +226,7 @@ def put_until_closed(one: Running) -> None:
 
 @pytest.mark.parametrize("by_poll", [True, False], ids=["poll", "interval"])
 def test_each_transaction_holds_records_and_their_offset(run: Run, by_poll: bool) -> None:
-    """Who reads committed data never sees an offset ahead of the records, nor records ahead of their offset."""
+    """A consumer of committed records never sees an offset before its records, or records before their offset."""
     one = run("exactly once", policy=CommitPolicy(interval_s=0.1, by_poll=by_poll))
     feeding = threading.Thread(target=lambda: [(one.put(n, n + 50), time.sleep(0.01)) for n in range(0, 5000, 50)])
     feeding.start()
@@ -242,7 +242,7 @@ def test_each_transaction_holds_records_and_their_offset(run: Run, by_poll: bool
 
 
 @pytest.mark.parametrize("how", ["kill", "stop", "pause"])
-def test_a_broker_that_goes_away_and_comes_back_loses_nothing(broker: Kafka, mode: str, how: str) -> None:
+def test_nothing_is_lost_when_a_broker_restarts(broker: Kafka, mode: str, how: str) -> None:
     with running(broker.bootstrap) as start:
         one = start(mode)
         one.put(0, 200)
@@ -267,7 +267,7 @@ def test_a_broker_that_goes_away_and_comes_back_loses_nothing(broker: Kafka, mod
         assert one.offsets.load() == SourceOffset("binlog.000001", 20_000)
 
 
-def test_while_the_broker_is_away_memory_does_not_grow_and_stopping_ends(broker: Kafka, mode: str) -> None:
+def test_memory_is_bounded_and_stopping_works_while_the_broker_is_down(broker: Kafka, mode: str) -> None:
     with running(broker.bootstrap) as start:
         one = start(mode, **{"queue.buffering.max.messages": 1000})
         one.put(0, 100)
@@ -289,8 +289,8 @@ def test_while_the_broker_is_away_memory_does_not_grow_and_stopping_ends(broker:
         assert one.offsets.load() == SourceOffset("binlog.000001", 100)
 
 
-def test_after_a_crash_a_new_instance_goes_on_without_loss(run: Run, mode: str) -> None:
-    """The first one is abandoned in the middle, as by kill -9; the second starts at the stored offset."""
+def test_after_a_crash_a_new_instance_resumes_without_loss(run: Run, mode: str) -> None:
+    """The first instance is abandoned in the middle, as by kill -9; the second one starts at the stored offset."""
     first = run(mode, policy=CommitPolicy(interval_s=0.2))
     feeding = threading.Thread(target=lambda: feed(first), daemon=True)
     feeding.start()

@@ -1,4 +1,4 @@
-"""What Kafka's errors become, and whether a reader of the message knows what to do."""
+"""The errors that Kafka's errors are mapped to, and their messages."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -28,7 +28,7 @@ def error(code: int, *, fatal: bool = False, retriable: bool = False, abort: boo
     return KafkaError(code, "broker says so", fatal, retriable, abort)
 
 
-def test_a_message_that_is_too_large_is_named_with_the_way_out() -> None:
+def test_a_message_that_is_too_large_is_named_with_the_remedy() -> None:
     key = b'{"schema":{"type":"struct"},"payload":{"id":17}}'
     failure = rejected(error(K.MSG_SIZE_TOO_LARGE), "shop.shop.orders", key, 2_000_000, show_key=True)
     assert failure is not None
@@ -53,14 +53,14 @@ def test_a_key_is_hidden_unless_it_is_requested() -> None:
         (K.INVALID_RECORD, "shop.t"),
     ],
 )
-def test_what_will_never_be_taken_says_why(code: int, way_out: str) -> None:
+def test_permanent_rejections_state_the_reason(code: int, way_out: str) -> None:
     failure = rejected(error(code), "shop.t", None, 10)
     assert isinstance(failure, RecordRejected)
     assert way_out in str(failure)
 
 
 @pytest.mark.parametrize("code", [K._MSG_TIMED_OUT, K.NOT_ENOUGH_REPLICAS, K._TRANSPORT])
-def test_what_may_be_taken_next_time_is_not_rejected(code: int) -> None:
+def test_temporary_failures_are_not_rejections(code: int) -> None:
     assert rejected(error(code), "t", None, 1) is None
 
 
@@ -78,17 +78,17 @@ def test_what_may_be_taken_next_time_is_not_rejected(code: int) -> None:
         (error(K._STATE), ProducerFailed),
     ],
 )
-def test_failed_calls_are_told_apart(kafka_error: KafkaError, kind: type[DeliveryError]) -> None:
+def test_failed_calls_are_classified(kafka_error: KafkaError, kind: type[DeliveryError]) -> None:
     assert type(call_failed("commit the transaction", kafka_error, "rowtide-shop-0")) is kind
 
 
-def test_who_is_fenced_learns_by_whom() -> None:
+def test_the_error_of_a_fenced_instance_names_the_transactional_id() -> None:
     text = str(call_failed("commit the transaction", error(K._FENCED, fatal=True), "rowtide-shop-0"))
     assert "rowtide-shop-0" in text
     assert "second process" in text
 
 
-def test_in_a_transaction_a_message_that_came_too_late_ends_only_the_transaction() -> None:
+def test_in_a_transaction_an_expired_message_ends_only_the_transaction() -> None:
     late = error(K._MSG_TIMED_OUT)
     assert type(message_failed(late, "t", None, 1, "id")) is TransactionAborted
     assert type(message_failed(late, "t", None, 1)) is ProducerFailed
@@ -96,12 +96,12 @@ def test_in_a_transaction_a_message_that_came_too_late_ends_only_the_transaction
     assert type(message_failed(error(K._FENCED, fatal=True), "t", None, 1, "id")) is ProducerFenced
 
 
-def test_the_gravest_error_is_the_one_to_raise() -> None:
+def test_the_most_severe_error_is_raised() -> None:
     errors = [TransactionAborted(""), ProducerFailed(""), RecordRejected(""), AccessDenied(""), ProducerFenced("")]
     assert sorted(errors, key=severity) == errors
 
 
-def test_messages_of_an_aborted_transaction_are_no_failure() -> None:
+def test_messages_of_an_aborted_transaction_are_not_failures() -> None:
     assert is_purged(error(K._PURGE_QUEUE))
     assert is_purged(error(K._PURGE_INFLIGHT))
     assert not is_purged(error(K._MSG_TIMED_OUT))
@@ -118,5 +118,5 @@ def test_messages_of_an_aborted_transaction_are_no_failure() -> None:
         (b'"' + b"x" * 500 + b'"', '"' + "x" * 199 + "…"),
     ],
 )
-def test_keys_are_shown_bearably(key: bytes | None, shown: str) -> None:
+def test_shown_keys_have_no_schema_and_are_truncated(key: bytes | None, shown: str) -> None:
     assert shown_key(key) == shown

@@ -43,7 +43,7 @@ def produce(topics: Topics, topic: str, *records: tuple[int, bytes, bytes | None
     assert producer.flush(20) == 0
 
 
-def test_what_was_saved_last_is_loaded(topics: Topics, topic: str) -> None:
+def test_the_last_saved_offset_is_loaded(topics: Topics, topic: str) -> None:
     store = offsets(topics, topic)
     assert store.load() is None
     store.save(SourceOffset("binlog.000001", 4))
@@ -55,7 +55,7 @@ def test_what_was_saved_last_is_loaded(topics: Topics, topic: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shop", "a", "inventory-connector", "Größe", "x" * 97])
-def test_the_record_is_where_javas_producer_would_put_it(topics: Topics, topic: str, name: str) -> None:
+def test_the_record_is_in_the_partition_that_javas_producer_chooses(topics: Topics, topic: str, name: str) -> None:
     offsets(topics, topic, name).save(OFFSET)
     (record,) = topics.read(topic)
     assert record.key == offset_key(name, "p")
@@ -68,8 +68,8 @@ def test_a_topic_that_does_not_exist_has_no_offset(topics: Topics) -> None:
     assert offsets(topics, topics.name()).load() is None
 
 
-def test_recorded_offsets_of_debezium_are_continued(topics: Topics, topic: str) -> None:
-    """All connectors of a cluster share one topic, as they did in the recording."""
+def test_recorded_offsets_of_debezium_are_resumed(topics: Topics, topic: str) -> None:
+    """All connectors of a cluster share one topic, as in the recording."""
     last: dict[str, str] = {}
     for name in ("transactions", "gtid-off", "restart-between-stages", "keys"):
         with gzip.open(GOLDEN / name / "golden" / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -86,7 +86,7 @@ def test_recorded_offsets_of_debezium_are_continued(topics: Topics, topic: str) 
         assert found.to_json() == value
 
 
-def test_another_spelling_of_the_key_counts_if_it_is_newer(topics: Topics, topic: str) -> None:
+def test_a_key_in_another_json_format_applies_if_it_is_newer(topics: Topics, topic: str) -> None:
     ours, spaced = offset_key("shop", "p"), b'[ "shop", {"server": "p"} ]'
     produce(topics, topic, (3, ours, b'{"file":"a","pos":1}', 1000), (7, spaced, b'{"file":"a","pos":2}', 2000))
     assert offsets(topics, topic).load() == SourceOffset("a", 2)
@@ -96,7 +96,7 @@ def test_another_spelling_of_the_key_counts_if_it_is_newer(topics: Topics, topic
     assert offsets(topics, topic).load() is None
 
 
-def test_foreign_keys_are_passed_over_and_damage_is_told_with_its_place(topics: Topics, topic: str) -> None:
+def test_foreign_keys_are_skipped_and_damage_is_reported_with_its_location(topics: Topics, topic: str) -> None:
     produce(topics, topic, (0, b"\xff", b"?", 1), (0, b'{"session":1}', b"?", 1), (0, b"[]", None, 1))
     assert offsets(topics, topic).load() is None
     produce(topics, topic, (4, offset_key("shop", "p"), b'{"pos":17}', 1))
@@ -104,8 +104,8 @@ def test_foreign_keys_are_passed_over_and_damage_is_told_with_its_place(topics: 
         offsets(topics, topic).load()
 
 
-def test_uncommitted_offsets_do_not_count_and_open_transactions_are_waited_for(topics: Topics) -> None:
-    """The committed record stands behind an open transaction of another connector: it must not be missed."""
+def test_uncommitted_offsets_are_ignored_and_open_transactions_are_awaited(topics: Topics) -> None:
+    """The committed record is behind an open transaction of another connector; it must not be missed."""
     topic = topics.name()
     topics.admin.ensure(topic, offsets_settings(1, 1))
     other = Producer({**topics.client, "transactional.id": topic})
@@ -120,7 +120,7 @@ def test_uncommitted_offsets_do_not_count_and_open_transactions_are_waited_for(t
     end.join()
 
 
-def test_a_transaction_that_never_ends_is_told(topics: Topics) -> None:
+def test_a_transaction_that_never_ends_is_an_error(topics: Topics) -> None:
     topic = topics.name()
     topics.admin.ensure(topic, offsets_settings(1, 1))
     other = Producer({**topics.client, "transactional.id": topic})
@@ -133,11 +133,11 @@ def test_a_transaction_that_never_ends_is_told(topics: Topics) -> None:
     other.abort_transaction(20)
 
 
-def test_saving_to_a_missing_topic_fails_in_time(topics: Topics) -> None:
+def test_saving_to_a_missing_topic_fails_within_the_timeout(topics: Topics) -> None:
     with pytest.raises(OffsetStoreError, match="cannot write the source offset"):
         offsets(topics, topics.name(), timeout=2.0).save(OFFSET)
 
 
-def test_no_broker_is_told() -> None:
+def test_an_unreachable_broker_is_an_error() -> None:
     with pytest.raises(OffsetStoreError, match="cannot be read"):
         offsets(Topics("127.0.0.1:1"), "x", timeout=1.0).load()

@@ -1,4 +1,4 @@
-"""The two Kafka sinks over a client that does what the test says: order of calls, waiting, every kind of failure."""
+"""The two Kafka sinks with a scripted client: order of calls, waiting, all kinds of failures."""
 
 import threading
 from collections import deque
@@ -35,7 +35,7 @@ def kafka_error(code: int, *, fatal: bool = False, retriable: bool = False, abor
 
 
 class Client:
-    """Stands for ``confluent_kafka.Producer``; acknowledges messages at the next poll but one unless told otherwise."""
+    """A fake ``confluent_kafka.Producer``; by default it acknowledges messages at the second poll."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
@@ -145,7 +145,7 @@ def values(client: Client) -> list[bytes | None]:
     return [message[1] for message in client.acknowledged]
 
 
-def test_messages_arrive_as_they_were_given() -> None:
+def test_messages_arrive_unchanged() -> None:
     made, client = producer()
     made.send([batch(b"1", b"2", partition=3)])
     topic, value, key, partition, _report, _none, timestamp, headers = client.queue[0]
@@ -160,7 +160,7 @@ def test_only_failures_are_reported() -> None:
     assert client.settings["linger.ms"] == 7
 
 
-def test_a_full_queue_is_waited_for() -> None:
+def test_sending_waits_while_the_queue_is_full() -> None:
     made, client = producer()
     client.room = 2
     made.send([batch(*(b"%d" % n for n in range(10)))])
@@ -177,7 +177,7 @@ def test_waiting_for_room_can_be_interrupted() -> None:
     assert len(client.queue) == 2
 
 
-def test_draining_gives_up_in_time_and_goes_on_later() -> None:
+def test_draining_stops_at_its_timeout_and_can_be_repeated() -> None:
     made, client = producer()
     client.answering = False
     made.send([batch(b"1")])
@@ -186,7 +186,7 @@ def test_draining_gives_up_in_time_and_goes_on_later() -> None:
     assert made.drain(0.01) is True
 
 
-def test_reports_are_served_while_the_reader_is_held() -> None:
+def test_reports_are_processed_while_the_reader_is_paused() -> None:
     held: list[str] = []
 
     @contextmanager
@@ -200,7 +200,7 @@ def test_reports_are_served_while_the_reader_is_held() -> None:
     assert held == ["in", "out"]
 
 
-def test_a_refused_message_is_raised_with_its_key_and_size() -> None:
+def test_a_rejected_message_is_raised_with_its_size() -> None:
     made, client = producer()
     client.refuse[b"large"] = kafka_error(K.MSG_SIZE_TOO_LARGE)
     made.send([batch(b"small", b"large", b"small")])
@@ -208,7 +208,7 @@ def test_a_refused_message_is_raised_with_its_key_and_size() -> None:
         made.drain()
 
 
-def test_of_a_refused_batch_the_largest_message_is_named() -> None:
+def test_of_a_rejected_batch_the_largest_message_is_named() -> None:
     made, client = producer()
     for value in (b"1", b"55555", b"333"):
         client.refuse[value] = kafka_error(K.MSG_SIZE_TOO_LARGE)
@@ -217,19 +217,19 @@ def test_of_a_refused_batch_the_largest_message_is_named() -> None:
         made.drain()
 
 
-def test_a_message_refused_at_once_is_raised_too() -> None:
+def test_a_message_rejected_immediately_is_raised_too() -> None:
     made, client = producer()
     client.failures["produce"] = [kafka_error(K.MSG_SIZE_TOO_LARGE)]
     with pytest.raises(RecordRejected, match=r"max\.request\.size"):
         made.send([batch(b"x")])
 
 
-def test_settings_that_the_client_does_not_know_are_told() -> None:
+def test_unknown_client_settings_are_an_error() -> None:
     with pytest.raises(DeliveryError, match=r"no\.such\.setting"):
         RecordProducer({"no.such.setting": "1", "bootstrap.servers": "127.0.0.1:1"})
 
 
-def test_a_fatal_state_without_a_message_is_raised_too() -> None:
+def test_a_fatal_error_without_a_message_is_raised_too() -> None:
     made, client = producer()
     client.settings["error_cb"](kafka_error(K._TRANSPORT))
     made.check()
@@ -238,8 +238,8 @@ def test_a_fatal_state_without_a_message_is_raised_too() -> None:
         made.serve()
 
 
-def test_a_fatal_state_that_polling_raises_is_told_in_our_words() -> None:
-    """So does confluent_kafka the first time after librdkafka has given up."""
+def test_a_fatal_error_raised_by_poll_is_translated() -> None:
+    """confluent_kafka raises once after a fatal error of librdkafka."""
     made, client = producer(**{"transactional.id": "rowtide-shop-0"})
     client.failures["poll"] = [kafka_error(K._FENCED, fatal=True)]
     with pytest.raises(ProducerFenced, match="rowtide-shop-0"):
@@ -262,7 +262,7 @@ def test_at_least_once_the_offset_follows_the_last_acknowledgement() -> None:
     assert client.acknowledged[1][1:4] == (OFFSET.to_json().encode(), b"key", -1)
 
 
-def test_at_least_once_an_offset_may_be_kept_elsewhere() -> None:
+def test_at_least_once_an_offset_may_be_stored_elsewhere() -> None:
     made, client = producer()
     offsets = InMemoryOffsetStore()
     sink = IdempotentSink(made, offsets)
@@ -272,7 +272,7 @@ def test_at_least_once_an_offset_may_be_kept_elsewhere() -> None:
     assert values(client) == [b"1"]
 
 
-def test_at_least_once_no_offset_is_stored_behind_a_refused_message() -> None:
+def test_at_least_once_no_offset_is_stored_behind_a_rejected_message() -> None:
     made, client = producer()
     offsets = InMemoryOffsetStore()
     client.refuse[b"1"] = kafka_error(K.TOPIC_AUTHORIZATION_FAILED)
@@ -301,7 +301,7 @@ def test_exactly_once_an_offset_alone_is_a_transaction_too() -> None:
     assert client.calls == ["begin", "commit"]
 
 
-def test_exactly_once_a_commit_is_repeated_while_it_may_succeed() -> None:
+def test_exactly_once_a_commit_is_retried_while_it_may_succeed() -> None:
     sink, client = transactional()
     client.failures["commit"] = [
         kafka_error(K._TIMED_OUT, retriable=True),
@@ -311,7 +311,7 @@ def test_exactly_once_a_commit_is_repeated_while_it_may_succeed() -> None:
     assert client.calls == ["begin", "commit", "commit", "commit"]
 
 
-def test_exactly_once_a_lost_transaction_is_aborted_and_can_be_sent_again() -> None:
+def test_exactly_once_an_aborted_transaction_can_be_sent_again() -> None:
     sink, client = transactional()
     client.failures["commit"] = [kafka_error(K._MSG_TIMED_OUT, abort=True)]
     client.failures["abort"] = [kafka_error(K._TIMED_OUT, retriable=True)]
@@ -324,7 +324,7 @@ def test_exactly_once_a_lost_transaction_is_aborted_and_can_be_sent_again() -> N
     assert client.calls == ["begin", "commit", "abort", "abort", "begin", "commit"]
 
 
-def test_exactly_once_a_message_that_came_too_late_aborts_once() -> None:
+def test_exactly_once_an_expired_message_aborts_once() -> None:
     sink, client = transactional()
     client.refuse[b"1"] = kafka_error(K._MSG_TIMED_OUT)
     sink.send([batch(b"1")])
@@ -356,7 +356,7 @@ def test_exactly_once_a_process_that_slept_too_long_is_no_second_instance(
 
 
 @pytest.mark.parametrize("where", ["init", "begin", "commit", "abort"])
-def test_exactly_once_who_is_fenced_stops(where: str) -> None:
+def test_exactly_once_a_fenced_instance_stops(where: str) -> None:
     sink, client = transactional()
     client.failures[where] = [kafka_error(K._FENCED, fatal=True)]
     steps: list[Callable[[], object]] = [sink.open, lambda: sink.send([batch(b"1")])]
@@ -365,7 +365,7 @@ def test_exactly_once_who_is_fenced_stops(where: str) -> None:
         all_of(steps)
 
 
-def test_exactly_once_opening_waits_for_the_coordinator_but_not_for_ever() -> None:
+def test_exactly_once_opening_waits_for_the_coordinator_up_to_a_timeout() -> None:
     sink, client = transactional()
     client.failures["init"] = [kafka_error(K._TIMED_OUT, retriable=True)]
     sink.open()
@@ -382,7 +382,7 @@ def test_exactly_once_rolling_back_nothing_is_allowed() -> None:
     assert client.calls == []
 
 
-def test_exactly_once_closing_aborts_what_is_open() -> None:
+def test_exactly_once_closing_aborts_the_open_transaction() -> None:
     sink, client = transactional()
     sink.send([batch(b"1")])
     sink.close()
