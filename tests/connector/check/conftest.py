@@ -1,4 +1,4 @@
-"""A server that is as it should be, for tests to spoil."""
+"""Facts of a server that meets all requirements; tests change them."""
 
 import dataclasses
 from collections.abc import Callable
@@ -35,7 +35,7 @@ TABLES = (
 
 @pytest.fixture
 def facts() -> Callable[..., ServerFacts]:
-    """Make facts of a good server; keywords are fields, or ``variables`` that differ (``None`` takes one away)."""
+    """Create the facts of such a server; keywords replace fields, ``variables`` single ones (``None`` removes one)."""
 
     def make(variables: dict[str, str | None] | None = None, **fields: Any) -> ServerFacts:
         merged = {**GOOD, **(variables or {})}
@@ -54,7 +54,7 @@ def facts() -> Callable[..., ServerFacts]:
 
 @pytest.fixture
 def configured() -> Callable[..., Configuration]:
-    """Make a configuration; keywords of a dictionary are further properties."""
+    """Create a configuration from the basic properties and further ones."""
 
     def make(properties: dict[str, str] | None = None) -> Configuration:
         return from_properties({**PROPERTIES, "bigint.unsigned.handling.mode": "precise", **(properties or {})})

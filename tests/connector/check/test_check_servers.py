@@ -1,4 +1,4 @@
-"""The check against real servers: what is well, and what each mistake is answered with."""
+"""The check against real servers: no finding if all is in order, and the finding for each mistake."""
 
 import uuid
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def server(request: pytest.FixtureRequest) -> SqlServer:
 
 @pytest.fixture
 def user(server: SqlServer) -> Iterator[str]:
-    """An account that may do nothing yet; it logs in with the password ``pw``."""
+    """An account without privileges, with the password ``pw``."""
     name = f"u_{uuid.uuid4().hex[:8]}"
     server.execute(f"CREATE USER {name} IDENTIFIED BY 'pw'")
     yield name
@@ -68,13 +68,13 @@ def subjects(findings: list[Finding], severity: Severity = Severity.ERROR) -> li
     return [finding.subject for finding in findings if finding.severity is severity]
 
 
-def test_all_is_well(mysql_db: Database, kafka: Kafka) -> None:
+def test_a_server_in_order_has_no_finding(mysql_db: Database, kafka: Kafka) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     found = check(config(mysql_db.server, kafka.bootstrap, database_include_list=mysql_db.name))
     assert found == []
 
 
-def test_all_is_well_with_mariadb(mariadb_db: Database, kafka: Kafka) -> None:
+def test_mariadb_in_order_has_no_error(mariadb_db: Database, kafka: Kafka) -> None:
     mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     found = check(config(mariadb_db.server, kafka.bootstrap, database_include_list=mariadb_db.name))
     assert errors_in(found) == ()
@@ -194,7 +194,7 @@ def test_unreachable_kafka(mysql: MySQL, closed_port: int) -> None:
 
 @pytest.mark.parametrize(("client", "setting"), [("producer", "override"), ("consumer", "override")])
 def test_a_client_with_wrong_security_settings(mysql: MySQL, kafka: Kafka, client: str, setting: str) -> None:
-    """The producer connects with settings of its own, which nothing else uses."""
+    """Each client may have connection settings of its own, which no other client uses."""
     wrong = {f"{client}_{setting}_security_protocol": "SSL"}
     found = broker_findings(config(mysql, kafka.bootstrap, **wrong), timeout=5)
     (error,) = errors_in(found)
@@ -220,7 +220,7 @@ def test_topics_that_lose_records(mysql: MySQL, kafka: Kafka) -> None:
     assert subjects(found, Severity.WARNING) == ["schema.history.internal.kafka.topic"]
 
 
-def test_what_a_start_would_begin_with(mysql_db: Database, kafka: Kafka) -> None:
+def test_what_a_start_would_do(mysql_db: Database, kafka: Kafka) -> None:
     (first,) = start_findings(config(mysql_db.server, kafka.bootstrap))
     assert first.severity is Severity.REMARK
     assert "no position is stored yet; a start takes a snapshot and streams" in first.message
@@ -234,7 +234,9 @@ def test_what_a_start_would_begin_with(mysql_db: Database, kafka: Kafka) -> None
     assert "no longer available on the server" in purged.message
 
 
-def test_more_copies_than_brokers_and_topics_that_nobody_creates(mysql_db: Database, kafka: Kafka) -> None:
+def test_a_replication_factor_above_the_brokers_and_topics_that_are_not_created(
+    mysql_db: Database, kafka: Kafka
+) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     more = {
         "topic.creation.default.replication.factor": "3",
@@ -262,7 +264,7 @@ def test_settings_that_kafkas_client_refuses(mysql: MySQL, kafka: Kafka) -> None
     assert "producer.override" in subjects(found)
 
 
-def test_the_command_tells_all_at_once_and_fails(mysql: MySQL, closed_port: int, tmp_path: Path) -> None:
+def test_the_command_reports_all_errors_at_once_and_fails(mysql: MySQL, closed_port: int, tmp_path: Path) -> None:
     path = tmp_path / "c.properties"
     wrong = properties(mysql, f"127.0.0.1:{closed_port}", database_server_id="1")
     path.write_text("".join(f"{name}={value}\n" for name, value in wrong.items()))

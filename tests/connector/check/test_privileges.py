@@ -1,4 +1,4 @@
-"""What an account may do, out of rows that real servers printed."""
+"""Privileges parsed from rows of SHOW GRANTS that real servers returned."""
 
 import pytest
 
@@ -12,7 +12,7 @@ MARIADB = [
 
 
 @pytest.mark.parametrize("rows", [MYSQL, MARIADB])
-def test_global_privileges_in_both_servers_words(rows: list[str]) -> None:
+def test_global_privileges_of_both_servers(rows: list[str]) -> None:
     privileges = Privileges.parse(rows)
     assert all(privileges.has(name) for name in CDC)
     assert privileges.has("SELECT", "any", "table")
@@ -85,7 +85,7 @@ def test_a_partial_revoke_takes_a_database_out() -> None:
     assert privileges.has("RELOAD")
 
 
-def test_rows_of_other_kinds_are_passed_over() -> None:
+def test_rows_of_other_kinds_are_ignored() -> None:
     privileges = Privileges.parse(["GRANT PROXY ON ``@`` TO `root`@`localhost` WITH GRANT OPTION", "nonsense"])
     assert privileges.grants == ()
     assert privileges.roles == ()

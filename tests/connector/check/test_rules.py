@@ -1,4 +1,4 @@
-"""What the rules say about servers, accounts and tables."""
+"""The rules about servers, accounts and tables."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ Configured = Callable[..., Configuration]
 MARIADB = {"binlog_rows_query_log_events": None, "gtid_mode": None, "enforce_gtid_consistency": None}
 
 
-def test_nothing_is_found_on_a_good_server(facts: Facts, configured: Configured) -> None:
+def test_a_server_in_order_has_no_finding(facts: Facts, configured: Configured) -> None:
     assert evaluate(configured(), facts()) == []
 
 
@@ -67,11 +67,11 @@ def test_preferred_tls_to_this_host(host: str, facts: Facts, configured: Configu
         {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"},
     ],
 )
-def test_settings_that_are_well(variables: dict[str, str | None], facts: Facts, configured: Configured) -> None:
+def test_settings_in_order(variables: dict[str, str | None], facts: Facts, configured: Configured) -> None:
     assert evaluate(configured(), facts(variables)) == []
 
 
-def test_a_server_without_a_binlog_is_not_asked_for_its_format(facts: Facts, configured: Configured) -> None:
+def test_the_format_of_a_binlog_that_is_off_is_no_finding(facts: Facts, configured: Configured) -> None:
     found = evaluate(configured(), facts({"log_bin": "OFF", "binlog_format": "STATEMENT"}))
     assert [finding.subject for finding in found] == ["log_bin"]
 
@@ -109,7 +109,7 @@ def test_the_wrong_kind_of_server(facts: Facts, configured: Configured) -> None:
     assert facts(version="11.4.5-MariaDB-log").flavor is Flavor.MARIADB
 
 
-def test_statements_are_asked_for_that_the_binlog_does_not_have(facts: Facts, configured: Configured) -> None:
+def test_include_query_without_statements_in_the_binlog(facts: Facts, configured: Configured) -> None:
     config = configured({"include.query": "true"})
     assert [finding.subject for finding in evaluate(config, facts())] == ["binlog_rows_query_log_events"]
     assert evaluate(config, facts({"binlog_rows_query_log_events": "ON"})) == []
@@ -141,7 +141,7 @@ ALL = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATION C
 
 
 @pytest.mark.parametrize("missing", ALL)
-def test_a_missing_privilege_is_told_with_its_grant(missing: str, facts: Facts, configured: Configured) -> None:
+def test_a_missing_privilege_is_reported_with_its_grant(missing: str, facts: Facts, configured: Configured) -> None:
     found = evaluate(configured(), facts(grants=(granted(*(set(ALL) - {missing})),)))
     if missing == "SHOW DATABASES":
         assert found == []
@@ -160,7 +160,7 @@ def test_mariadbs_name_of_a_privilege(facts: Facts, configured: Configured) -> N
     assert "GRANT BINLOG MONITOR" in finding.message
 
 
-def test_roles_that_may_not_be_active_are_mentioned(facts: Facts, configured: Configured) -> None:
+def test_roles_that_may_not_be_active_are_named(facts: Facts, configured: Configured) -> None:
     found = evaluate(configured(), facts(grants=(granted(*ALL[1:]), "GRANT `cdc`@`%` TO `dbz`@`%`")))
     assert [finding.severity for finding in found] == [Severity.ERROR, Severity.REMARK]
     assert "SET DEFAULT ROLE … TO dbz" in found[1].message
@@ -200,7 +200,7 @@ def test_tables_that_cannot_be_read_are_named(facts: Facts, configured: Configur
         ({"bigint.unsigned.handling.mode": "long"}, "bigint.unsigned.handling.mode", "shop.orders.id"),
     ],
 )
-def test_what_a_configuration_means_for_the_tables(
+def test_findings_about_tables(
     properties: dict[str, str], subject: str, text: str, facts: Facts, configured: Configured
 ) -> None:
     found = {
@@ -227,9 +227,7 @@ def test_small_row_images_may_be_allowed(facts: Facts, configured: Configured) -
         ("STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE", Severity.REMARK),
     ],
 )
-def test_columns_with_dates_that_no_calendar_has(
-    mode: str, severity: Severity, facts: Facts, configured: Configured
-) -> None:
+def test_columns_with_zero_dates(mode: str, severity: Severity, facts: Facts, configured: Configured) -> None:
     columns = {"id": "int", "d": "date", "dt": "datetime(6)", "ts": "timestamp", "hidden": "date", "t": "time"}
     columns_of = [ColumnFact(name, kind, nullable=False) for name, kind in columns.items()]
     tables = (TableFact("d", "t", (*columns_of, ColumnFact("n", "date", nullable=True))),)

@@ -1,4 +1,4 @@
-"""Tables that were changed where the binlog does not show it, on servers that tell little in their TABLE_MAPs."""
+"""Tables changed without a trace in the binlog, on servers with minimal TABLE_MAP metadata."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def database(request: pytest.FixtureRequest) -> Database:
 
 
 class Stream:
-    """What a connector makes of a database's changes from now on; the table that each row is of is named in it."""
+    """The records of a database's changes from now on; each row names its table."""
 
     def __init__(self, database: Database, *tables: str) -> None:
         self.database = database
@@ -70,7 +70,7 @@ def unlogged(*statements: str) -> list[str]:
     return ["SET sql_log_bin = 0", *statements, "SET sql_log_bin = 1"]
 
 
-def test_the_server_tells_what_its_binlog_does_not(database: Database) -> None:
+def test_the_structure_is_looked_up_on_the_server(database: Database) -> None:
     run = database.execute
     run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10))", "CREATE TABLE other (id INT)")
     stream = Stream(database, "t", "made", "other")
@@ -99,7 +99,7 @@ def test_the_server_tells_what_its_binlog_does_not(database: Database) -> None:
     assert known == {"t": ["n", "id", "b"], "made": ["k", "e"], "other": ["id", "t"]}
 
 
-def test_nothing_is_taken_that_may_have_changed_since(database: Database) -> None:
+def test_a_structure_that_may_have_changed_since_is_refused(database: Database) -> None:
     run = database.execute
     run("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
     changed, later, unheard = Stream(database, "t"), Stream(database, "u"), Stream(database, "w")

@@ -1,4 +1,4 @@
-"""Connections to the database: TLS files, time zones, and what errors mean."""
+"""Connections to the database: TLS files, time zones, and the meaning of errors."""
 
 import datetime as dt
 import ssl
@@ -135,13 +135,13 @@ def test_a_file_that_cannot_be_used_is_named_with_its_property(which: str, store
         assert "wrong" not in str(caught.value)
 
 
-def test_tls_is_demanded_unless_it_is_only_preferred() -> None:
+def test_tls_is_required_unless_it_is_only_preferred() -> None:
     assert "ssl" not in connection_arguments(configured().database)
     assert connection_arguments(configured(database_ssl_mode="disabled").database)["ssl_disabled"]
     assert "ssl" in connection_arguments(configured(database_ssl_mode="required").database)
 
 
-def test_times_are_given_in_seconds() -> None:
+def test_timeouts_are_in_seconds() -> None:
     arguments = connection_arguments(configured(connect_timeout_ms="2500", database_query_timeout_ms="0").database)
     assert arguments["connect_timeout"] == 2
     assert arguments["read_timeout"] is None
@@ -184,7 +184,7 @@ def test_time_zones_as_jdbc_names_them(name: str | None, zone: str | None) -> No
         (OSError("broken"), "database.hostname", "cannot be reached: broken"),
     ],
 )
-def test_what_an_error_means(error: Exception, subject: str, text: str) -> None:
+def test_the_property_and_message_of_an_error(error: Exception, subject: str, text: str) -> None:
     problem = connection_failed(error, configured().database).problem
     assert problem.property == subject
     assert text in problem.message

@@ -1,4 +1,4 @@
-"""Workers as processes, against the servers of the test run."""
+"""Fixtures for workers that run as processes against real servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXACTLY_ONCE = {"exactly.once.source.support": "enabled", "exactly.once.support"
 
 @pytest.fixture(scope="session")
 def own_mysql() -> Iterator[MySQL]:
-    """A server that may be stopped."""
+    """A database server that a test may stop."""
     from rowtide_stack import MySQL
 
     with MySQL() as server:
@@ -26,7 +26,7 @@ def own_mysql() -> Iterator[MySQL]:
 
 @pytest.fixture(scope="session")
 def own_kafka() -> Iterator[Kafka]:
-    """A broker that may be stopped."""
+    """A broker that a test may stop."""
     from rowtide_stack import Kafka
 
     with Kafka() as server:
@@ -35,7 +35,7 @@ def own_kafka() -> Iterator[Kafka]:
 
 @pytest.fixture
 def configured(tmp_path: Path, mysql_db: Database, kafka: Kafka) -> Callable[..., WorkerConfig]:
-    """Make a configuration for a database of the shared MySQL; words are properties, ``_`` for ``.``."""
+    """Create configurations for a database of the shared MySQL; keywords are properties with ``_`` for ``.``."""
 
     def make(*, exactly_once: bool = False, **more: str) -> WorkerConfig:
         properties = {name.replace("_", "."): value for name, value in more.items()}

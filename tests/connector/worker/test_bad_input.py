@@ -1,4 +1,4 @@
-"""What goes wrong is told in a way that helps, and nothing is lost or written wrongly."""
+"""Errors say what to do, and no row is lost or wrong: configuration, privileges, history, damaged streams."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def table(mysql_db: Database) -> str:
     return f"{mysql_db.name}.t"
 
 
-def test_every_mistake_of_a_configuration_is_told_at_once(configured: Configured) -> None:
+def test_all_mistakes_of_a_configuration_are_reported_at_once(configured: Configured) -> None:
     config = configured(snapshot_mod="initial", table_include_list="a[", max_batch_size="many")
     with Worker(config) as worker:
         assert worker.wait() == 1
@@ -111,24 +111,24 @@ def test_a_history_that_is_missing_or_damaged(
 
 
 def test_a_table_that_cannot_be_read(table: str, configured: Configured, topics: Topics) -> None:
-    """The snapshot fails, and its notifications say so to the end."""
+    """The snapshot fails, and its notifications report it."""
     config = configured(notification_enabled_channels="sink", snapshot_select_statement_overrides=table)
     config.properties[f"snapshot.select.statement.overrides.{table}"] = "SELECT nonsense"
     notes = config.properties["notification.sink.topic.name"] = f"{config.name}-notes"
     found = failure(config)
     assert isinstance(found, SnapshotError)
     assert f"table {table} cannot be read with 'SELECT nonsense'" in str(found)
-    told = [json.loads(record.value or b"{}") for record in topics.read(notes)]
-    assert [(one["type"], one["additional_data"].get("status")) for one in told] == [
+    notifications = [json.loads(record.value or b"{}") for record in topics.read(notes)]
+    assert [(one["type"], one["additional_data"].get("status")) for one in notifications] == [
         ("STARTED", None),
         ("IN_PROGRESS", None),
         ("TABLE_SCAN_COMPLETED", "SQL_EXCEPTION"),
         ("ABORTED", None),
     ]
-    assert {one["aggregate_type"] for one in told} == {"Initial Snapshot"}
+    assert {one["aggregate_type"] for one in notifications} == {"Initial Snapshot"}
 
 
-def test_rows_of_a_table_that_the_history_does_not_know(
+def test_rows_of_a_table_that_is_not_in_the_history(
     mysql_db: Database, table: str, configured: Configured, topics: Topics
 ) -> None:
     mysql_db.execute("CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(100))")

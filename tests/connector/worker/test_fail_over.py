@@ -1,4 +1,4 @@
-"""A reconnect that reaches another server than before: it resumes if that one has all changes, else it ends."""
+"""A reconnect that reaches another server: the stream resumes only if that server has all changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Servers = tuple["SqlServer", "SqlServer"]
 
 @pytest.fixture(params=["mysql", "mariadb", "mysql without GTIDs"])
 def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
-    """Two servers that know nothing of each other, with the same table, and binlog files of the same names."""
+    """Two independent servers with the same table, and binlog files of the same names."""
     from rowtide_stack import MariaDB, MySQL
 
     kind = MariaDB if request.param == "mariadb" else MySQL

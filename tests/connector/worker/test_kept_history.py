@@ -1,4 +1,4 @@
-"""A connector and its schema history: rebuilt in its own topic, of another connector, in the compact form."""
+"""The schema history of a connector: rebuilt in its topic, left by another connector, and compacted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(topics: Topics, config: WorkerConfig, table: str) -> list[dict[str, obj
     return [json.loads(record.value or b"{}")["after"] for record in topics.read(config.topic(table))]
 
 
-def test_a_history_is_rebuilt_in_its_own_topic_and_kept_in_the_compact_form(
+def test_a_history_is_rebuilt_in_its_own_topic_and_compacted(
     mysql_db: Database, configured: Configured, topics: Topics, kafka: Kafka, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -77,7 +77,7 @@ def _with(config: WorkerConfig, **more: str) -> WorkerConfig:
     return other
 
 
-def test_a_history_of_another_connector_is_told(
+def test_a_history_of_another_connector_is_reported(
     mysql_db: Database, configured: Configured, topics: Topics, kafka: Kafka
 ) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")

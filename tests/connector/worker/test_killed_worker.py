@@ -1,4 +1,4 @@
-"""Workers that are killed and stopped at random moments under load: what is delivered in the end."""
+"""Workers that are killed and stopped at random moments under load deliver every change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KILLS = 20
 
 
 def streamed(seen: Sequence[Seen]) -> list[tuple[Any, Change]]:
-    """The streamed row changes of a topic, each with its place in the binlog."""
+    """The streamed row changes of a topic, each with its binlog position."""
     found = []
     for record in seen:
         value = json.loads(record.value) if record.value else {"op": "-"}
@@ -38,7 +38,7 @@ def streamed(seen: Sequence[Seen]) -> list[tuple[Any, Change]]:
 
 
 def once(found: Iterable[tuple[Any, Any]]) -> list[Any]:
-    """Without what came before: duplicates are those of the same place."""
+    """Remove duplicates, which are changes of the same binlog position."""
     first: dict[Any, Any] = {}
     for place, what in found:
         assert first.setdefault(place, what) == what, "a repeated record is the same"
@@ -46,7 +46,7 @@ def once(found: Iterable[tuple[Any, Any]]) -> list[Any]:
 
 
 def statements(seen: Sequence[Seen]) -> list[tuple[Any, str]]:
-    """The changes of structure in the schema change topic, without the snapshot's."""
+    """The schema changes in the schema change topic, without those of the snapshot."""
     values = [json.loads(record.value or b"{}") for record in seen]
     return [
         ((value["source"]["file"], value["source"]["pos"]), value["ddl"])
@@ -56,7 +56,7 @@ def statements(seen: Sequence[Seen]) -> list[tuple[Any, str]]:
 
 
 def compare(config: WorkerConfig, topics: Topics, load: WriteLoad, database: str, *, exactly_once: bool) -> int:
-    """Compare what is in the topics with what was written; gives the number of duplicates."""
+    """Compare the topics with what was written, and return the number of duplicates."""
     duplicates = 0
     for table, wanted in load.changes.items():
         seen = topics.read(config.topic(f"{database}.{table}"))
@@ -72,8 +72,8 @@ def compare(config: WorkerConfig, topics: Topics, load: WriteLoad, database: str
             changes = once(found)
         assert len(changes) == len(wanted)
         assert changes == wanted
-    told = statements(topics.read(config.name))
-    ddl = [text for _, text in told] if exactly_once else once(told)
+    ddl_records = statements(topics.read(config.name))
+    ddl = [text for _, text in ddl_records] if exactly_once else once(ddl_records)
     assert ddl == load.statements
     if exactly_once:
         marks = [json.loads(record.value or b"{}") for record in topics.read(f"{config.name}.transaction")]
@@ -88,7 +88,7 @@ def compare(config: WorkerConfig, topics: Topics, load: WriteLoad, database: str
 
 
 def lives(config: WorkerConfig, seed: int, end: Callable[[Worker], object], count: int) -> None:
-    """Let workers live for short, random times."""
+    """Run workers for short, random times."""
     chance = random.Random(seed)
     for _ in range(count):
         with Worker(config, "--no-web") as worker:
@@ -102,7 +102,7 @@ def lives(config: WorkerConfig, seed: int, end: Callable[[Worker], object], coun
 
 
 def drain(config: WorkerConfig) -> None:
-    """Let a worker deliver what is left."""
+    """Run a worker until everything is delivered."""
     with Worker(config).streaming() as worker:
         eventually(lambda: worker.health()["lag"] == {"seconds": 0.0, "bytes": 0}, "everything is read")
         worker.stop()

@@ -3,7 +3,7 @@
 =================================================  ===================================================================
 fault                                              test
 =================================================  ===================================================================
-wrong configuration, MySQL or Kafka unreachable    ``test_everything_that_keeps_it_from_starting_is_told_at_once``;
+wrong configuration, MySQL or Kafka unreachable    ``test_all_errors_that_prevent_a_start_are_reported_at_once``;
 at the start, wrong password                       each alone: ``test_check_servers``; configuration: ``test_bad_input``
 MySQL fails while running                          ``test_mysql_fails``
 the process dies                                   ``test_the_process_dies``; exactly once: ``test_killed_worker``
@@ -65,14 +65,14 @@ def keys(topics: Topics, config: WorkerConfig, database: Database) -> list[int]:
 
 
 def failed(worker: Worker, config: WorkerConfig) -> str:
-    """Wait until a worker has ended by itself; gives its report."""
+    """Wait until a worker has ended by itself, and return its report."""
     assert worker.wait() == 1, worker.log
     log = worker.log
     assert "Traceback" not in log
     return log[log.index(f"connector {config.name} has failed: ") :]
 
 
-def test_everything_that_keeps_it_from_starting_is_told_at_once(mysql_db: Database, tmp_path: Path) -> None:
+def test_all_errors_that_prevent_a_start_are_reported_at_once(mysql_db: Database, tmp_path: Path) -> None:
     config = of(mysql_db, tmp_path, f"127.0.0.1:{free_port()}", database_password="not-this-one")
     with Worker(config, "--no-web") as worker:
         report = failed(worker, config)
@@ -83,7 +83,7 @@ def test_everything_that_keeps_it_from_starting_is_told_at_once(mysql_db: Databa
 
 
 def test_mysql_fails(own_mysql: MySQL, kafka: Kafka, tmp_path: Path) -> None:
-    """Tried again and again; with ``errors.max.retries=0`` it ends at once, and started by hand it goes on."""
+    """The worker retries; with ``errors.max.retries=0`` it ends at once, and resumes when it is started again."""
     topics = Topics(kafka.bootstrap)
     with own_mysql.database() as database:
         database.execute(CUSTOMERS)
@@ -138,7 +138,7 @@ def test_kafka_fails(mysql_db: Database, own_kafka: Kafka, tmp_path: Path) -> No
         insert(mysql_db, 601, 900)
         eventually(lambda: len(set(keys(topics, config, mysql_db))) >= 900, f"all rows; {worker.log}")
         worker.stop()
-    # an idempotent producer may have to begin anew when its broker has lost what it was told
+    # an idempotent producer may have to begin anew when its broker has lost its state
     assert list(dict.fromkeys(keys(topics, config, mysql_db))) == list(range(1, 901))
 
 
@@ -162,7 +162,7 @@ def test_an_orderly_stop(mysql_db: Database, kafka: Kafka, topics: Topics, tmp_p
 
 
 def test_normal_operation(mysql_db: Database, kafka: Kafka, topics: Topics, tmp_path: Path) -> None:
-    """Every change once, in the old envelope: snapshot, create, update, delete with tombstone, another key."""
+    """Every change once, in the old envelope: snapshot, create, update, delete with tombstone, changed key."""
     mysql_db.execute(CUSTOMERS)
     insert(mysql_db, 1004, 1005)
     config = of(mysql_db, tmp_path, kafka.bootstrap)

@@ -67,7 +67,7 @@ def table(mysql_db: Database) -> Database:
 
 @pytest.fixture
 def proxied(table: Database, configured: Configured) -> Callable[..., WorkerConfig]:
-    """A configuration that reaches the database through a proxy, and gives up soon on a server that is silent."""
+    """A configuration that connects through a proxy, with short time limits."""
 
     def make(proxy: TcpProxy, **more: str) -> WorkerConfig:
         times = {"retriable_restart_connector_wait_ms": "100", "connect_timeout_ms": "1000"}
@@ -140,7 +140,7 @@ def test_a_start_against_a_silent_database(
 def test_sigterm_ends_the_process_while_the_database_is_silent(
     table: Database, proxied: Callable[..., WorkerConfig], said: str
 ) -> None:
-    """Whatever thread waits for an answer, such as the one that looks up the lag: the limits of queries are long."""
+    """Any thread may wait for the server, such as the one that looks up the lag; queries have long time limits."""
     with TcpProxy(table.server.host, table.server.port) as proxy:
         config = proxied(proxy, task_shutdown_graceful_timeout_ms="3000", connect_timeout_ms="600000")
         if said == "checking the database":

@@ -1,4 +1,4 @@
-"""Servers that go away while a worker streams exactly once: it waits, goes on, and loses nothing.
+"""Servers that go away while a worker streams exactly once: it waits, resumes, and loses nothing.
 
 The same at least once: ``test_legacy_promises``.
 """
@@ -110,7 +110,7 @@ def test_stopping_while_kafka_is_away(mysql_db: Database, own_kafka: Kafka, tmp_
 
 
 def test_a_second_worker_takes_over(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
-    """Two workers of one configuration: the older one is fenced, and nothing that it sends after that counts."""
+    """Two workers with one configuration: the older one is fenced, and none of its later messages is committed."""
     topics = Topics(kafka.bootstrap)
     config = prepared(mysql_db, tmp_path, kafka.bootstrap)
     with Worker(config).streaming() as first:
@@ -130,7 +130,7 @@ def test_a_second_worker_takes_over(mysql_db: Database, kafka: Kafka, tmp_path: 
 def test_a_process_that_sleeps_longer_than_a_transaction_may_last(
     mysql_db: Database, kafka: Kafka, tmp_path: Path
 ) -> None:
-    """Kafka aborts its transaction and fences its producer: it starts again by itself."""
+    """Kafka aborts the transaction and fences the producer; the connector restarts by itself."""
     topics = Topics(kafka.bootstrap)
     config = prepared(mysql_db, tmp_path, kafka.bootstrap)
     config.properties |= {

@@ -1,4 +1,4 @@
-"""What a connector tells of itself: ``/health``, the metrics, the lines of its log."""
+"""The status of a connector: ``/health``, the metrics, the lines of the log."""
 
 import re
 from typing import Any
@@ -24,7 +24,7 @@ _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|\Z)')
 
 
 def parsed(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-    """Metrics by name and labels; asserts that the text is as Prometheus wants it."""
+    """Metrics by name and labels; asserts that the text has Prometheus' format."""
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     lines = text.splitlines()
     assert text.endswith("\n")
@@ -116,7 +116,7 @@ def test_every_number_has_its_metric() -> None:
     assert len(found["rowtide_state"]) == len(STATES)
 
 
-def test_a_worker_that_has_not_begun_has_metrics_too() -> None:
+def test_a_worker_that_has_not_started_has_metrics_too() -> None:
     found = parsed(render(status(state="STARTING")))
     assert "rowtide_lag_seconds" not in found
     assert "rowtide_records_total" not in found
@@ -148,7 +148,7 @@ def test_lag(reader: ReaderStatus | None, queue: StoreUse | None, lag: float | N
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_health_says_whether_work_is_done(state: str) -> None:
+def test_health_depends_on_the_state(state: str) -> None:
     now = status(state=state)
     assert now.healthy == (state in {"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
     assert health(now)["status"] == ("UP" if now.healthy else "DOWN")
@@ -185,7 +185,7 @@ def test_the_snapshots_status() -> None:
     assert shown == [0, 5, 10, 10]
 
 
-def test_lines_of_the_log_come_more_seldom_with_time_and_only_if_there_is_something_to_say() -> None:
+def test_progress_is_logged_less_often_with_time_and_only_if_there_is_any() -> None:
     lines: list[str] = []
     log = ProgressLog(lines.append)
     snapshot = {"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3, 8)}

@@ -1,4 +1,4 @@
-"""The worker from its start to its end, with real servers: what it writes, tells, and leaves behind."""
+"""The worker from its start to its end, with real servers: records, pages, log, topics and files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def faust_environment(config: WorkerConfig) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])
-def test_snapshot_stream_stop_and_go_on(
+def test_snapshot_stream_stop_and_resume(
     mysql_db: Database, topics: Topics, configured: Configured, *, exactly_once: bool
 ) -> None:
     config = configured(exactly_once=exactly_once)
@@ -167,9 +167,7 @@ def test_a_restart_in_the_middle_of_a_large_transaction(
         assert marks == ["BEGIN", "END"] * 2
 
 
-def test_a_snapshot_that_is_broken_off_is_taken_again(
-    mysql_db: Database, topics: Topics, configured: Configured
-) -> None:
+def test_an_interrupted_snapshot_is_taken_again(mysql_db: Database, topics: Topics, configured: Configured) -> None:
     config = configured(exactly_once=True, notification_enabled_channels="sink")
     notes = config.properties["notification.sink.topic.name"] = f"{config.name}-notes"
     topic, count = config.topic(f"{mysql_db.name}.t"), 40_000
