@@ -1,13 +1,13 @@
-"""The event store: what the reader thread has decoded and the delivery thread has not finished yet.
+"""The event store: a bounded, thread-safe queue of batches between the reader and their consumer.
 
-An edge: threads meet here. The reader puts, the delivery thread gets, acknowledges or rolls back. Bounded are the
-messages that wait to be taken (``max.queue.size``, as in Debezium) and the bytes of all that is held, what a rollback
-may bring back included (``max.queue.size.in.bytes``); so a slow Kafka slows the reader down and memory does not grow.
-One lock is taken per call, never per row. The ring itself is pure, see ``ring``.
+The reader puts batches; the consumer, which is the delivery loop or a program with ``rowtide.Engine``, gets them and
+then acknowledges them or rolls back. Two limits apply: ``max.queue.size`` to the messages that wait to be taken, as in
+Debezium, and ``max.queue.size.in.bytes`` to the bytes of all batches that are not acknowledged. A slow consumer slows
+the reader down instead of filling memory. Each call takes the lock once, never once per row. The ring is in ``ring``.
 
-``quiet`` exists because of Python's global lock: a Kafka client that takes the lock once per delivery report loses it
-to a busy reader each time and waits for up to 5 ms to have it back. For the short time in which reports are served the
-reader is held at its next ``put``; measured on 2 cores this is the difference between 6 000 and 130 000 messages/s.
+``quiet`` exists because of Python's global interpreter lock: a Kafka client that takes the lock once per delivery
+report loses it to a busy reader each time, and waits up to 5 ms to get it back. While reports are served the reader
+waits at its next ``put``; measured on 2 cores this is the difference between 6 000 and 130 000 messages/s.
 """
 
 import threading
@@ -24,26 +24,26 @@ DEFAULT_MAX_EVENTS = 8192
 """Debezium's default of ``max.queue.size``."""
 
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
-"""The limit if ``max.queue.size.in.bytes`` is 0: Debezium then has none, and a table of large rows may exhaust it."""
+"""The limit if ``max.queue.size.in.bytes`` is 0. Debezium has none then, and large rows can exhaust its memory."""
 
 _SLOTS_PER_EVENT = 8
-"""How many batches are held for each message that may wait, for those of an open transaction."""
+"""Slots for batches per message of ``max.queue.size``; batches of an open transaction occupy slots, too."""
 
 _MAX_SLOTS = 1 << 20
 _HALF = 0.5
 
 
 class StoreClosed(ConnectorError):
-    """The store takes no more batches: the connector is stopping, or delivery has failed (then it is the cause)."""
+    """The store is closed: the connector stops, or delivery has failed, which is the cause then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one ``get`` gave out.
+    """The result of one ``get``.
 
     Attributes:
-        batches: in the order of the binlog; empty if the time was over or the store is drained.
-        sequence: what to acknowledge once all of them are delivered.
+        batches: in the order of the binlog; empty after a time-out, or if the store is closed and empty.
+        sequence: to be acknowledged when all of them are delivered.
     """
 
     batches: Sequence[Batch]
@@ -52,18 +52,19 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class StoreUse:
-    """How full the store is, for metrics: Debezium's QueueTotalCapacity, CurrentQueueSizeInBytes and so on.
+    """Use of the store, for metrics such as Debezium's QueueTotalCapacity and CurrentQueueSizeInBytes.
 
     Attributes:
         events: messages that wait to be taken.
         max_events: capacity in messages.
-        held_events: messages held, those of an open transaction included.
-        bytes: bytes of keys and values held.
+        held_events: messages that are not acknowledged.
+        bytes: bytes of keys and values that are not acknowledged.
         max_bytes: capacity in bytes.
         unread: batches that delivery has not taken yet.
-        oldest_ts_ms: when the source changed the oldest rows held (milliseconds since the epoch); 0 if nothing is.
-        put_blocked_s: seconds in which the reader had to wait for room, in all.
-        get_blocked_s: seconds in which delivery had nothing to do, in all.
+        oldest_ts_ms: when the source changed the oldest rows that are not acknowledged (milliseconds since the epoch);
+            0 if there are none.
+        put_blocked_s: total time in which the reader waited for room, in seconds.
+        get_blocked_s: total time in which delivery waited for batches, in seconds.
     """
 
     events: int
@@ -78,7 +79,7 @@ class StoreUse:
 
 
 class EventStore:
-    """A bounded, thread-safe queue of batches with acknowledgement and rollback, for one reader and one deliverer.
+    """A bounded, thread-safe queue of batches with acknowledgement and rollback, for one reader and one consumer.
 
     Args:
         max_events: ``max.queue.size``, in messages.
@@ -99,17 +100,17 @@ class EventStore:
         self._get_blocked_s = 0.0
 
     def put(self, batches: Sequence[Batch], timeout: float | None = None) -> int:
-        """Append batches in order, waiting for room; a batch larger than the whole store is taken when it is empty.
+        """Append batches in order, and wait for room. A batch larger than the store is taken when the store is empty.
 
         Args:
-            batches: what to append.
-            timeout: seconds to wait for room for each next batch, ``None`` for as long as it takes.
+            batches: the batches.
+            timeout: seconds to wait for room for each batch; ``None`` to wait without limit.
 
         Returns:
-            How many were taken: all, unless the time was over.
+            The number of batches that were taken: all of them, except after a time-out.
 
         Raises:
-            StoreClosed: the store is or was meanwhile closed.
+            StoreClosed: the store is closed.
         """
         done = 0
         with self._room:
@@ -125,7 +126,7 @@ class EventStore:
     def _wait_for_room(self, batch: Batch, timeout: float | None) -> bool:
         if not self._closed and not self._quiet and self._ring.has_room(batch):
             return True
-        self._news.notify()  # what was put before must not wait for the rest
+        self._news.notify()  # the consumer need not wait for the rest
         start = time.monotonic()
         self._put_waits = not self._ring.has_room(batch)
         self._room.wait_for(lambda: self._closed or (not self._quiet and self._ring.has_room(batch)), timeout)
@@ -136,14 +137,14 @@ class EventStore:
         return not self._quiet and self._ring.has_room(batch)
 
     def get(self, max_events: int, timeout: float | None = None) -> Taken:
-        """Take the next batches, up to ``max_events`` messages but at least one batch; waits until there is one.
+        """Take the next batches: up to ``max_events`` messages or changes, but at least one batch.
 
         Args:
-            max_events: messages wanted at most.
-            timeout: seconds to wait for the first batch, ``None`` for as long as it takes, 0 for not at all.
+            max_events: the maximum number of messages or changes.
+            timeout: seconds to wait for the first batch; ``None`` to wait without limit, 0 not to wait.
 
         Returns:
-            The batches; none if the time was over, or the store is closed and everything was taken.
+            The batches; none after a time-out, or if the store is closed and empty.
         """
         with self._news:
             if not self._ring.unread and not self._closed and timeout != 0:
@@ -156,17 +157,17 @@ class EventStore:
             return Taken(batches, self._ring.get_sequence)
 
     def ack(self, sequence: int) -> None:
-        """Forget every batch up to ``sequence``: Kafka has them.
+        """Free every batch up to ``sequence``: they are delivered.
 
         Raises:
-            ValueError: ``sequence`` was not given out.
+            ValueError: ``sequence`` was not taken.
         """
         with self._room:
             self._ring.ack(sequence)
             self._room.notify()
 
     def rollback(self) -> int:
-        """Give out again, from the first one on, what was taken and not acknowledged; returns how many batches."""
+        """Make all taken batches that are not acknowledged available again; returns their number."""
         with self._news:
             back = self._ring.rollback()
             if back:
@@ -174,10 +175,10 @@ class EventStore:
             return back
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Take no more batches; a waiting ``put`` raises, ``get`` hands out what is left.
+        """Accept no more batches: a waiting ``put`` raises, ``get`` returns what is left.
 
         Args:
-            failure: why delivery gave up, if it did: the cause of what ``put`` raises.
+            failure: the failure of delivery, if any; it becomes the cause of what ``put`` raises.
         """
         with self._room:
             self._closed = True
@@ -192,31 +193,31 @@ class EventStore:
 
     @property
     def drained(self) -> bool:
-        """Whether the store is closed and everything in it was acknowledged."""
+        """Whether the store is closed and all batches are acknowledged."""
         with self._room:
             return self._closed and not self._ring.held
 
     @property
     def unread(self) -> int:
-        """Batches that wait to be taken."""
+        """The number of batches that wait to be taken."""
         with self._room:
             return self._ring.unread
 
     @property
     def pressed(self) -> bool:
-        """Whether what is taken and not acknowledged is in the reader's way: half of the capacity, or it waits."""
+        """Whether unacknowledged batches use half of the capacity, or the reader waits for their room."""
         with self._room:
             return self._ring.given_share >= _HALF or (self._put_waits and not self._ring.unread)
 
     @property
     def starved(self) -> bool:
-        """Whether the reader waits for room, and nothing is left to be taken: only an acknowledgement helps."""
+        """Whether the reader waits for room while no batch is left to be taken: only ``ack`` makes room."""
         with self._room:
             return self._put_waits and not self._ring.unread
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Hold the reader at its next ``put`` while the block runs; keep it short. Not to be nested."""
+        """Hold the reader at its next ``put`` while the block runs. Keep it short; do not nest it."""
         self._quiet = True
         try:
             yield
@@ -226,7 +227,7 @@ class EventStore:
                 self._room.notify()
 
     def use(self) -> StoreUse:
-        """How full the store is."""
+        """The use of the store."""
         with self._room:
             ring = self._ring
             return StoreUse(

@@ -1,11 +1,10 @@
-"""A ring of batches with three cursors, put, get and ack, after Canal's memory event store: pure, no locks, no waiting.
+"""A ring of batches with three cursors, put, get and ack, after Canal's memory event store; without locks or waiting.
 
-The cursors are sequence numbers that only grow, -1 before the first batch. ``ack <= get <= put`` always holds; what
-lies between ack and get is given out and may come back by a rollback, what lies between get and put is unread. The
-ring knows neither threads nor Kafka.
+The cursors are sequence numbers that only grow; they start at -1. ``ack <= get <= put`` always holds. Batches between
+ack and get are taken and return after a rollback; batches between get and put are unread.
 
-Where it leaves Canal's design, on purpose: a batch too large for the ring is taken when nothing else is held (there it
-blocks for ever); a rollback restores every counter; acknowledged entries are always freed; numbers have no limit.
+Deliberate differences from Canal: a batch larger than the ring is accepted when the ring is empty (Canal blocks for
+ever); a rollback restores every counter; acknowledged entries are always freed; sequence numbers have no limit.
 """
 
 from collections.abc import Iterable
@@ -17,12 +16,12 @@ INIT_SEQUENCE = -1
 
 
 class BatchRing:
-    """A bounded queue of batches of which the given-out ones can be taken back.
+    """A bounded queue of batches with acknowledgement and rollback.
 
     Args:
         slots: how many batches it holds at most; a power of two.
-        max_events: how many messages may be unread.
-        max_bytes: how many bytes of keys and values it holds at most, given out or not.
+        max_events: the maximum number of unread messages.
+        max_bytes: the maximum number of bytes of keys and values, taken or not.
 
     Raises:
         ValueError: a limit is not positive, or ``slots`` is no power of two.

@@ -1,4 +1,4 @@
-"""From a configuration to the settings of the pipeline, where no property names are known any more."""
+"""Derives the settings of the pipeline from a configuration."""
 
 import secrets
 import time
@@ -20,7 +20,7 @@ _CONTEXT = "__debezium.context."
 
 
 def run_id() -> str:
-    """A new UUID of version 7, by which the records of one run can be told (``__debezium.context.runId``)."""
+    """A new UUID of version 7, which identifies the records of one run (``__debezium.context.runId``)."""
     millis = time.time_ns() // 1_000_000
     value = millis << 80 | 7 << 76 | secrets.randbits(12) << 64 | 2 << 62 | secrets.randbits(62)
     digits = f"{value:032x}"

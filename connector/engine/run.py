@@ -1,7 +1,6 @@
-"""One run of a connector: check, recover, take a snapshot if one is due, stream until told to stop.
+"""One run of a connector: check, recover the schema history, take a snapshot if one is due, and stream until stopped.
 
-An edge: it opens the connections and waits. Two threads do the work, the caller's, which reads, and delivery; what
-ends one of them ends the other.
+The calling thread reads, a second thread delivers. When one of them ends, so does the other.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.loop import Delivery
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader, describe
-from rowtide.connector.engine.start_position import decision_at
+from rowtide.connector.engine.start_position import decide_start
 from rowtide.connector.engine.wiring import Components, build_components
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.heartbeat import Heartbeat
@@ -43,25 +42,25 @@ log = logging.getLogger(__name__)
 _DRAINING = 0.8
 """The part of ``task.shutdown.graceful.timeout.ms`` in which what was read must be delivered."""
 _STOP_READING_S = 2.0
-"""How long reading may take to notice that it is to stop before delivery begins to drain without it."""
+"""How long reading may take to stop before the event store is closed."""
 
 
 class ConnectorRun:
     """Runs a connector from the stored offset, once.
 
     Args:
-        config: what to do.
+        config: the configuration.
         settings: of the pipeline.
-        stop: is set when it is to end; :meth:`stop` makes it quick.
-        progress: is told how a snapshot goes on.
-        check: look at the server and Kafka first, and refuse to start if something is wrong.
+        stop: set to end the run; :meth:`stop` also interrupts what waits.
+        progress: receives the progress of a snapshot.
+        check: check the database and Kafka first, and refuse to start if there are errors.
         sink: a sink to use instead of ``rowtide.sink``.
 
     Attributes:
         state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
-        reader: once it streams.
-        delivery: once it delivers.
-        components: what it works with, once Kafka (if it is used) was reached.
+        reader: set when the run streams.
+        delivery: set when the run delivers to a sink.
+        components: set when Kafka, if it is used, has been reached.
     """
 
     def __init__(
@@ -89,13 +88,13 @@ class ConnectorRun:
         self._behind = config.history.compact_interval  # a snapshot's records are in no summary
 
     def run(self) -> BaseException | None:
-        """Work until :meth:`stop` is called or something cannot be repaired here; gives what that was."""
+        """Run until :meth:`stop` is called or a failure ends the run; returns the failure."""
         failure: BaseException | None = None
         try:
             self._work()
         except StoreClosed as error:
             failure = None if self._stop.is_set() else error
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the worker must hear of it
+        except BaseException as error:  # noqa: BLE001 - the task decides about every failure
             failure = error
         finally:
             failure = self._finish(failure)
@@ -103,26 +102,26 @@ class ConnectorRun:
         return failure
 
     def stop(self) -> None:
-        """Let it end: no more events are read, what was read is delivered, the last offset is stored."""
+        """End the run: stop reading, deliver what was read, store the last offset."""
         self._drained_by = time.monotonic() + self._config.delivery.shutdown_timeout_ms / 1000 * _DRAINING
         self._stop.set()
         if self.reader is not None:
             self.reader.stop()
         if not self._done.wait(_STOP_READING_S) and self.components is not None:
-            # Reading waits for room in the store, or for a server: what it has not put will be read again.
+            # The reader waits for room in the store, or for a server. The next run reads what it has not put.
             self.components.store.close()
 
     def _finish(self, failure: BaseException | None) -> BaseException | None:
         delivery, components = self.delivery, self.components
         limit = self._config.delivery.shutdown_timeout_ms / 1000
-        if self._drained_by is not None:  # the time that reading took to end counts, too
+        if self._drained_by is not None:  # includes the time that reading took to stop
             limit = max(0.0, self._drained_by - time.monotonic())
         if delivery is not None and not delivery.stop(limit):
-            failure = delivery.failure or failure  # if delivery failed, reading ended for that
+            failure = delivery.failure or failure  # a failed delivery ends reading, so it is the cause
         elif delivery is None and components is not None and components.sink is not None:
             components.sink.close()
         if components is not None:
-            components.store.close(failure)  # a consumer in this process takes what is left, then sees the end
+            components.store.close(failure)  # a consumer takes what is left, and then gets the end
             try:
                 components.history.close()
             except Exception as error:  # noqa: BLE001 - as above
@@ -131,18 +130,16 @@ class ConnectorRun:
 
     def _work(self) -> None:
         if self._check:
-            database = self._config.database
-            log.info(
-                "checking the database at %s:%d and Kafka at %s",
-                database.hostname, database.port, self._config.kafka.bootstrap_servers,
-            )  # fmt: skip
+            database, kafka = self._config.database, self._config.kafka.bootstrap_servers
+            place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""
+            log.info("checking the database at %s:%d%s", database.hostname, database.port, place)
             for finding in require(self._config):
                 log.warning("%s", finding)
         if self._stop.is_set():
             return
         components = self.components = build_components(self._config, self._sink)
         if components.sink is not None:
-            components.sink.open()  # fences an older instance: from now on the stored offset is the last one
+            components.sink.open()  # fences an older instance: only now is the stored offset final
         offset = components.offsets.load()
         decision = self._decide(components, offset)
         if components.sink is not None:
@@ -158,18 +155,18 @@ class ConnectorRun:
             tables, start = self._snapshot(components, decision)
         else:
             tables, start = self._recovered(components, decision)
-            self._tell_skipped(components, start)
+            self._notify_skipped(components, start)
         if decision.stream and not self._stop.is_set():
             self._streaming(components, tables, start)
 
     def _delivery_failed(self, _failure: BaseException) -> None:
-        """Nothing is read for nothing; a reader that has nothing to put would not notice that the store is closed."""
+        """Stop the reader: while it has nothing to put, it would not find out that the store is closed."""
         if self.reader is not None:
             self.reader.stop()
 
     def _decide(self, components: Components, offset: SourceOffset | None) -> Decision:
         log.info("the stored position is %s", "none" if offset is None else describe(offset))
-        decision = decision_at(self._config, offset, components.history)
+        decision = decide_start(self._config, offset, components.history)
         for note in decision.notes:
             log.info("%s", note)
         return decision
@@ -194,10 +191,10 @@ class ConnectorRun:
         return snapshot.tables, decision.position or snapshot.offset
 
     def _take(self, snapshot: Snapshot, components: Components) -> bool:
-        """Take a snapshot; gives whether it is complete."""
+        """Take a snapshot; returns whether it is complete."""
         with contextlib.closing(snapshot.outputs()) as outputs:
             if not write_snapshot(outputs, components.history, components.store, self._stop):
-                log.info("the snapshot is broken off; the next start takes it again from its beginning")
+                log.info("the snapshot was interrupted; the next start takes it again from the beginning")
                 return False
         log.info("the snapshot is complete; its position is %s", describe(snapshot.offset))
         return True
@@ -222,8 +219,8 @@ class ConnectorRun:
         self._behind = save_summary(kept, reading, self._config.history.compact_interval)
         return tables, offset
 
-    def _tell_skipped(self, components: Components, start: SourceOffset) -> None:
-        """The notification that no snapshot was due, if notifications are wanted."""
+    def _notify_skipped(self, components: Components, start: SourceOffset) -> None:
+        """Send the notification that no snapshot was due, if notifications are enabled."""
         transforms = self._settings.transforms
         for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
             components.store.put([Transformer(transforms).batch(batch) if transforms else batch])
@@ -264,7 +261,7 @@ class ConnectorRun:
         )
 
     def _heartbeat_action(self) -> Callable[[], None]:
-        """Runs ``heartbeat.action.query`` on a connection of its own; a failure is logged, not fatal."""
+        """A function that runs ``heartbeat.action.query`` on its own connection; failures are logged only."""
         query = self._config.heartbeat.action_query
         assert query is not None
 
@@ -281,9 +278,13 @@ class ConnectorRun:
 def write_snapshot(
     outputs: Iterable[Output], history: SchemaHistoryStore, store: EventStore, stop: threading.Event
 ) -> bool:
-    """Hand on what a snapshot makes, the history in pieces; gives whether that was all, and not stopped before.
+    """Write the outputs of a snapshot to the schema history and the event store.
 
-    The history is written down before the offset of the whole snapshot is handed on: that one relies on it.
+    The history is complete before the offset of the completed snapshot is put into the store: a start from that offset
+    needs it.
+
+    Returns:
+        Whether everything was written; false if ``stop`` was set before.
     """
     with contextlib.ExitStack() as buffering:
         buffering.enter_context(history.buffered())
@@ -296,7 +297,7 @@ def write_snapshot(
                     buffering.close()
                 store.put([output])
                 if complete:
-                    continue  # nothing is left to be broken off
+                    continue  # nothing is left to be interrupted
             if stop.is_set():
                 return False
     return True

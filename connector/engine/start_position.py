@@ -19,7 +19,7 @@ from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
 
-def decision_at(config: Configuration, offset: SourceOffset | None, history: SchemaHistoryStore) -> Decision:
+def decide_start(config: Configuration, offset: SourceOffset | None, history: SchemaHistoryStore) -> Decision:
     """What a start does with this stored position and this history.
 
     Raises:
@@ -41,7 +41,7 @@ def start_findings(config: Configuration) -> list[Finding]:
     """What a start would do, or why it would fail, as findings."""
     try:
         offset = offset_store(config).load()
-        decision = decision_at(config, offset, history_store(config))
+        decision = decide_start(config, offset, history_store(config))
     except DatabaseUnreachableError as error:
         return [from_problem(error.problem, retriable=error.retriable)]
     except OffsetStoreError as error:
