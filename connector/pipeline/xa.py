@@ -112,7 +112,9 @@ class XaTransactions:
             ProtocolError: the binlog no longer has them. The transaction is no longer in the offset then.
         """
         xid, commit = second_part(statement)
-        if commit and xid in self._prepared and xid not in self._held and self._read_xa is not None:
+        if commit and xid in self._prepared and xid not in self._held:
+            if self._read_xa is None:
+                raise ProtocolError(f"the rows of XA transaction {xid} were prepared before the start position")
             try:
                 self._held[xid] = self._read_xa(self._prepared[xid])
             except ProtocolError:

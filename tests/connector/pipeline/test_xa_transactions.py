@@ -222,6 +222,14 @@ def test_large_transactions_are_read_again_instead_of_held() -> None:
         assert [each.offset for each in ended] == [after]
 
 
+def test_records_that_are_not_held_and_cannot_be_read_are_an_error() -> None:
+    start = SourceOffset("binlog.000003", 500, prepared=(PreparedXa("X'61',X'',1", "binlog.000001", 4),))
+    transactions = XaTransactions(start, None)
+    transactions.load(b"XA ROLLBACK X'61',X'',1")
+    with pytest.raises(ProtocolError, match="rows of XA transaction X'61',X'',1 were prepared before"):
+        transactions.load(b"XA COMMIT X'61',X'',1")
+
+
 def prepare() -> events.XaPrepare:
     body = bytes([0]) + struct.pack("<III", 1, 1, 0) + b"a"
     decoded = started().decode(event(EventType.XA_PREPARE, body))

@@ -1,0 +1,122 @@
+"""The reader over connections that break: every record comes once, and a stop stores the position that was reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import pytest
+from recorded_server import RecordedServer, recorded_stream
+
+from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.delivery.event_store import EventStore
+from rowtide.connector.engine import reader
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.reader import Reader
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.schema_history.store.history_store import InMemorySchemaHistory
+
+
+class Connections:
+    """Connections to a recorded server that break after so many events each; the reader is stopped at the last one."""
+
+    def __init__(self, server: RecordedServer, lengths: Sequence[int | None]) -> None:
+        self.server = server
+        self.starts: list[SourceOffset] = []
+        self.reader: Reader | None = None
+        self._lengths = list(lengths)
+
+    def open(self, start: SourceOffset) -> BinlogStream:
+        self.starts.append(start)
+        return cast("BinlogStream", _Connection(self, start, self._lengths.pop(0), last=not self._lengths))
+
+    def run(self, start: SourceOffset, tables: Tables) -> list[Batch]:
+        """Read until the last connection has ended; returns what is in the store."""
+        store = EventStore(max_events=1_000_000)
+        config = configuration()
+        settings = pipeline_settings(config, "run")
+        history = InMemorySchemaHistory()
+        self.reader = Reader(
+            config, settings, tables, start, store, history, self.open,
+            clock=lambda: 0, xa_packets=self.server.transaction,
+        )  # fmt: skip
+        self.reader.run()
+        return list(store.get(1_000_000, 0).batches)
+
+
+class _Connection:
+    def __init__(self, connections: Connections, start: SourceOffset, length: int | None, *, last: bool) -> None:
+        self._connections = connections
+        self._packets = list(connections.server.stream(start))[:length]
+        self._last = last
+
+    def events(self) -> Iterator[list[bytes]]:
+        yield [self._connections.server.events[0][1]]  # the FORMAT_DESCRIPTION
+        for packet in self._packets[:-1]:
+            yield [packet]
+        if self._last:
+            assert self._connections.reader is not None
+            self._connections.reader.stop()
+        yield self._packets[-1:]
+        raise StreamBroken("the connection broke")
+
+    def taken_bytes(self) -> int:
+        return 0
+
+
+def configuration() -> Configuration:
+    return from_properties(
+        {
+            "name": "reader",
+            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+            "topic.prefix": "p",
+            "database.hostname": "127.0.0.1",
+            "database.user": "user",
+            "database.server.id": "184055",
+            "bootstrap.servers": "127.0.0.1:1",
+            "schema.history.internal.kafka.topic": "history",
+            "include.schema.changes": "false",
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_FIRST_WAIT_S", 0.0)
+
+
+def tables(server: RecordedServer) -> Tables:
+    decoder = server.decoder()
+    assert decoder.format is not None
+    return Tables(Server(Flavor.MYSQL, decoder.format.server_version))
+
+
+def values(batches: Sequence[Batch]) -> list[bytes | None]:
+    return [value for batch in batches for _, value, _ in batch.messages]
+
+
+@pytest.mark.parametrize("lengths", [[12, 0, None], [12, 9, 0, 3, 5, None], [0, 0, 9, 1, 2, 30, 0, 4, None]])
+def test_every_record_comes_once_however_connections_break(lengths: list[int | None]) -> None:
+    server = recorded_stream("mysql")
+    whole = Connections(server, [None]).run(server.start(), tables(server))
+    connections = Connections(server, lengths)
+    assert values(connections.run(server.start(), tables(server))) == values(whole)
+    assert len(connections.starts) == len(lengths)
+    assert any(start.event for start in connections.starts), "no connection broke inside a transaction"
+
+
+@pytest.mark.parametrize("length", range(7))
+def test_a_stop_while_skipping_stores_the_start_position(length: int) -> None:
+    """The connector starts in the middle of a transaction, and is stopped before it has read that far again."""
+    server = recorded_stream("mysql")
+    structures = tables(server)
+    batches = Connections(server, [14]).run(server.start(), structures)
+    start = batches[-1].offset
+    assert start.event > 5
+    again = Connections(server, [length]).run(start, structures)
+    assert values(again) == []
+    assert {batch.offset.to_json() for batch in again} <= {start.to_json()}
