@@ -1,1 +1,1 @@
-"""Kafka topics: their names, settings, and which tables they belong to."""
+"""Kafka topics: their names and settings, and the selection of tables and columns by name."""

@@ -1,7 +1,6 @@
-"""Creates, describes and repairs topics.
+"""Creates, describes and repairs topics through Kafka's admin client.
 
-An edge: it talks to Kafka. It knows nothing of what is in a topic. All waiting is bounded; an error names the topic
-and the way out.
+Every operation has a timeout. Errors name the topic and say what to do.
 """
 
 import logging
@@ -50,7 +49,7 @@ _AWAY = {
 """A broker that restarts or hangs, and one that just has, answer so."""
 _RETRY_S = 0.5
 _ERRORS_ONLY = 2
-"""librdkafka's own log, on standard error: what matters of it is raised."""
+"""Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,9 @@ class TopicDescription:
 
     Attributes:
         name: its name.
-        partitions: how many it has.
-        replication_factor: copies of its first partition.
-        config: every configuration value in force, defaults included.
+        partitions: number of partitions.
+        replication_factor: number of replicas of its first partition.
+        config: all effective configuration values, defaults included.
     """
 
     name: str
@@ -71,11 +70,11 @@ class TopicDescription:
 
 
 class TopicAdmin:
-    """What rowtide needs of Kafka's administration.
+    """The operations on topics that rowtide needs.
 
     Args:
         client: librdkafka settings of the connection (``bootstrap.servers``, security and so on).
-        timeout: seconds that one operation may take, retries included.
+        timeout: seconds that an operation may take, retries included.
     """
 
     def __init__(self, client: Mapping[str, Any], timeout: float = 30.0) -> None:
@@ -84,7 +83,7 @@ class TopicAdmin:
         self._timeout = timeout
 
     def partitions(self, topic: str) -> int | None:
-        """How many partitions the topic has, ``None`` if it does not exist; never creates it.
+        """The number of partitions of a topic; ``None`` if it does not exist.
 
         Raises:
             TopicError: Kafka is not reachable, or access is denied.
@@ -97,7 +96,7 @@ class TopicAdmin:
         return len(metadata.partitions)
 
     def describe(self, topic: str) -> TopicDescription | None:
-        """Partitions, replication and configuration of a topic, ``None`` if it does not exist.
+        """Describe a topic; ``None`` if it does not exist.
 
         Raises:
             TopicError: Kafka is not reachable, or access is denied.
@@ -113,10 +112,10 @@ class TopicAdmin:
         return TopicDescription(topic, len(metadata.partitions), replicas, config)
 
     def ensure(self, topic: str, settings: TopicSettings) -> bool:
-        """Create the topic if it does not exist and wait until it can be used; returns whether it was created.
+        """Create a topic if it does not exist, and wait until it can be used; returns whether it was created.
 
         Raises:
-            TopicError: it cannot be created: no right, invalid name or settings, too few brokers, or no answer.
+            TopicError: it cannot be created: access denied, invalid name or settings, too few brokers, or no answer.
         """
         if self.partitions(topic) is not None:
             return False
@@ -145,17 +144,18 @@ class TopicAdmin:
                 log.info(
                     "created topic %s (partitions %s, replication factor %s, %s)",
                     topic,
-                    settings.partitions if settings.partitions > 0 else "as the broker has it",
-                    settings.replication_factor if settings.replication_factor > 0 else "as the broker has it",
-                    dict(settings.config) or "no further settings",
+                    settings.partitions if settings.partitions > 0 else "by default",
+                    settings.replication_factor if settings.replication_factor > 0 else "by default",
+                    dict(settings.config) or "default settings",
                 )
                 return True
 
-    def refusal(self, topic: str, settings: TopicSettings) -> str | None:
-        """What Kafka dislikes about the settings of a topic that does not exist; nothing is created.
+    def rejection(self, topic: str, settings: TopicSettings) -> str | None:
+        """Let Kafka validate the settings of a topic that does not exist, without creating it.
 
         Returns:
-            Its words, or ``None`` if it finds nothing wrong, or tells something else (no right, too few brokers).
+            Kafka's message if it rejects the settings. ``None`` if it accepts them, or rejects the request for another
+            reason (access denied, too few brokers).
         """
         new = NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
         futures = self._admin.create_topics([new], request_timeout=self._timeout, validate_only=True)
@@ -166,10 +166,10 @@ class TopicAdmin:
         return None
 
     def alter(self, topic: str, config: Mapping[str, str]) -> None:
-        """Set configuration values of a topic, leaving all others.
+        """Set configuration values of a topic; all others are kept.
 
         Raises:
-            TopicError: no right, an invalid value, or no answer.
+            TopicError: access denied, an invalid value, or no answer.
         """
         entries = [
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
@@ -178,26 +178,26 @@ class TopicAdmin:
         self._result("alter", topic, self._admin.incremental_alter_configs([resource], request_timeout=self._timeout))
 
     def verify_history(self, topic: str, *, repair: bool = True) -> dict[str, str]:
-        """Make sure that an existing schema history topic keeps every record.
+        """Check that an existing schema history topic keeps every record, and repair it if necessary.
 
         Args:
             topic: the history topic; it must exist.
-            repair: change wrong settings; otherwise refuse them.
+            repair: correct wrong settings; otherwise they are an error.
 
         Returns:
             The settings that were repaired, with their new values.
 
         Raises:
-            TopicError: it has several partitions, or wrong settings that may not or cannot be repaired.
+            TopicError: it has several partitions, or wrong settings that must not or cannot be repaired.
         """
         found = self.describe(topic)
         if found is None:
             raise TopicError(f"schema history topic {topic!r} does not exist")
         if found.partitions != 1:
             raise TopicError(
-                f"schema history topic {topic!r} has {found.partitions} partitions and must have exactly 1, for its "
-                "order is its meaning. Copy its records into a new topic with one partition and name that in "
-                "schema.history.internal.kafka.topic, or start again with snapshot.mode=recovery and a new topic"
+                f"schema history topic {topic!r} has {found.partitions} partitions and must have exactly 1, because "
+                "the order of its records matters. Copy its records into a new topic with one partition and set "
+                "schema.history.internal.kafka.topic to it, or start with snapshot.mode=recovery and a new topic"
             )
         wrong = wrong_history_config(found.config)
         if not wrong:
@@ -206,22 +206,22 @@ class TopicAdmin:
         wanted = ",".join(f"{name}={value}" for name, value in wrong.items())
         by_hand = f"kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} --add-config {wanted}"
         if not repair:
-            raise TopicError(f"schema history topic {topic!r} has {now} and would lose records; repair it: {by_hand}")
+            raise TopicError(f"schema history topic {topic!r} has {now}, so records can be lost; repair it: {by_hand}")
         try:
             self.alter(topic, wrong)
         except TopicError as failure:
             raise TopicError(
-                f"schema history topic {topic!r} has {now} and would lose records, and cannot be repaired: {failure}. "
-                f"Do it with sufficient rights: {by_hand}"
+                f"schema history topic {topic!r} has {now}, so records can be lost, and cannot be repaired: {failure}. "
+                f"Repair it as a user with the necessary rights: {by_hand}"
             ) from failure
-        log.warning("schema history topic %s had %s and would have lost records: set %s", topic, now, wanted)
+        log.warning("schema history topic %s had %s, so records could have been lost: set %s", topic, now, wanted)
         return wrong
 
     def verify_offsets(self, topic: str) -> None:
-        """Make sure that an existing offsets topic keeps the last offset of every connector, as Kafka Connect does.
+        """Check that an existing offsets topic keeps the last offset of every connector, as Kafka Connect does.
 
         Raises:
-            TopicError: its ``cleanup.policy`` is not ``compact`` alone, so stored offsets would be lost in time.
+            TopicError: its ``cleanup.policy`` is not just ``compact``, so stored offsets would be deleted in time.
         """
         found = self.describe(topic)
         if found is None:
@@ -229,8 +229,8 @@ class TopicAdmin:
         policy = found.config.get("cleanup.policy", "compact")
         if policy != "compact":
             raise TopicError(
-                f"offsets topic {topic!r} has cleanup.policy={policy} and would lose source offsets in time; it must "
-                f"be compact: kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} "
+                f"offsets topic {topic!r} has cleanup.policy={policy} so source offsets would be deleted in time; it "
+                f"must be compact: kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} "
                 "--add-config cleanup.policy=compact, or name another topic in offset.storage.topic"
             )
 
@@ -252,24 +252,24 @@ class TopicAdmin:
     def _failed(self, what: str, topic: str, error: KafkaError, settings: TopicSettings | None = None) -> TopicError:
         text = f"cannot {what} topic {topic!r}: {error.str()}"
         if error.code() in _DENIED:
-            return TopicError(f"{text}. Grant the user of the connector the right, or create the topic beforehand")
+            return TopicError(f"{text}. Grant the connector's user the right, or create the topic beforehand")
         if error.code() in _AWAY or "brokers are currently fenced" in error.str():  # they register after a restart
             return KafkaUnreachable(f"{text}. No broker answers at bootstrap.servers={self._servers}")
         if settings is not None and error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
             return TopicError(
-                f"{text}. {settings.replication_factor} copies are asked for; set topic.creation.default."
-                "replication.factor (for the offsets topic offset.storage.replication.factor) to at most the number "
-                "of brokers, or to -1 for the broker's default"
+                f"{text}. {settings.replication_factor} replicas were requested; set topic.creation."
+                "default.replication.factor (for the offsets topic offset.storage.replication.factor) to at most the "
+                "number of brokers, or to -1 for the broker's default"
             )
         return TopicError(text)
 
 
 class MissingTopics:
-    """Creates the topics of records just before the first record of each is sent.
+    """Creates the topics of records before the first record is sent to each.
 
     Args:
-        admin: who creates them.
-        rules: with which settings; if they are not ``enabled``, missing topics are left to the broker.
+        admin: creates the topics.
+        rules: their settings; if not ``enabled``, creating missing topics is left to the broker.
     """
 
     def __init__(self, admin: TopicAdmin, rules: TopicCreation) -> None:
@@ -277,7 +277,7 @@ class MissingTopics:
         self._rules = rules
 
     def __call__(self, topic: str) -> None:
-        """Make sure that the topic exists.
+        """Create the topic, if it does not exist.
 
         Raises:
             TopicError: as ``TopicAdmin.ensure``.

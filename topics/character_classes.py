@@ -1,4 +1,4 @@
-"""Families of characters that Java's regular expressions know by name, as the inside of a Python character class."""
+r"""Java's named character classes, such as ``\p{Alpha}``, as the content of a Python character class."""
 
 import functools
 import re
@@ -30,12 +30,12 @@ _CATEGORY = re.compile(
 
 
 def family(name: str, *, negated: bool = False, ignore_case: bool = False) -> str | None:
-    r"""The inside of a class for ``\p{name}``, or ``None`` if the family is not known.
+    r"""The content of a character class for ``\p{name}``, or ``None`` if the name is not supported.
 
     Args:
-        name: a POSIX family (``Alpha``) or a Unicode general category (``Lu``, ``IsLu``, ``gc=Lu``).
+        name: a POSIX class (``Alpha``) or a Unicode general category (``Lu``, ``IsLu``, ``gc=Lu``).
         negated: for ``\P{name}``.
-        ignore_case: Java then takes a letter of either case for one of the other.
+        ignore_case: whether upper, lower and title case letters match each other.
     """
     if name in _POSIX:
         return class_text(complement(_ranges_of(_POSIX[name]))) if negated else _POSIX[name]
@@ -63,13 +63,13 @@ def _collect(codes: Iterable[int]) -> Ranges:
 
 @functools.cache
 def category_ranges(category: str) -> Ranges:
-    """Every code point of a Unicode general category (``Lu``), a group of them (``L``), or ``LC`` (cased letters)."""
+    """The code points of a Unicode general category (``Lu``), a group of them (``L``), or ``LC`` (cased letters)."""
     wanted = ("Lu", "Ll", "Lt") if category == "LC" else (category,)
     return _collect(code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith(wanted))
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """Every code point that is not in the ranges."""
+    """The code points that are not in the ranges."""
     rest: list[tuple[int, int]] = []
     start = 0
     for low, high in ranges:
@@ -82,5 +82,5 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def class_text(ranges: Ranges) -> str:
-    """The inside of a Python character class."""
+    """The content of a Python character class."""
     return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)

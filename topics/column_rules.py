@@ -1,7 +1,7 @@
-"""What is done to the text of a column before it is published: truncated, masked, or hashed.
+"""Rules that truncate, mask or hash the values of columns, and the columns that they apply to.
 
-The rules come from properties whose names carry a parameter (``column.mask.with.5.chars``). How the text is changed
-is the business of whoever writes values; this module says which rule holds for which column.
+The rules are properties with a parameter in their name, such as ``column.mask.with.5.chars``. They are applied where
+values are written.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Write ``length`` asterisks instead of any value, NULL too (``column.mask.with.N.chars``)."""
+    """Write ``length`` asterisks instead of every value, NULL included (``column.mask.with.N.chars``)."""
 
     length: int
 
@@ -33,7 +33,7 @@ class Hash:
     Attributes:
         algorithm: Java's name of the algorithm, for example ``SHA-256``.
         salt: digested before the value.
-        version: 2 digests the value's bytes, 1 the value as Java serialises it.
+        version: 2 to digest the bytes of the value, 1 to digest the value as Java serialises it.
     """
 
     algorithm: str
@@ -42,7 +42,7 @@ class Hash:
 
     @property
     def hashlib_name(self) -> str:
-        """The same algorithm's name in ``hashlib``."""
+        """The name of the algorithm in ``hashlib``."""
         return _HASHLIB[self.algorithm.upper()]
 
 
@@ -64,7 +64,7 @@ _HASHLIB = {
     "SHA3-384": "sha3_384",
     "SHA3-512": "sha3_512",
 }
-_NAMES = (  # in the order in which Debezium asks them
+_NAMES = (  # in the order in which Debezium matches them
     re.compile(r"column\.truncate\.to\.(?P<truncate>\d+)\.chars"),
     re.compile(r"column\.mask\.with\.(?P<mask>\d+)\.chars"),
     re.compile(r"column\.mask\.hash\.(?P<hash>[^.]+)\.with\.salt\.(?P<salt>.*)", re.DOTALL),
@@ -73,15 +73,15 @@ _NAMES = (  # in the order in which Debezium asks them
 
 
 def is_rule_name(name: str) -> bool:
-    """Whether a property's name has the form of a column rule."""
+    """Whether the name of a property is that of a column rule."""
     return any(pattern.fullmatch(name) for pattern in _NAMES)
 
 
 def parse_rule_name(name: str) -> ColumnRule:
-    """The rule that a property's name describes.
+    """Parse the name of a property that is a column rule.
 
     Raises:
-        ValueError: no such rule, or an unknown hash algorithm.
+        ValueError: the name is not that of a rule, or the hash algorithm is unknown.
     """
     for pattern in _NAMES:
         if match := pattern.fullmatch(name):
@@ -101,32 +101,32 @@ def parse_rule_name(name: str) -> ColumnRule:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRules:
-    """All rules; where several match a column, Debezium's order decides: truncate, mask, hash, hash v2.
+    """All rules; if several match a column, the first applies in Debezium's order: truncate, mask, hash, hash v2.
 
     Attributes:
-        rules: each rule with the columns it holds for, on ``db.table.column``.
+        rules: each rule with its patterns for ``db.table.column``.
     """
 
     rules: tuple[tuple[ColumnRule, Patterns], ...] = ()
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> "ColumnRules":
-        """Read the rules out of properties whose names are rules.
+        """Parse the rules from properties whose names are rules.
 
         Raises:
-            ValueError: a name or a pattern is not valid.
+            ValueError: a name or a pattern is invalid.
         """
         order = (Truncate, Mask, Hash)
         rules = [
             (rule, Patterns.parse(value))
             for name, value in properties.items()
-            # Debezium's patterns want at least one character of salt, and leave such a property alone.
+            # Debezium's patterns require at least one character of salt, and ignore a property without it.
             if not (isinstance(rule := parse_rule_name(name), Hash) and not rule.salt)
         ]
         rules.sort(key=lambda one: (order.index(type(one[0])), one[0].version if isinstance(one[0], Hash) else 0))
         return cls(tuple(rules))
 
     def rule_for(self, database: str, table: str, column: str) -> ColumnRule | None:
-        """The rule for a column, or ``None`` if its values are published as they are."""
+        """The rule for a column, or ``None`` if its values are not changed."""
         name = f"{database}.{table}.{column}"
         return next((rule for rule, patterns in self.rules if patterns.match(name)), None)

@@ -1,7 +1,7 @@
-"""What can go wrong with topics.
+"""Errors of topics.
 
-TopicError             a topic cannot be created, read or repaired; the message names it and the way out
-└── KafkaUnreachable   no broker answered in time: the same may succeed later
+TopicError             a topic cannot be created, read or repaired
+└── KafkaUnreachable   no broker answered in time; a retry may succeed
 """
 
 

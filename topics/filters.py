@@ -1,8 +1,7 @@
-"""Which tables and columns are captured, what happens to a column, which columns make the key: pure selectors.
+"""Selection of tables and columns by name: captured tables, captured columns, key columns.
 
-The patterns are Debezium's: comma-separated Java regular expressions, each matched against the whole name
-(``db``, ``db.table``, ``db.table.column``) without regard to the case of ASCII letters. This module knows no
-properties and no structure: it answers questions about names.
+The patterns are Debezium's: comma-separated Java regular expressions, each matched against the whole name (``db``,
+``db.table``, ``db.table.column``), case-insensitive for ASCII letters.
 """
 
 import re
@@ -15,12 +14,12 @@ BUILTIN_DATABASES = frozenset({"mysql", "performance_schema", "sys", "informatio
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    r"""Split Debezium's list of regular expressions at commas that no back-slash precedes.
+    r"""Split a list of regular expressions at commas without a preceding backslash.
 
-    Blanks around an item are dropped, empty items and repeated ones too; ``\,`` becomes a comma.
+    Blanks around items, empty items and duplicates are removed; ``\,`` becomes a comma.
 
     Raises:
-        InvalidPatternError: the text ends in a lone back-slash.
+        InvalidPatternError: the text ends in a single backslash.
     """
     return tuple(dict.fromkeys(item.strip().replace("\\,", ",") for item in _split(text) if item.strip()))
 
@@ -31,7 +30,7 @@ def _split(text: str) -> Iterator[str]:
         if text[at] == "\\":
             at += 1
             if at == len(text):
-                raise InvalidPatternError(text, "it ends in a back-slash that escapes nothing")
+                raise InvalidPatternError(text, "it ends in a backslash that escapes nothing")
         elif text[at] == ",":
             yield text[start:at]
             start = at + 1
@@ -41,7 +40,7 @@ def _split(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """A list of regular expressions; a name belongs to it if one of them matches the whole name.
+    """A list of regular expressions, each of which must match a whole name.
 
     Attributes:
         sources: the expressions as they were written.
@@ -52,7 +51,7 @@ class Patterns:
 
     @classmethod
     def parse(cls, text: str) -> "Patterns":
-        """Read a comma-separated list; raises ``InvalidPatternError`` naming the expression that is wrong."""
+        """Parse a comma-separated list; raises ``InvalidPatternError``, which names the invalid expression."""
         sources = split_list(text)
         return cls(sources, tuple(compile_java(source, ignore_case=True) for source in sources))
 
@@ -60,19 +59,19 @@ class Patterns:
         """Whether one of the expressions matches the whole name."""
         return any(pattern.fullmatch(name) for pattern in self._compiled)
 
-    def place(self, name: str) -> int:
-        """Index of the first expression that matches the whole name; their number if none does."""
-        matching = (place for place, pattern in enumerate(self._compiled) if pattern.fullmatch(name))
+    def index(self, name: str) -> int:
+        """Index of the first expression that matches the whole name; the number of expressions if none does."""
+        matching = (n for n, pattern in enumerate(self._compiled) if pattern.fullmatch(name))
         return next(matching, len(self._compiled))
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """An include list or an exclude list; with neither, everything is selected. Both together cannot be configured.
+    """An include list or an exclude list, never both; without a list, everything is selected.
 
     Attributes:
-        include: if given, only names that it matches are selected.
-        exclude: if given and ``include`` is not, names that it matches are not selected.
+        include: if set, only names that it matches are selected.
+        exclude: if set, and ``include`` is not, names that it matches are not selected.
     """
 
     include: Patterns | None = None
@@ -90,13 +89,13 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class TableFilter:
-    """Which tables' rows become records.
+    """Selects the captured tables.
 
     Attributes:
-        databases: by ``database.include.list`` and ``database.exclude.list``, on the database's name.
-        tables: by ``table.include.list`` and ``table.exclude.list``, on ``db.table``.
-        ignore_builtin: leave the server's own databases out (``table.ignore.builtin``).
-        always: tables captured whatever the lists say (``signal.data.collection``), as (database, table).
+        databases: ``database.include.list`` and ``database.exclude.list``, for names of databases.
+        tables: ``table.include.list`` and ``table.exclude.list``, for ``db.table``.
+        ignore_builtin: exclude the server's own databases (``table.ignore.builtin``).
+        always: tables captured regardless of the lists (``signal.data.collection``), as (database, table).
     """
 
     databases: Selection = EVERYTHING
@@ -105,33 +104,33 @@ class TableFilter:
     always: frozenset[tuple[str, str]] = frozenset()
 
     def captures(self, database: str, table: str) -> bool:
-        """Whether rows of the table become records."""
+        """Whether the table is captured."""
         if (database, table) in self.always:
             return True
         return self.eligible(database, table) and self.tables.selects(f"{database}.{table}")
 
     def captures_database(self, database: str) -> bool:
-        """Whether tables of the database can be captured, as far as the database's name tells."""
+        """Whether the database lists select the database."""
         return self.databases.selects(database)
 
     def eligible(self, database: str, table: str) -> bool:
-        """Whether the table's database is captured, whatever the table lists say."""
+        """Whether the table's database is captured, regardless of the table lists."""
         if (database, table) in self.always:
             return True
         return self.databases.selects(database) and not (self.ignore_builtin and is_builtin(database))
 
 
 def is_builtin(database: str) -> bool:
-    """Whether a database belongs to the server itself."""
+    """Whether it is one of the server's own databases."""
     return database.lower() in BUILTIN_DATABASES
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFilter:
-    """Which columns the values of records have; a key has its columns in any case.
+    """Selects the columns in the values of records; keys always have their columns.
 
     Attributes:
-        columns: by ``column.include.list`` and ``column.exclude.list``, on ``db.table.column``.
+        columns: ``column.include.list`` and ``column.exclude.list``, for ``db.table.column``.
     """
 
     columns: Selection = EVERYTHING
@@ -146,21 +145,21 @@ _KEY_ITEM = re.compile(r"\s*([^:]+):([^:,]+(?:,[^:,]+)*)\s*")
 
 @dataclass(frozen=True, slots=True)
 class MessageKeys:
-    """Which columns make the key where it is not the primary key (``message.key.columns``).
+    """Selects the columns of keys that are not the primary key (``message.key.columns``).
 
     Attributes:
-        columns: patterns on ``db.table.column``; their order is the order of the key's fields.
+        columns: patterns for ``db.table.column``, in the order of the key's fields.
     """
 
     columns: tuple[Patterns, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> "MessageKeys":
-        """Read ``db.table:column,column;…``, where table and column are regular expressions.
+        """Parse ``db.table:column,column;…``, where table and column are regular expressions.
 
         Raises:
-            InvalidPatternError: an expression is not valid.
-            ValueError: an item is not of that form.
+            InvalidPatternError: an expression is invalid.
+            ValueError: an item does not have that form.
         """
         columns: list[Patterns] = []
         for item in filter(str.strip, text.split(";")):
@@ -171,12 +170,12 @@ class MessageKeys:
         return cls(tuple(columns))
 
     def key_columns(self, database: str, table: str, columns: Sequence[str]) -> tuple[str, ...]:
-        """The key's columns, in the order of the configured patterns; none: the primary key is the key.
+        """The key's columns, in the order of the patterns; ``()`` if the primary key is the key.
 
         Args:
             database: the table's database.
             table: the table.
-            columns: all columns of the table, in their order.
+            columns: all columns of the table in order.
         """
         found: dict[str, None] = {}
         for patterns in self.columns:
@@ -188,21 +187,21 @@ class MessageKeys:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSelector:
-    """Columns chosen by ``db.table.column`` (``column.propagate.source.type``); an absent list chooses none."""
+    """Selects columns by ``db.table.column`` (``column.propagate.source.type``); without a list none."""
 
     patterns: Patterns | None = None
 
     def selects(self, database: str, table: str, column: str) -> bool:
-        """Whether the column is chosen."""
+        """Whether the column is selected."""
         return self.patterns is not None and self.patterns.match(f"{database}.{table}.{column}")
 
 
 @dataclass(frozen=True, slots=True)
 class TypeSelector:
-    """Columns chosen by ``db.table.TYPE`` (``datatype.propagate.source.type``); an absent list chooses none."""
+    """Selects columns by ``db.table.TYPE`` (``datatype.propagate.source.type``); without a list none."""
 
     patterns: Patterns | None = None
 
     def selects(self, database: str, table: str, type_name: str) -> bool:
-        """Whether columns of the type, for example ``INT UNSIGNED``, are chosen in that table."""
+        """Whether columns of a type, for example ``INT UNSIGNED``, are selected in the table."""
         return self.patterns is not None and self.patterns.match(f"{database}.{table}.{type_name}")

@@ -1,8 +1,7 @@
 r"""Java's regular expressions in Python: Debezium's properties hold patterns written for ``java.util.regex``.
 
-Most patterns mean the same in both languages. Where the spelling differs it is translated, where Python cannot say
-the same an error tells so. Case is folded for ASCII letters only, and ``\w``, ``\d``, ``\s`` are ASCII, as in Java
-without further flags. This module knows nothing of tables or properties.
+Most patterns mean the same in both languages. Other syntax is translated, or is an error if Python has no equivalent.
+As in Java without further flags, case is ignored for ASCII letters only, and ``\w``, ``\d``, ``\s`` are ASCII.
 """
 
 import functools
@@ -23,7 +22,7 @@ _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?")
 
 
 class InvalidPatternError(ValueError):
-    """A pattern that is not valid, or that Python cannot express; the message says which and why."""
+    """A pattern is invalid, or has no equivalent in Python; the message has the pattern and the reason."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         super().__init__(f"invalid regular expression {pattern!r}: {reason}")
@@ -41,7 +40,7 @@ def compile_java(pattern: str, *, ignore_case: bool = False, dot_all: bool = Fal
         dot_all: ``Pattern.DOTALL``: a dot matches line ends too.
 
     Raises:
-        InvalidPatternError: Java would refuse the pattern, or Python has nothing that means the same.
+        InvalidPatternError: the pattern is invalid in Java, or has no equivalent in Python.
     """
     flags = re.ASCII | (re.IGNORECASE if ignore_case else re.NOFLAG)
     translated = _Translator(pattern, ignore_case=ignore_case, dot_all=dot_all).translate()
@@ -52,7 +51,7 @@ def compile_java(pattern: str, *, ignore_case: bool = False, dot_all: bool = Fal
 
 
 class _Translator:
-    """One pass over a pattern; every method consumes what it translates."""
+    """Translates a pattern in one pass; every method consumes what it translates."""
 
     def __init__(self, pattern: str, *, ignore_case: bool, dot_all: bool) -> None:
         self.pattern = pattern
@@ -88,7 +87,7 @@ class _Translator:
         return text
 
     def alternatives(self) -> str:
-        """Up to the closing parenthesis or the end; a flag such as ``(?i)`` holds for the rest of the group."""
+        """Translate up to a closing parenthesis or the end; a flag such as ``(?i)`` applies up to there."""
         out: list[str] = []
         flags: list[str] = []
         outside = self.ignore_case, self.dot_all
@@ -107,7 +106,7 @@ class _Translator:
         return "".join(out) + ")" * len(flags)
 
     def flags(self, on: str, off: str) -> str:
-        """Python's group for Java's flags, or an empty text when only the dot is concerned."""
+        """The start of Python's group for Java's flags; ``""`` if they only affect the dot."""
         for letter in on + off:
             if letter not in "imsuU":
                 raise self.error(f"the flag ({letter}) is not supported")
@@ -136,7 +135,7 @@ class _Translator:
         else:
             text = re.escape(char)
         quantifier = self.quantifier()
-        # Java lets what has no width be repeated, Python only in a group.
+        # Java allows a quantifier behind a zero-width assertion, Python only behind a group.
         return f"(?:{text}){quantifier}" if quantifier and text in _NO_WIDTH else text + quantifier
 
     def quantifier(self) -> str:
@@ -171,7 +170,7 @@ class _Translator:
         return f"{opening}{inside})"
 
     def escape(self) -> str:
-        """What follows a back-slash outside a character class."""
+        """Translate what follows a backslash outside a character class."""
         char = self.take()
         simple = {
             "A": "\\A",
@@ -212,11 +211,11 @@ class _Translator:
         end = self.pattern.find("\\E", self.at)
         text = self.pattern[self.at :] if end < 0 else self.pattern[self.at : end]
         self.at = len(self.pattern) if end < 0 else end + 2
-        # A quantifier after a quotation concerns its last character only.
+        # A quantifier behind a quotation applies to its last character only.
         return re.escape(text)
 
     def literal(self, char: str) -> str:
-        """The one character that an escape stands for, inside or outside a class."""
+        """The character of an escape sequence, inside or outside a class."""
         if char in _CONTROL:
             return _CONTROL[char]
         if char == "c":
@@ -242,22 +241,22 @@ class _Translator:
             raise self.error("illegal hexadecimal escape sequence") from None
 
     def property_class(self, *, negated: bool) -> str:
-        r"""The inside of a Python class for ``\p{name}``."""
+        r"""The content of a Python class for ``\p{name}``."""
         char = self.take()
-        name = self.take_until("}", "character family") if char == "{" else char
+        name = self.take_until("}", "character class name") if char == "{" else char
         inside = family(name, negated=negated, ignore_case=self.ignore_case)
         if inside is None:
-            raise self.error(f"the character family \\p{{{name}}} is not supported; use a category such as \\p{{L}}")
+            raise self.error(f"the character class \\p{{{name}}} is not supported; use a category such as \\p{{L}}")
         return inside
 
     def char_class(self) -> str:
-        """A class with Java's unions and intersections, as an expression that matches one character."""
+        """Translate a class with unions and intersections to an expression that matches one character."""
         negated = self.peek("^")
         if negated:
             self.take()
-        parts: list[str] = []  # of an intersection
-        items: list[str] = []  # inside of a Python class
-        nested: list[str] = []  # whole expressions
+        parts: list[str] = []  # operands of an intersection
+        items: list[str] = []  # content of a Python class
+        nested: list[str] = []  # complete expressions
         first = True
         while True:
             if self.at >= len(self.pattern):
@@ -283,7 +282,7 @@ class _Translator:
         return f"(?:(?!{whole}){_ANY})" if negated else f"(?:{whole})"
 
     def class_item(self, char: str) -> str:
-        """One character, range or predefined class."""
+        """Translate one character, range or predefined class."""
         if char == "\\":
             escaped = self.take()
             if escaped in _SAME_IN_BOTH:
@@ -319,15 +318,15 @@ def _union(items: Iterable[str], nested: Iterable[str]) -> str:
 
 
 class Replacement:
-    r"""A replacement text as ``java.util.regex.Matcher.replaceAll`` reads it: ``$1``, ``${name}``, ``\`` escapes."""
+    r"""A replacement for ``java.util.regex.Matcher.replaceAll``: ``$1``, ``${name}``, ``\`` escapes."""
 
     __slots__ = ("_parts", "pattern", "text")
 
     def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
-        """Parse the text for one pattern.
+        """Parse the replacement for a pattern.
 
         Raises:
-            ValueError: a group that the pattern does not have, or an unfinished reference.
+            ValueError: a reference is incomplete, or the pattern does not have the group.
         """
         self.text = text
         self.pattern = pattern
@@ -341,7 +340,7 @@ class Replacement:
             if char == "\\":
                 if at == len(text):
                     raise ValueError(
-                        f"the replacement {text!r} ends in a back-slash: a character to be escaped is missing"
+                        f"the replacement {text!r} ends in a backslash: the character to escape is missing"
                     )
                 yield text[at]
                 at += 1
@@ -376,7 +375,7 @@ class Replacement:
             ) from None
 
     def expand(self, match: re.Match[str]) -> str:
-        """The text for one match; a group that took no part gives nothing."""
+        """The text for a match; a group that did not take part is empty."""
         return "".join((match[part] or "") if isinstance(part, int) else part for part in self._parts)
 
     def replace_all(self, text: str) -> str:

@@ -1,7 +1,7 @@
-"""Names of topics: Debezium's naming strategies, with its way of replacing what Kafka does not allow.
+"""Names of topics: Debezium's naming strategies.
 
-A name's parts are joined by the delimiter, characters that Kafka does not allow are replaced, and the name is cut at
-249 characters. Different tables can end up with the same name; ``TopicNames`` finds that out, Debezium does not.
+The parts of a name are joined by the delimiter, characters that Kafka does not allow are replaced, and the name is
+truncated to 249 characters. Different tables can thus get the same name; ``TopicNames`` detects it, Debezium does not.
 """
 
 import enum
@@ -12,7 +12,7 @@ from typing import Protocol
 from rowtide.topics.java_regex import Replacement
 
 MAX_LENGTH = 249
-"""The longest name that Kafka allows for a topic."""
+"""The maximum length of a topic name in Kafka."""
 
 _INVALID = re.compile(r"[^a-zA-Z0-9._\-]")
 _INVALID_OR_UNDERSCORE = re.compile(r"[^a-zA-Z0-9.\-]")
@@ -20,10 +20,10 @@ PHYSICAL_TABLE_FIELD = "__dbz__physicalTableIdentifier"
 
 
 class TopicNameClashError(ValueError):
-    """Two tables would be written to one topic although no rule was configured that joins them.
+    """Two tables would be written to one topic, although no configured rule merges them.
 
     Attributes:
-        owner: database and name of the table that has the topic; ``None`` if it is one of the connector's own.
+        owner: database and name of the table that uses the topic; ``None`` for one of the connector's own topics.
     """
 
     def __init__(self, message: str, owner: tuple[str, str] | None = None) -> None:
@@ -32,12 +32,12 @@ class TopicNameClashError(ValueError):
 
 
 def sanitized(name: str) -> str:
-    """Replace each UTF-16 unit that Kafka does not allow in a topic's name by ``_`` and cut at 249 characters."""
+    """Replace each UTF-16 unit that Kafka does not allow by ``_``, and truncate the name to 249 characters."""
     return _limited(_INVALID.sub(lambda match: "_" * (1 + (match[0] > "\uffff")), name), "_")
 
 
 def sanitized_unicode(name: str) -> str:
-    """Replace each UTF-16 unit that Kafka does not allow, and ``_`` itself, by ``_uXXXX``; cut at 249 characters."""
+    """Replace each UTF-16 unit that Kafka does not allow, and ``_``, by ``_uXXXX``; truncate to 249 characters."""
     return _limited(_INVALID_OR_UNDERSCORE.sub(lambda match: _escaped(match[0]), name), "_u002e")
 
 
@@ -47,18 +47,18 @@ def _escaped(char: str) -> str:
 
 
 def _limited(name: str, dot: str) -> str:
-    if name in (".", ".."):  # allowed characters, but names that Kafka refuses
+    if name in (".", ".."):  # names that Kafka rejects although their characters are valid
         return dot * len(name)
     return name[:MAX_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyAugment:
-    """The field that a regex strategy adds to the keys of tables that share a topic.
+    """The field that a regex naming strategy adds to the keys of tables that share a topic.
 
     Attributes:
-        field: the field's name.
-        value: what tells this table from the others.
+        field: name of the field.
+        value: its value, which identifies the table.
     """
 
     field: str
@@ -66,7 +66,7 @@ class KeyAugment:
 
 
 class TopicNaming(Protocol):
-    """How tables and the connector's own records find their topics."""
+    """A naming strategy: the topics of tables and of the connector's own records."""
 
     @property
     def schema_change(self) -> str:
@@ -84,20 +84,20 @@ class TopicNaming(Protocol):
         ...
 
     def data_change(self, database: str, table: str) -> str:
-        """The topic of a table; also the prefix of the names of its schemas."""
+        """The topic of a table, which is also the prefix of the names of its schemas."""
         ...
 
     def key_augment(self, database: str, table: str) -> KeyAugment | None:
-        """The field to add to the table's keys, if any."""
+        """The field to add to the keys of a table, if any."""
         ...
 
     def shares_topic(self, database: str, table: str) -> bool:
-        """Whether the table shares its topic with others on purpose."""
+        """Whether the table shares its topic with others as configured."""
         ...
 
 
 class NameParts(enum.Enum):
-    """What of a table's name goes into the name of its topic."""
+    """The parts of a table's name that the name of its topic contains."""
 
     DATABASE_AND_TABLE = enum.auto()
     TABLE = enum.auto()
@@ -105,12 +105,12 @@ class NameParts(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What the regex strategies add: a new name for topics that match, and a field that keeps keys unique.
+    """The settings of the regex strategies: a new name for matching topics, and a field that keeps keys unique.
 
     Attributes:
         topic: ``topic.regex`` with ``topic.replacement``.
-        key: ``topic.key.field.regex`` with ``topic.key.field.replacement``, on the table's own topic name before
-            anything in it is replaced.
+        key: ``topic.key.field.regex`` with ``topic.key.field.replacement``, applied to the original topic name of the
+            table, before invalid characters are replaced.
         key_field: ``topic.key.field.name``.
         enforce_uniqueness: ``topic.key.enforce.uniqueness``.
     """
@@ -123,17 +123,17 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class StandardNaming:
-    """All of Debezium's strategies: which parts, how invalid characters are replaced, and whether names are routed.
+    """Debezium's naming strategies; the attributes select the strategy.
 
     Attributes:
         prefix: ``topic.prefix``.
-        parts: both database and table (``Default…``) or the table alone (``Schema…``, for this connector).
-        unicode: replace by ``_uXXXX`` instead of ``_`` (``…Unicode…``).
+        parts: database and table (``Default…``), or the table alone (``Schema…``).
+        unicode: replace invalid characters by ``_uXXXX`` instead of ``_`` (``…Unicode…``).
         delimiter: ``topic.delimiter``.
         heartbeat_prefix: ``topic.heartbeat.prefix``.
-        heartbeat_name: ``topic.heartbeat.name``, the whole name.
+        heartbeat_name: ``topic.heartbeat.name``, the complete name.
         transaction_suffix: ``topic.transaction``.
-        routing: for the ``…Regex…`` strategies.
+        routing: the settings of the ``…Regex…`` strategies.
     """
 
     prefix: str
@@ -171,7 +171,7 @@ class StandardNaming:
     def data_change(self, database: str, table: str) -> str:
         """The topic of a table.
 
-        A routed name is sanitised too: as Debezium leaves it, Kafka would refuse it.
+        A routed name is sanitised too; Debezium does not do that, and Kafka would reject it.
         """
         name = self._sanitized(database, table)
         if self.routing is None or self.routing.topic.pattern.fullmatch(name) is None:
@@ -179,7 +179,7 @@ class StandardNaming:
         return sanitized(self.routing.topic.replace_all(name)) or name
 
     def key_augment(self, database: str, table: str) -> KeyAugment | None:
-        """With routing, the field that tells the joined tables' keys apart; tables that are not routed have it too."""
+        """With routing, the field that distinguishes the keys of merged tables; all other tables have it too."""
         routing = self.routing
         if routing is None or not routing.enforce_uniqueness:
             return None
@@ -189,7 +189,7 @@ class StandardNaming:
         return KeyAugment(routing.key_field, name)
 
     def shares_topic(self, database: str, table: str) -> bool:
-        """Whether the table is routed, or its database is left out of the name as configured."""
+        """Whether the table is routed, or the name does not contain its database."""
         if self.parts is NameParts.TABLE:
             return True
         return (
@@ -200,10 +200,10 @@ class StandardNaming:
 
 @dataclass(slots=True)
 class TopicNames:
-    """Names of topics, remembered per table, with a watch for two tables that clash without anybody's wish.
+    """A cache of the topics of tables, which detects unintended clashes.
 
     Attributes:
-        naming: the strategy.
+        naming: the naming strategy.
     """
 
     naming: TopicNaming
@@ -222,8 +222,8 @@ class TopicNames:
         """The topic of a table.
 
         Raises:
-            TopicNameClashError: another table, or the connector itself, already has that topic. Tables that the
-                strategy joins on purpose do not clash, nor does a table that took a dropped one's place (``release``).
+            TopicNameClashError: another table, or the connector itself, already uses the topic. Tables that share a
+                topic as configured do not clash, nor does a table that replaces a dropped one (see ``release``).
         """
         known = self._names.get((database, table))
         if known is not None:
@@ -231,15 +231,15 @@ class TopicNames:
         name = self.naming.data_change(database, table)
         if name in self._reserved:
             raise TopicNameClashError(
-                f"table {database}.{table} would be written to topic {name!r}, which carries {self._reserved[name]}; "
-                "choose another topic.prefix, topic.delimiter or topic.transaction, or exclude the table"
+                f"table {database}.{table} would be written to topic {name!r}, which is for {self._reserved[name]}; "
+                "change topic.prefix, topic.delimiter or topic.transaction, or exclude the table"
             )
         if not self.naming.shares_topic(database, table):
             owner = self._owners.setdefault(name, (database, table))
             if owner != (database, table):
                 raise TopicNameClashError(
                     f"tables {owner[0]}.{owner[1]} and {database}.{table} would both be written to topic {name!r}, "
-                    "since Kafka does not allow all characters of their names; set topic.naming.strategy="
+                    "because Kafka does not allow all characters of their names; set topic.naming.strategy="
                     "io.debezium.schema.DefaultUnicodeTopicNamingStrategy, rename one of them, or exclude it by "
                     "table.exclude.list",
                     owner,
@@ -248,7 +248,7 @@ class TopicNames:
         return name
 
     def release(self, database: str, table: str) -> None:
-        """A table was dropped or renamed: its topic's name is free for another one."""
+        """Release the topic of a table that was dropped or renamed, so that another table can use it."""
         name = self._names.pop((database, table), None)
         if name is not None and self._owners.get(name) == (database, table):
             del self._owners[name]

@@ -1,4 +1,4 @@
-"""Settings of new topics: Kafka Connect's ``topic.creation`` groups, as a pure function of the topic's name."""
+"""Settings of new topics by name: Kafka Connect's ``topic.creation`` groups."""
 
 import re
 from collections.abc import Mapping
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from rowtide.topics.java_regex import compile_java
 
 BROKER_DEFAULT = -1
-"""For partitions and copies: what the broker is configured to give."""
+"""The broker's default, for the number of partitions and the replication factor."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """How a topic is created.
+    """The settings of a new topic.
 
     Attributes:
-        partitions: or ``BROKER_DEFAULT``.
-        replication_factor: or ``BROKER_DEFAULT``.
-        config: settings such as ``cleanup.policy``, in Kafka's words.
+        partitions: number of partitions, or ``BROKER_DEFAULT``.
+        replication_factor: number of replicas, or ``BROKER_DEFAULT``.
+        config: Kafka's topic configuration, such as ``cleanup.policy``.
     """
 
     partitions: int = BROKER_DEFAULT
@@ -27,13 +27,13 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class TopicGroup:
-    """Topics with settings of their own.
+    """A group of topics with their own settings.
 
     Attributes:
         name: the group's name.
-        include: the topics' names; each expression must match the whole name, with regard to case.
-        exclude: of those, the ones that do not belong to it.
-        settings: the group's, completed by the default's.
+        include: expressions for the topics' names; they match the whole name and are case-sensitive.
+        exclude: expressions for topics that do not belong to the group although they are included.
+        settings: the settings of the group, completed with the defaults.
     """
 
     name: str
@@ -50,12 +50,12 @@ class TopicGroup:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreation:
-    """Which settings a topic gets.
+    """The rules for the settings of new topics.
 
     Attributes:
-        enabled: whether topics are created at all (``topic.creation.enable``).
-        default: for topics of no group.
-        groups: asked in this order; the first that has the topic decides.
+        enabled: whether topics are created (``topic.creation.enable``).
+        default: settings of topics in no group.
+        groups: in order; the first group that has the topic applies.
     """
 
     enabled: bool = True
@@ -68,9 +68,9 @@ class TopicCreation:
 
 
 def topic_patterns(text: str) -> tuple[re.Pattern[str], ...]:
-    """Read ``topic.creation.<group>.include``: regular expressions between commas.
+    """Parse ``topic.creation.<group>.include``: comma-separated regular expressions.
 
     Raises:
-        InvalidPatternError: an expression is not valid.
+        InvalidPatternError: an expression is invalid.
     """
     return tuple(compile_java(item.strip()) for item in text.split(",") if item.strip())

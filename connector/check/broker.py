@@ -181,7 +181,7 @@ def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
     creation = config.topics.creation
     kinds = [("default", creation.default), *((group.name, group.settings) for group in creation.groups)]
     for name, settings in kinds if creation.enabled else ():
-        refusal = admin.refusal(f"{config.topics.prefix}.rowtide-check", settings)
+        refusal = admin.rejection(f"{config.topics.prefix}.rowtide-check", settings)
         if refusal is not None:
             message = f"Kafka does not accept these settings for a topic: {refusal}"
             yield Finding(Severity.ERROR, f"topic.creation.{name}", message)

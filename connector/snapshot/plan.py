@@ -63,7 +63,7 @@ def row_tables(
         and settings.tables.captures(table.id.database, table.id.table)
         and snapshot.reads_rows_of(table.id.database, table.id.table)
     ]
-    chosen.sort(key=lambda table: (include.place(str(table.id)) if include else 0, _name_order(table.id)))
+    chosen.sort(key=lambda table: (include.index(str(table.id)) if include else 0, _name_order(table.id)))
     return chosen
 
 

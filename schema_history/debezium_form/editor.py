@@ -10,26 +10,26 @@ from rowtide.schema_history.model import DebeziumColumn, DebeziumTable, Table
 class TableEditor:
     """Debezium's description of a table while a statement is applied to it."""
 
-    def __init__(self, described: DebeziumTable | None = None, columns: Iterable[DebeziumColumn] = ()) -> None:
-        described = described or DebeziumTable()
-        self.charset = described.default_charset_name
-        self.comment = described.comment
-        self.attributes = described.attributes
-        self.primary_key = list(described.primary_key)
+    def __init__(self, table: DebeziumTable | None = None, columns: Iterable[DebeziumColumn] = ()) -> None:
+        table = table or DebeziumTable()
+        self.charset = table.default_charset_name
+        self.comment = table.comment
+        self.attributes = table.attributes
+        self.primary_key = list(table.primary_key)
         self.columns: dict[str, DebeziumColumn] = {c.name.lower(): c for c in columns}
 
     def get(self, name: str) -> DebeziumColumn | None:
         """The column of that name, or ``None``."""
         return self.columns.get(name.lower())
 
-    def add(self, described: DebeziumColumn) -> None:
+    def add(self, column: DebeziumColumn) -> None:
         """Add a column at the end, or replace the column of the same name in its place.
 
         A nullable column without a default gets the default NULL, even after DROP DEFAULT.
         """
-        if described.optional and not described.has_default:
-            described = replace(described, has_default=True, default_expression=None)
-        self.columns[described.name.lower()] = described
+        if column.optional and not column.has_default:
+            column = replace(column, has_default=True, default_expression=None)
+        self.columns[column.name.lower()] = column
 
     def remove(self, name: str) -> None:
         """Remove a column from the table and from the key."""
@@ -54,19 +54,19 @@ class TableEditor:
         """Set the key of a PRIMARY KEY clause; its columns become NOT NULL."""
         key = []
         for name in names:
-            described = self.get(name)
-            if described is not None and described.optional:
-                has_default = described.has_default and described.default_expression is not None
-                described = replace(described, optional=False, has_default=has_default)
-                self.add(described)
-            key.append(described.name if described is not None else name)
+            column = self.get(name)
+            if column is not None and column.optional:
+                has_default = column.has_default and column.default_expression is not None
+                column = replace(column, optional=False, has_default=has_default)
+                self.add(column)
+            key.append(column.name if column is not None else name)
         self.primary_key = key
 
     def set_unique_key(self, names: Sequence[str | None]) -> None:
         """Use a unique key as the key, if there is none yet and all parts are NOT NULL columns."""
-        descriptions = [self.get(name) if name else None for name in names]
-        if not self.primary_key and all(described is not None and not described.optional for described in descriptions):
-            self.primary_key = [described.name for described in descriptions if described is not None]
+        columns = [self.get(name) if name else None for name in names]
+        if not self.primary_key and all(column is not None and not column.optional for column in columns):
+            self.primary_key = [column.name for column in columns if column is not None]
 
     def debezium_table(self) -> DebeziumTable:
         """The description without the columns."""

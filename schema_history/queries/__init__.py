@@ -1,1 +1,1 @@
-"""Questions about structures: what a table was at a position, what changed it, what a statement would do."""
+"""Queries about structures: a table at a point in time, its changes, and the effect of a statement."""

@@ -1,7 +1,7 @@
-"""``rowtide schema apply``: what rowtide makes of statements, in the form of the recorded corpora.
+"""``rowtide schema apply``: applies statements and reports the changed tables as JSON.
 
 A line of input is a Query event as JSON: ``db``, ``sql`` (or ``sql_hex``), ``sql_mode``, ``charset``, ``vars``. The
-first line may be a recording's header with the server, its variables and its databases.
+first line can be a header with the server, its variables and its databases.
 """
 
 import json
@@ -17,14 +17,13 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 
 class NotAnEvent(ValueError):
-    """A line of input is no Query event; the message says what is wrong and what is expected."""
+    """A line of input is not a Query event; the message says why, and what is expected."""
 
 
 def apply_lines(lines: Iterable[str], flavor: Flavor) -> Iterator[dict[str, Any]]:
-    """For every event what it did: ``error``, ``databases`` and ``changed`` (``null`` for what is gone).
+    """Yield the result of each event: ``error``, ``databases`` and ``changed`` (``None`` for what was dropped).
 
-    A line that is no event gives an answer too, with the reason as its error; after every error it goes on with the
-    structure as it was.
+    A line that is not an event has a result too, with the reason as its error. An event with an error changes nothing.
 
     Raises:
         NotAnEvent: after the last answer, if no line was a Query event.
@@ -44,7 +43,7 @@ def apply_lines(lines: Iterable[str], flavor: Flavor) -> Iterator[dict[str, Any]
             events += 1
         except NotAnEvent as problem:
             answer = _failed(f"{place}: {problem}")
-        except Exception as problem:  # noqa: BLE001 - every event has its answer, whatever a statement may bring up
+        except Exception as problem:  # noqa: BLE001 - every event has a result
             answer = _failed(f"{place}: {type(problem).__name__}: {problem}")
             events += 1
         answers += 1
@@ -61,7 +60,7 @@ def _object(line: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
     except ValueError as problem:
-        raise NotAnEvent(f"not JSON ({problem}); expected one Query event as a JSON object a line") from None
+        raise NotAnEvent(f"not JSON ({problem}); expected one Query event per line, as a JSON object") from None
     if not isinstance(entry, dict):
         raise NotAnEvent(f"a JSON object is expected, such as {_EXAMPLE}, not {line.strip()[:80]}")
     return entry
@@ -75,7 +74,7 @@ def _is_header(entry: Mapping[str, Any]) -> bool:
 
 
 def tables_of_header(header: Mapping[str, Any], flavor: Flavor) -> Tables:
-    """The catalog with which a recording begins."""
+    """The tables and databases of a header."""
     variables = header.get("variables", {})
     server = Server(
         flavor,
@@ -92,23 +91,21 @@ def tables_of_header(header: Mapping[str, Any], flavor: Flavor) -> Tables:
 
 
 def event_of(entry: Mapping[str, Any], position: str = "") -> QueryEvent:
-    """A Query event from its JSON form.
+    """Parse the JSON of a Query event.
 
     Raises:
-        NotAnEvent: it has no statement, or a field of it has not the right form.
+        NotAnEvent: it has no statement, or an invalid field.
     """
     if "sql" not in entry and "sql_hex" not in entry:
         if "binlog" in entry:
             raise NotAnEvent(
-                "a recording's line, not a Query event: give the entries of its list 'binlog', each a line"
+                "a line of a recording, not a Query event: pass the entries of its list 'binlog', one per line"
             )
         raise NotAnEvent(f"no field 'sql'; expected a Query event such as {_EXAMPLE}")
     try:
         return _event(entry, position)
     except (TypeError, ValueError, IndexError, AttributeError) as problem:
-        raise NotAnEvent(
-            f"a field has not the right form ({problem}); expected a Query event such as {_EXAMPLE}"
-        ) from None
+        raise NotAnEvent(f"a field is invalid ({problem}); expected a Query event such as {_EXAMPLE}") from None
 
 
 def _event(entry: Mapping[str, Any], position: str) -> QueryEvent:
@@ -117,7 +114,7 @@ def _event(entry: Mapping[str, Any], position: str) -> QueryEvent:
     explicit = variables.get("explicit_defaults_for_timestamp")
     sql = entry.get("sql")
     if sql is not None and not isinstance(sql, str):
-        raise TypeError("'sql' is no text")
+        raise TypeError("'sql' is not a string")
     return QueryEvent(
         sql=bytes.fromhex(entry["sql_hex"]) if sql is None else sql,
         database=entry.get("db") or "",
@@ -139,10 +136,10 @@ def _number(value: Any) -> int | None:
 
 
 def apply_entry(tables: Tables, entry: Mapping[str, Any], position: str = "") -> dict[str, Any]:
-    """Apply one event to the catalog and say what it changed.
+    """Apply one event and return what it changed.
 
     Raises:
-        NotAnEvent: the entry is no event.
+        NotAnEvent: the entry is not an event.
     """
     flavor = tables.server.flavor
     event = event_of(entry, position)

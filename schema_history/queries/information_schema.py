@@ -1,4 +1,4 @@
-"""A table as information_schema shows it: the form of the recorded corpora and of ``rowtide schema apply``."""
+"""Tables as information_schema shows them, as JSON: the output of ``rowtide schema``."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ def database_json(database: Database) -> dict[str, str]:
 
 
 def table_json(table: Table, flavor: Flavor) -> dict[str, Any]:
-    """All fields of a table and its columns but for key, precision and length ones."""
+    """The fields of a table and its columns, except those for keys, precision and length."""
     columns = [column_json(c, n, flavor) for n, c in enumerate(table.columns, 1)]
     primary = next((i for i in table.indexes if i.kind == "primary"), None)
     return {
@@ -40,7 +40,7 @@ _ENGINES |= {"heap": "MEMORY", "merge": "MRG_MyISAM", "ndb": "ndbcluster"}
 
 
 def engine_name(written: str) -> str:
-    """The engine as information_schema shows it; InnoDB if none is written."""
+    """The storage engine as information_schema shows it; InnoDB if none is declared."""
     return _ENGINES.get(written.lower(), written) or "InnoDB"
 
 
@@ -56,7 +56,7 @@ def _escaped(expression: str) -> str:
     return "".join(_WINDOWS.get(byte) or chr(byte) for byte in text.encode("utf8", "surrogateescape"))
 
 
-# MySQL's latin1 is Windows-1252, with the bytes that have no character there as they are.
+# MySQL's latin1 is Windows-1252, where undefined bytes are control characters.
 _WINDOWS = {byte: bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0)}
 
 
@@ -90,7 +90,7 @@ def _generation(column: Column, flavor: Flavor) -> str | None:
 
 
 def default_text(column: Column, flavor: Flavor) -> str | None:
-    """``column_default``: MariaDB writes an expression, with quotes around strings; MySQL the bare value."""
+    """``column_default``: in MariaDB an expression with quotes around strings, in MySQL the bare value."""
     if flavor is Flavor.MYSQL:
         return _mysql_default(column)
     if column.default_kind is DefaultKind.NONE:
@@ -113,7 +113,7 @@ _UNQUOTED = frozenset(
 )
 
 
-# MariaDB keeps the default of a TEXT or BLOB as an expression, and writes its strings in another way.
+# MariaDB stores the default of a TEXT or BLOB as an expression, and escapes its strings in another way.
 _LARGE = frozenset((*TEXTS, *BLOBS))
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
@@ -141,7 +141,7 @@ _OUTSIDE = re.compile("[\U00010000-\U0010ffff\ud800-\udfff]")
 
 
 def _basic(text: str) -> str:
-    """What is left of a text in information_schema's three-byte UTF-8."""
+    """A text in the three-byte UTF-8 of information_schema."""
     return text if text.isascii() else _OUTSIDE.sub("?", text)
 
 

@@ -1,1 +1,1 @@
-"""Where history records are kept, and their form: Debezium's JSON, in a Kafka topic, a file or in memory."""
+"""History records in Debezium's JSON format, and their stores: a Kafka topic, a file, or memory."""

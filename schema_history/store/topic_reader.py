@@ -1,8 +1,7 @@
-"""Reads a topic from its first record to the last one there is now.
+"""Reads a topic from its first record to its current end.
 
-An edge: it talks to Kafka. Only committed records are returned. The end is the one that every writer has reached, open
-transactions included: reading waits until they are decided, so a record that is committed can never be missed because
-it stands behind one that is not decided yet.
+Only committed records are returned. The end includes open transactions: reading waits until they are committed or
+aborted, so that no committed record is missed because it is behind an open transaction.
 """
 
 import time
@@ -29,7 +28,7 @@ _CONSUMER: dict[str, Any] = {
 }
 _AT_ONCE = 1000
 _ERRORS_ONLY = 2
-"""librdkafka's own log, on standard error: what matters of it is raised."""
+"""Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
 _FATAL = {
     KafkaError._FATAL,  # noqa: SLF001 - librdkafka's local codes
     KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001
@@ -57,15 +56,15 @@ _PASSING = {
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     -137,  # "Broker handle destroyed without termination", which older versions of the client do not name
 }
-"""A partition that was just created or is moving answers so for a moment."""
+"""Transient errors of a partition that was just created or is being moved."""
 
 _RETRY_S = 0.1
 _MARKERS = 2
-"""How many offsets in a row transactions may take for themselves; two can end at the same place."""
+"""Maximum number of adjacent offsets without a record: two transaction markers can follow each other."""
 
 
 class TopicReadError(Exception):
-    """A topic cannot be read to its end; the message names it and the reason.
+    """A topic cannot be read to its end; the message has its name and the reason.
 
     Attributes:
         retriable: whether a later attempt may succeed: no broker answered, or a transaction stays open.
@@ -81,8 +80,8 @@ class StoredRecord:
     """One committed record.
 
     Attributes:
-        partition: where it stands.
-        offset: where in the partition.
+        partition: its partition.
+        offset: its offset.
         timestamp: milliseconds since the epoch, -1 if it has none.
         key: its key.
         value: its value, ``None`` for a tombstone.
@@ -97,20 +96,20 @@ class StoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a partition holds: offsets from ``low`` up to, and not including, ``high``."""
+    """The offsets of a partition: from ``low`` to ``high``, exclusive."""
 
     low: int
     high: int
 
 
 class TopicReader:
-    """Reads whole topics.
+    """Reads complete topics.
 
     Args:
         consumer: librdkafka settings of the consumer, the connection's included.
         admin: librdkafka settings of the admin client, the connection's included.
-        timeout: seconds without any progress after which reading gives up.
-        query_timeout: seconds that one question may take; it is asked again until ``timeout`` has passed.
+        timeout: seconds without progress after which reading fails.
+        query_timeout: seconds that one admin request may take; it is retried until ``timeout`` has passed.
     """
 
     def __init__(
@@ -126,7 +125,7 @@ class TopicReader:
         self._query_timeout = timeout if query_timeout is None else min(timeout, query_timeout)
 
     def extents(self, topic: str) -> dict[int, Extent] | None:
-        """First and end offset of every partition, ``None`` if the topic does not exist.
+        """The first and the end offset of each partition; ``None`` if the topic does not exist.
 
         Raises:
             TopicReadError: Kafka is not reachable, or access is denied.
@@ -135,7 +134,7 @@ class TopicReader:
         end = time.monotonic() + self._timeout
         while True:
             try:
-                return self._ask(admin, topic)
+                return self._query(admin, topic)
             except KafkaException as failure:
                 error = failure.args[0]
                 if error.code() not in _PASSING or time.monotonic() > end:
@@ -148,7 +147,7 @@ class TopicReader:
         message = f"cannot read topic {topic!r} from {brokers}: {error.str()}"
         return TopicReadError(message, retriable=error.code() in _PASSING)
 
-    def _ask(self, admin: AdminClient, topic: str) -> dict[int, Extent] | None:
+    def _query(self, admin: AdminClient, topic: str) -> dict[int, Extent] | None:
         partitions = [TopicPartition(topic, number) for number in self._partitions(admin, topic)]
         if not partitions:
             return None
@@ -173,10 +172,9 @@ class TopicReader:
         return {partition.partition: future.result().offset for partition, future in asked.items()}
 
     def gap(self, topic: str, partition: int, begin: int, end: int) -> bool:
-        """Whether records are missing from offset ``begin`` to ``end``, where no committed ones are.
+        """Whether records are missing between two offsets without committed records in between.
 
-        What an aborted transaction wrote stands there too, and each transaction has a marker behind it; but nothing
-        has one before the first record.
+        The offsets can belong to records of aborted transactions and to transaction markers, which follow a record.
 
         Raises:
             TopicReadError: as ``read``.
@@ -195,12 +193,12 @@ class TopicReader:
         return False
 
     def read(self, topic: str, extents: Mapping[int, Extent], *, committed: bool = True) -> Iterator[StoredRecord]:
-        """Every committed record within ``extents``, in order within each partition.
+        """Yield the records within ``extents``, in order within each partition.
 
         Args:
-            topic: its name.
-            extents: by partition.
-            committed: give no records of transactions that were aborted, or are open.
+            topic: name of the topic.
+            extents: the offsets to read, by partition.
+            committed: omit records of aborted and open transactions.
 
         Raises:
             TopicReadError: reading makes no progress, or access is denied.
@@ -237,7 +235,7 @@ class TopicReader:
 
     @staticmethod
     def _place(message: Any) -> tuple[int, int]:
-        """Partition, and the offset up to which it is read; -1 for an error that passes by itself."""
+        """The partition of a message, and the offset behind it; -1 for a transient error."""
         error = message.error()
         if error is None:
             return message.partition(), message.offset() + 1
@@ -250,8 +248,8 @@ class TopicReader:
     def _stuck(self, topic: str, reached: Mapping[int, int], open_ends: Mapping[int, int]) -> str:
         partition, end = next(iter(open_ends.items()))
         return (
-            f"cannot read topic {topic!r} to its end: partition {partition} stays at offset {reached[partition]} of "
-            f"{end} for {self._timeout:.0f} s. Either no broker answers, or some producer's transaction is open there"
+            f"cannot read topic {topic!r} to its end: partition {partition} is stuck at offset {reached[partition]} of "
+            f"{end} for {self._timeout:.0f} s. Either no broker answers, or a producer's transaction is still open"
         )
 
 

@@ -1,4 +1,4 @@
-"""Writes records of which each matters to Kafka, and waits for their acknowledgement. An edge: it talks to Kafka."""
+"""Writes single records to Kafka and waits for their acknowledgement."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,21 +7,21 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 _SETTINGS: dict[str, Any] = {"enable.idempotence": True, "acks": "all"}
 _ERRORS_ONLY = 2
-"""librdkafka's own log, on standard error: what matters of it is raised."""
+"""Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
 _CHOSEN_BY_KEY = -1
 _GRACE_S = 5
 
 
 class TopicWriteError(Exception):
-    """A record was not written, or that is not known; the message says why."""
+    """A record was not written, or possibly not; the message has the reason."""
 
 
 class TopicWriter:
-    """An idempotent producer for few records. It connects with the first one.
+    """An idempotent producer for few records. It connects when the first one is sent.
 
     Args:
         settings: of librdkafka, the connection's included.
-        timeout: seconds to wait for an acknowledgement if the settings do not say.
+        timeout: seconds to wait for an acknowledgement, unless the settings have ``message.timeout.ms``.
     """
 
     def __init__(self, settings: Mapping[str, Any], timeout: float) -> None:
@@ -32,10 +32,10 @@ class TopicWriter:
         self._errors: list[KafkaError] = []
 
     def send(self, topic: str, value: bytes | None, key: bytes | None = None, partition: int = _CHOSEN_BY_KEY) -> None:
-        """Hand over a record.
+        """Send a record without waiting.
 
         Raises:
-            TopicWriteError: it is refused.
+            TopicWriteError: the producer rejects it.
         """
         try:
             if self._producer is None:
@@ -51,10 +51,10 @@ class TopicWriter:
             self._errors.append(error)
 
     def wait(self) -> None:
-        """Wait until all that was sent is acknowledged.
+        """Wait until all records are acknowledged.
 
         Raises:
-            TopicWriteError: a record is not.
+            TopicWriteError: a record is not acknowledged.
         """
         if self._producer is None:
             return
@@ -66,5 +66,5 @@ class TopicWriter:
             raise TopicWriteError(f"no acknowledgement within {self._timeout:.0f} s")
 
     def close(self) -> None:
-        """Let go of the producer."""
+        """Release the producer."""
         self._producer = None

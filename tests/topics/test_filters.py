@@ -69,7 +69,7 @@ def test_a_list_is_split_at_commas_without_a_back_slash() -> None:
 
 
 def test_a_list_that_ends_in_a_back_slash_is_an_error() -> None:
-    with pytest.raises(InvalidPatternError, match="back-slash"):
+    with pytest.raises(InvalidPatternError, match="backslash"):
         split_list("x\\")
 
 

@@ -50,7 +50,15 @@ def test_every_line_has_its_answer_and_the_next_one_goes_on() -> None:
         '{"db": "d", "sql_hex": "414c544552205441424c452074204144442062205445585420434f4d4d454e542027ff27"}',
     ]
     reasons = [answer["error"] for answer in answers("mysql", *given)]
-    wanted = ["None", "not JSON", "a JSON object", "no field 'sql'", "'binlog'", "'sql' is no text", "right form"]
+    wanted = [
+        "None",
+        "not JSON",
+        "a JSON object",
+        "no field 'sql'",
+        "'binlog'",
+        "'sql' is not a string",
+        "a field is invalid",
+    ]
     wanted += ["TABEL u", "not understood", "None", "None"]
     assert len(reasons) == len(wanted)
     for reason, part in zip(reasons, wanted, strict=True):

@@ -128,7 +128,7 @@ def test_a_transaction_that_never_ends_is_an_error(topics: Topics) -> None:
     other.begin_transaction()
     other.produce(topic, b"{}", b"k")
     other.flush(20)
-    with pytest.raises(OffsetStoreError, match=r"partition 0 stays at offset 0 of 1 .*transaction"):
+    with pytest.raises(OffsetStoreError, match=r"partition 0 is stuck at offset 0 of 1 .*transaction"):
         offsets(topics, topic, timeout=2.0).load()
     other.abort_transaction(20)
 
