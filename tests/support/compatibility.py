@@ -19,43 +19,43 @@ ABOUT: dict[str, tuple[str, ...]] = {
     "text": (
         "has character set", "sjis", "latin1", "armscii8", "geostd8", "swe7", "UTF-16",
     ),
-    "enum": ("emoji", "with that label", "label's character set"),
-    "set": ("emoji", "label's character set"),
+    "enum": ("emoji", "with that label", "of a label cannot"),
+    "set": ("emoji", "of a label cannot"),
     "json": ("negative TIME in JSON",),
     "year": ("YEAR 0",),
     "timestamp": ("shifts a TIMESTAMP",),
     "datetime": ("0000-10-10", "October 1582", "number of nanoseconds"),
     "int": ("INTEGER UNSIGNED",),
-    "bigint": ("BIGINT's default",),
+    "bigint": ("default of a BIGINT",),
     "decimal": ("DECIMAL ZEROFILL",),
     "bit": ("BIT of more than one byte",),
     "uuid": ("UUID",),
     "inet4": ("INET4",),
     "inet6": ("INET6",),
-    "names": ("every character of a name",),
-    "keys": ("left out of the records",),
+    "names": ("characters of names",),
+    "keys": ("excluded from the records",),
     "statements": (
-        "ADD COLUMN IF NOT EXISTS", "ANSI_QUOTES", "back-quote in its name", "ALTER SCHEMA", "CREATE OR REPLACE",
-        "/*M! */", "last USE", "SET DEFAULT NULL", "that is moved", "in ADD COLUMN (a",
+        "ADD COLUMN IF NOT EXISTS", "ANSI_QUOTES", "backtick in its name", "ALTER SCHEMA", "CREATE OR REPLACE",
+        "/*M! */", "last USE", "SET DEFAULT NULL", "moves a column", "in ADD COLUMN (a",
     ),
     "defaults": ("hexadecimal default",),
     "rows": (
         "unique key of long columns", "without its BLOBs", "rows of a sequence", "compressed", "system-versioned",
         "are rolled back",
     ),
-    "topics": ("made the same for Kafka",),
+    "topics": ("after sanitising",),
 }  # fmt: skip
 """The subject of a difference, a type or something else, and the parts of reasons by which it is recognised."""
 
 _HEAD = """\
 # Compatibility with Debezium
 
-What rowtide does with every property of Debezium's MySQL and MariaDB connectors, and with every type, beside Debezium
-3.6 (MySQL) and 3.5 (MariaDB). This file is derived from the catalogue of properties and from {cases} recordings of the
-real Debezium, whose records rowtide is compared with byte for byte; a test keeps it so.
+rowtide's support for each property of Debezium's MySQL and MariaDB connectors and for each type, compared with Debezium
+3.6 (MySQL) and 3.5 (MariaDB). This file is generated from the catalogue of properties and from {cases} recordings of
+Debezium, with which rowtide's records are compared byte for byte; a test keeps it up to date.
 
-*equal*: as Debezium. *better*: as Debezium, except where Debezium loses or changes a value, or stops without need.
-*not yet*: an error at the start that says so. *none needed*: accepted, and without effect for the reason given.
+*equal*: as in Debezium. *better*: as in Debezium, except where Debezium loses or changes a value, or stops without
+need. *not yet*: an error at the start. *none needed*: accepted without effect, for the reason given.
 """
 
 

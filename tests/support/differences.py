@@ -29,12 +29,12 @@ class Difference:
     damage: bool = True
 
 
-_YEAR = "YEAR 0 is 0; Debezium makes it 1900"
-_UUID = "MariaDB leaves out a UUID's trailing zero bytes; Debezium puts them in front"
-_ADD_IF = "ADD COLUMN IF NOT EXISTS of a column that exists changes nothing; Debezium adds it a second time"
-_EMOJI = "the server has ? for every character of a name that is outside of Unicode's first plane"
-_UCS2 = "the column has character set ucs2, which CREATE TABLE LIKE and CONVERT carry on"
-_HEX = "the value of a hexadecimal default; Debezium takes the digits for it, but for the last one"
+_YEAR = "YEAR 0 is 0; Debezium writes 1900"
+_UUID = "MariaDB omits the trailing zero bytes of a UUID; Debezium adds them in front"
+_ADD_IF = "ADD COLUMN IF NOT EXISTS does not change an existing column; Debezium adds it a second time"
+_EMOJI = "the server stores ? for characters of names beyond the BMP"
+_UCS2 = "the column has character set ucs2, by CREATE TABLE LIKE and CONVERT"
+_HEX = "a hexadecimal default has its value; Debezium uses the digits without the last one"
 _BIT = (
     '"length":8,"scale":null,"position":22,"optional":true,"autoIncremented":false,"generated":false,"comment":null,'
     '"defaultValueExpression":'
@@ -43,14 +43,14 @@ HEX_TEXT = Difference('"697427732022C3A922205C20F09F988"', '"it\'s \\"é\\" \\\\
 HEX_BYTES = Difference(
     '"default":"4142303030303030303030","field":"f"',
     '"field":"f"',
-    "a hexadecimal default that is no text is left out; Debezium takes the digits for it, but for the last one",
+    "a hexadecimal default that is not valid text is omitted; Debezium uses the digits without the last one",
 )
-_ROUNDED = "a BIGINT's default has all its digits; Debezium rounds it to a double"
-_NULL_WORD = "ALTER ... SET DEFAULT NULL leaves no default; Debezium's is then the word null"
-_LABELS = "the server has ? for what a label's character set lacks"
-_NANOS = "a DATETIME before 1677 or after 2262 is no number of nanoseconds; Debezium 3.5 lets it wrap around"
-_SIGNED = "INTEGER UNSIGNED is INT UNSIGNED; Debezium 3.5 takes it for signed"
-_SECOND = "in ADD COLUMN (a INT NOT NULL, b INT) b can be null; Debezium gives it the NOT NULL of a"
+_ROUNDED = "the default of a BIGINT has all its digits; Debezium rounds it to a double"
+_NULL_WORD = "ALTER ... SET DEFAULT NULL removes the default; Debezium sets it to the text null"
+_LABELS = "the server stores ? for characters that the character set of a label cannot encode"
+_NANOS = "a DATETIME before 1677 or after 2262 does not fit into a number of nanoseconds; in Debezium 3.5 it overflows"
+_SIGNED = "INTEGER UNSIGNED is INT UNSIGNED; Debezium 3.5 treats it as signed"
+_SECOND = "in ADD COLUMN (a INT NOT NULL, b INT), b is nullable; Debezium applies the NOT NULL of a to it"
 
 
 def _counted(events: int) -> str:
@@ -72,15 +72,15 @@ DIFFERENCES: dict[str, list[Difference]] = {
         Difference('"default":"MDEw","field":"b2"', '"default":"AQIAAA==","field":"b2"', _HEX),
     ],
     "strings-and-charsets": [
-        Difference('"sj":"＼"', '"sj":"\\\\"', "sjis 0x5C is a back-slash, as the server says"),
+        Difference('"sj":"＼"', '"sj":"\\\\"', "sjis 0x5C is a backslash, as in the server"),
         Difference(
             "€" + "\ufffd" * 5,
             "€\x81\x8d\x8f\x90\x9d",
-            "MySQL's latin1 has characters for the five bytes that cp1252 leaves open",
+            "MySQL's latin1 has characters for the five undefined bytes of cp1252",
         ),
     ],
     "enum-set-json": [
-        Difference("ünï,?, sp", "ünï,\\uD83D\\uDE00, sp", "a label with an emoji; SHOW CREATE TABLE shows it as ?"),
+        Difference("ünï,?, sp", "ünï,\\uD83D\\uDE00, sp", "a label with an emoji, which SHOW CREATE TABLE shows as ?"),
         Difference('"e":"?"', '"e":"\\uD83D\\uDE00"', "a value with that label"),
         Difference("13:0-35:0-57.00000-5", "-12:34:56.5", "a negative TIME in JSON"),
     ],
@@ -88,7 +88,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
         Difference(
             '"b":"\\uD83D\\uDE00\\uD83D"',
             '"b":"\\uD83D\\uDE00"',
-            "a text cut after three UTF-16 units ends before a character of two, not in it",
+            "a text truncated to three UTF-16 units does not end inside of a surrogate pair",
         ),
     ],
     "ddl-stream": [
@@ -132,20 +132,20 @@ DIFFERENCES: dict[str, list[Difference]] = {
         Difference(
             f'"id":"0-1-{transaction}","event_count":{recorded},"data_collections":{_counted(recorded)}',
             f'"id":"0-1-{transaction}","event_count":{count},"data_collections":{_counted(count)}',
-            "compressed rows count too",
+            "compressed rows are counted",
         )
         for transaction, recorded, count in ((4, 0, 2), (5, 0, 3), (6, 1, 2), (7, 0, 1))
     ],
     "rare-charsets": [
-        Difference('"o":"²"', '"o":"Ա"', "armscii8 is Armenian; Debezium reads it as latin1"),
-        Difference('"p":"À"', '"p":"ა"', "geostd8 is Georgian; Debezium reads it as latin1"),
-        Difference('"r":"`"', '"r":"é"', "swe7 has an é where ASCII has a back-quote"),
+        Difference('"o":"²"', '"o":"Ա"', "armscii8 is Armenian; Debezium decodes it as latin1"),
+        Difference('"p":"À"', '"p":"ა"', "geostd8 is Georgian; Debezium decodes it as latin1"),
+        Difference('"r":"`"', '"r":"é"', "swe7 has é instead of a backtick"),
     ],
     "ddl-and-filters": [
         Difference(
             '"table":{"defaultCharsetName":"latin1","primaryKeyColumnNames":[],"columns":[{"name":"a b"',
             '"table":{"defaultCharsetName":"utf8mb4","primaryKeyColumnNames":[],"columns":[{"name":"a b"',
-            "a database made without a character set has the server's; Debezium takes that of the last USE",
+            "a database created without a character set has that of the server; Debezium uses that of the last USE",
         ),
     ],
     "mariadb-defaults-and-transactions": [
@@ -238,7 +238,7 @@ LOST: dict[str, list[Lost]] = {
 
 PHANTOMS: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
     "topics-that-clash": (
-        "two tables whose names are made the same for Kafka: Debezium writes both into one topic",
+        "two tables whose topic names become equal after sanitising: Debezium writes both into one topic",
         {"tc.a_b": (2, 6)},
     ),
     "xa-rolled-back": (
@@ -250,7 +250,7 @@ PHANTOMS: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
 
 MORE: dict[str, tuple[str, ...]] = {
     "damaged-by-statements": (
-        "Debezium stops at a column with a capital letter in its name that is moved",
+        "Debezium stops at ALTER TABLE that moves a column with a capital letter in its name",
         '"after":{"id":2,"z":3,"Name":4}',
     ),
     "fails-ansi-quotes": (
@@ -259,7 +259,7 @@ MORE: dict[str, tuple[str, ...]] = {
         '"after":{"id":3}',
     ),
     "fails-backtick-in-column-name": (
-        "Debezium stops at a column with a back-quote in its name",
+        "Debezium stops at a column with a backtick in its name",
         '"after":{"id":1,"q`t":2,"\\"dq\\"":3}',
         '"after":{"id":2,"\\"dq\\"":3}',
     ),
@@ -275,15 +275,15 @@ MORE: dict[str, tuple[str, ...]] = {
         '"before":{"id":1,"b":"b25l"}',
     ),
     "mariadb-fails-create-or-replace": (
-        "Debezium ignores CREATE OR REPLACE, then the structure does not fit",
+        "Debezium ignores CREATE OR REPLACE, and stops at the next rows of the table",
         '"after":{"id":1,"a":"same"}',
         '"after":{"x":5}',
     ),
     "mariadb-fails-executable-comment": (
-        "Debezium ignores /*M! */, then the structure does not fit",
+        "Debezium ignores /*M! */, and stops at the next rows of the table",
         '"after":{"id":4,"a":1,"b":2}',
     ),
-    "mariadb-fails-inet4": ("Debezium does not know INET4", '"after":{"id":1,"i4":"10.0.0.1"}', '"after":{"id":3}'),
+    "mariadb-fails-inet4": ("Debezium does not support INET4", '"after":{"id":1,"i4":"10.0.0.1"}', '"after":{"id":3}'),
     "mariadb-fails-sequence": ("Debezium stops at the rows of a sequence", '"after":{"id":3}'),
     "mariadb-compressed-binlog": (
         "Debezium stops at the rows of a table whose CREATE TABLE was compressed",
@@ -295,8 +295,8 @@ MORE: dict[str, tuple[str, ...]] = {
         '"after":{"id":4}',
     ),
 }
-"""Cases in which Debezium stopped: rowtide's records begin with the recorded ones and go on. Behind each reason stands
-what the further records hold."""
+"""Cases in which Debezium stopped: rowtide's records start with the recorded ones and continue. Each reason is followed
+by parts of the further records."""
 
 STOPS: dict[str, tuple[str, dict[str, str]]] = {
     "topics-that-clash": (
@@ -308,21 +308,21 @@ STOPS: dict[str, tuple[str, dict[str, str]]] = {
         {"event.processing.failure.handling.mode": "skip"},
     ),
 }
-"""Cases in which rowtide stops where Debezium loses rows, with what, and the properties with which it goes on alike."""
+"""Cases in which rowtide stops and Debezium loses rows: the error, and the properties with which rowtide continues."""
 
 NOT_REPLAYED: dict[str, str] = {
-    "fails-binlog-row-image-minimal": "refused at the start; see the tests of the check",
-    "fails-statement-format": "refused at the start; see the tests of the check",
+    "fails-binlog-row-image-minimal": "rejected at the start; see the tests of the check",
+    "fails-statement-format": "rejected at the start; see the tests of the check",
     "fails-decimal-zerofill-snapshot": "Debezium's snapshot failed: there is no stream",
     "mariadb-fails-inet6": "Debezium's snapshot failed: there is no stream",
     "mariadb-fails-year-zero": "Debezium's snapshot failed: there is no stream",
     "snapshot-initial-only": "the mode never streams",
-    "restart-between-stages": "its configuration changes at a stop: run live by test_recorded_restarts",
+    "restart-between-stages": "its configuration changes at a stop: run by test_recorded_restarts",
 }
 """Cases without a stream that can be replayed."""
 
 PENDING: dict[str, str] = {
-    "incremental-snapshot": "signals and incremental snapshots are not there yet",
+    "incremental-snapshot": "signals and incremental snapshots are not supported yet",
 }
 """Cases that do not pass yet, each with what is missing. A case that passes must be removed from this list."""
 
@@ -340,4 +340,4 @@ def put_right(topics: Mapping[str, list[Written]], differences: Iterable[Differe
                 if (key, value) != (message.key, message.value):
                     replaced += 1
                     messages[place] = Written(message.topic, key, value, message.headers)
-        assert replaced, f"{known.recorded!r} is nowhere in the recorded messages of {case}"
+        assert replaced, f"{known.recorded!r} does not occur in the recorded messages of {case}"

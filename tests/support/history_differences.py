@@ -5,21 +5,21 @@ TABLES = {
         "alter table t add v": "SET DEFAULT NULL leaves no default",
         "alter table t alter v": "SET DEFAULT NULL leaves no default",
     },
-    "ddl-and-filters": {"create table `we``ird`": "the database's character set is utf8mb4 at that moment"},
+    "ddl-and-filters": {"create table `we``ird`": "the character set of the database is utf8mb4 at this time"},
     "defaults-in-schemas": {
-        "create table t2": "defaults as the server has them",
-        "alter table t alter i1": "defaults as the server has them",
-        "alter table t modify i2": "defaults as the server has them",
+        "create table t2": "defaults as in the server",
+        "alter table t alter i1": "defaults as in the server",
+        "alter table t modify i2": "defaults as in the server",
     },
-    "fails-backtick-in-column-name": {"alter table u drop column `q``t`": "the column is gone"},
-    "mariadb-damaged-by-statements": {"alter table w add column": "the second of two columns can be null"},
+    "fails-backtick-in-column-name": {"alter table u drop column `q``t`": "the column is dropped"},
+    "mariadb-damaged-by-statements": {"alter table w add column": "the second of two columns is nullable"},
     "mariadb-ddl": {
-        "alter table t add column if not exists w": "a column that exists is left as it is",
-        "alter table t drop column if exists nosuch": "a column that existed was left as it was",
-        "rename table t9 to r": "a column that existed was left as it was",
+        "alter table t add column if not exists w": "an existing column is not changed",
+        "alter table t drop column if exists nosuch": "an existing column was not changed",
+        "rename table t9 to r": "an existing column was not changed",
     },
     "mariadb-fails-create-or-replace": {"create or replace table t": "the table is replaced"},
-    "weird-names": {"create table `Ünï db`.`😀x`": "the server's own name of it has a question mark"},
+    "weird-names": {"create table `Ünï db`.`😀x`": "the server stores a question mark in its name"},
 }
 """By case: the start of a record's statement, and why the tables in the record differ."""
 
@@ -35,5 +35,5 @@ MORE = {
 from them; Debezium stores them only in snapshots."""
 
 UNCHECKED = {
-    "mariadb-fails-executable-comment": "Debezium passes over /*M! */ and stops soon after",
+    "mariadb-fails-executable-comment": "Debezium ignores /*M! */ and stops soon after",
 }

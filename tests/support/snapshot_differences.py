@@ -5,12 +5,12 @@ from differences import HEX_BYTES, HEX_TEXT, Difference
 
 __all__ = ["DIFFERENCES", "HISTORY", "MORE", "NOT_TAKEN", "SEQUENCES"]
 
-_YEAR = "YEAR 0 is 0; Debezium makes it 2000"
-_SHIFTED = "Debezium shifts a TIMESTAMP by the difference of the connection's time zone to the server's"
-_KEY = "a key column that is left out of the records: Debezium does not select it, and makes every key 0"
-_BITS = "a BIT of more than one byte in a key: Debezium turns its bytes around twice, unlike in the stream"
-_ROUNDED = "a BIGINT's default has all its digits; Debezium rounds it to a double"
-_NANOS = "a DATETIME before 1677 or after 2262 is no number of nanoseconds; Debezium 3.5 lets it wrap around"
+_YEAR = "YEAR 0 is 0; Debezium writes 2000"
+_SHIFTED = "Debezium shifts a TIMESTAMP by the difference between the time zones of the connection and the server"
+_KEY = "a key column that is excluded from the records: Debezium does not select it, and writes 0 in every key"
+_BITS = "a BIT of more than one byte in a key: Debezium's snapshot reverses its bytes twice"
+_ROUNDED = "the default of a BIGINT has all its digits; Debezium rounds it to a double"
+_NANOS = "a DATETIME before 1677 or after 2262 does not fit into a number of nanoseconds; in Debezium 3.5 it overflows"
 
 _EMOJI = STREAMED["enum-set-json"][0].reason
 
@@ -21,9 +21,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
     ],
     "damaged-by-statements": [
         Difference("187063679863644032", "187063679863644046", _ROUNDED),
-        Difference(
-            '"g":-12218857077000', '"g":-12219721077000', "a day of October 1582 that Java's calendar leaves out"
-        ),
+        Difference('"g":-12218857077000', '"g":-12219721077000', "a day of October 1582 that Java's calendar skips"),
     ],
     "defaults-in-schemas": [Difference('"y0":2000', '"y0":0', _YEAR), HEX_TEXT],
     "enum-set-json": [
@@ -58,7 +56,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
         Difference(
             '"dt2":1002675723000',
             '"dt2":null',
-            "Debezium makes '0000-10-10 01:02:03' a day of 2001; in the stream it is null",
+            "'0000-10-10 01:02:03' is null, as in the stream; Debezium's snapshot writes a day of 2001",
         ),
     ],
 }
@@ -74,8 +72,8 @@ SEQUENCES: dict[str, tuple[str, ...]] = {
     "mariadb-ddl": ("md.sq",),
     "mariadb-fails-sequence": ("sq.s1",),
 }
-"""MariaDB's sequences, whose structure rowtide keeps beside the tables' (class ``stops``): Debezium does not, and stops
-when the binlog brings their rows."""
+"""MariaDB's sequences, whose structures are in rowtide's history (class ``stops``). They are not in Debezium's, which
+stops at their rows in the binlog."""
 
 MORE: dict[str, tuple[str, ...]] = {
     "fails-decimal-zerofill-snapshot": (
@@ -88,11 +86,11 @@ MORE: dict[str, tuple[str, ...]] = {
     ),
     "mariadb-fails-year-zero": ("Debezium's snapshot fails at YEAR 0", '"after":{"id":2,"y":0}'),
 }
-"""Cases in which Debezium's snapshot failed (class ``stops``): rowtide's begins with what was recorded and goes on.
-Behind each reason stands what its records hold."""
+"""Cases in which Debezium's snapshot failed (class ``stops``): rowtide's starts with the recorded records and
+continues. Each reason is followed by parts of the further records."""
 
 NOT_TAKEN: dict[str, str] = {
-    "fails-binlog-row-image-minimal": "refused at the start; see the tests of the check",
-    "fails-statement-format": "refused at the start; see the tests of the check",
+    "fails-binlog-row-image-minimal": "rejected at the start; see the tests of the check",
+    "fails-statement-format": "rejected at the start; see the tests of the check",
 }
 """Cases without a snapshot."""
