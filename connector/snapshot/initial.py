@@ -301,8 +301,12 @@ class Snapshot:
                 if self._progress:
                     self._progress.rows(listed.id, done, listed.rows, finished=False)
                 yield from stream.rows(table, read_time, rows)
-        except SnapshotError:
+        except (SnapshotError, DatabaseUnreachableError) as error:
             yield from self._notifications.table_failed(listed.id, running)
+            if isinstance(error, DatabaseUnreachableError):
+                message = f"table {listed.id} was not read completely: {error.problem.message}"
+                problem = Problem(error.problem.property, message)
+                raise DatabaseUnreachableError(problem, retriable=error.retriable) from error
             raise
         log.info("read table %s: %d rows", listed.id, done)
         yield from self._notifications.table_completed(listed.id, done, running)

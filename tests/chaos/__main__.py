@@ -1,4 +1,4 @@
-"""Ends the worker and its servers at random under load: ``python -m tests.chaos --help``, from the checkout's root."""
+"""Kills the worker and its servers at random under load: ``python -m tests.chaos --help`` from the checkout's root."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ EXACTLY_ONCE = {"exactly.once.source.support": "enabled", "exactly.once.support"
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--flavor", type=click.Choice(sorted(SERVERS)), default="mysql", show_default=True)
-@click.option("--seed", type=int, help="Of the first round; by default it is the time.")
-@click.option("--minutes", type=float, default=10, show_default=True, help="For how long new rounds are begun.")
-@click.option("--incidents", default=12, show_default=True, help="What happens to worker and servers in a round.")
+@click.option("--seed", type=int, help="Seed of the first round; by default the current time.")
+@click.option("--minutes", type=float, default=10, show_default=True, help="How long to start new rounds.")
+@click.option("--incidents", default=12, show_default=True, help="Failures of worker and servers in a round.")
 @click.option(
-    "--keep", type=click.Path(path_type=Path), help="Where logs, records and binlogs of a round with problems go."
+    "--keep", type=click.Path(path_type=Path), help="Folder for logs, records and binlogs of rounds with problems."
 )
 def main(flavor: str, seed: int | None, minutes: float, incidents: int, keep: Path | None) -> None:
-    """Write without a pause while worker, database and Kafka are killed, stopped and paused; then look for lost rows.
+    """Write continuously while worker, database and Kafka are killed, stopped and paused, then look for lost rows.
 
     Every second round delivers exactly once, every second pair of rounds reads without GTIDs. The exit code is 1 if a
-    record was lost, was out of order, or came again where it must not.
+    record was lost, out of order, or repeated with exactly-once delivery.
     """
     seed = int(time.time()) if seed is None else seed
     end, failed = time.monotonic() + minutes * 60, 0
@@ -81,7 +81,7 @@ def _round(flavor: str, seed: int, incidents: int, keep: Path | None) -> bool:
         if problems and keep:
             _keep(keep / f"{flavor}-{seed}", folder, server, dict(zip(tables, records, strict=True)))
     mode = f"{'exactly' if exactly_once else 'at least'} once, {'with' if gtids else 'without'} GTIDs"
-    click.echo(f"seed {seed}, {mode}: {sum(map(len, records))} records, {repeated} again; {_told(happened)}")
+    click.echo(f"seed {seed}, {mode}: {sum(map(len, records))} records, {repeated} repeated; {_summary(happened)}")
     for problem in problems[:20]:
         click.echo(f"  {problem}")
     return not problems
@@ -105,7 +105,7 @@ def _incidents(server: MySQL | MariaDB, kafka: Kafka) -> Mapping[str, Callable[[
         time.sleep(2)
         which.resume()
 
-    def away(which: MySQL | MariaDB | Kafka, end: Callable[[], object]) -> None:
+    def restart(which: MySQL | MariaDB | Kafka, end: Callable[[], object]) -> None:
         end()
         time.sleep(1)
         which.start()
@@ -116,12 +116,12 @@ def _incidents(server: MySQL | MariaDB, kafka: Kafka) -> Mapping[str, Callable[[
                 server.execute(f"KILL {number}")
 
     return {
-        "database killed": lambda: away(server, server.kill),
-        "database restarted": lambda: away(server, server.stop),
+        "database killed": lambda: restart(server, server.kill),
+        "database restarted": lambda: restart(server, server.stop),
         "database paused": lambda: paused(server),
         "binlog connection killed": cut,
-        "kafka killed": lambda: away(kafka, kafka.kill),
-        "kafka restarted": lambda: away(kafka, kafka.stop),
+        "kafka killed": lambda: restart(kafka, kafka.kill),
+        "kafka restarted": lambda: restart(kafka, kafka.stop),
         "kafka paused": lambda: paused(kafka),
     }
 
@@ -129,7 +129,7 @@ def _incidents(server: MySQL | MariaDB, kafka: Kafka) -> Mapping[str, Callable[[
 def _disturb(
     decide: random.Random, config: WorkerConfig, others: Mapping[str, Callable[[], object]], incidents: int
 ) -> Counter[str]:
-    """Let things happen, one after the other, and a worker run after each."""
+    """Cause incidents one after the other, with a running worker after each."""
     happened = Counter[str]()
     worker = Worker(config)
     try:
@@ -152,15 +152,15 @@ def _disturb(
 
 
 def _catch_up(config: WorkerConfig) -> None:
-    """Run a last worker until it has read everything."""
+    """Run a last worker until it has read the whole binlog."""
     with Worker(config).streaming() as worker:
         idle = {"seconds": 0.0, "bytes": 0}
-        eventually(lambda: worker.health()["lag"] == idle, f"everything is read; {worker.log}")
+        eventually(lambda: worker.health()["lag"] == idle, f"the lag is zero; {worker.log}")
         worker.stop()
 
 
 def _keep(folder: Path, logs: Path, server: MySQL | MariaDB, records: Mapping[str, list[bytes | None]]) -> None:
-    """Write what explains a problem: the workers' logs, the records, and the binlog's statements and rows."""
+    """Keep what explains a problem: the logs of the workers, the records, and the events of the binlog."""
     shutil.copytree(logs, folder, dirs_exist_ok=True)
     for table, values in records.items():
         (folder / f"{table}.jsonl").write_bytes(b"\n".join(value or b"null" for value in values))
@@ -170,7 +170,7 @@ def _keep(folder: Path, logs: Path, server: MySQL | MariaDB, records: Mapping[st
                 text.write("\t".join(map(str, event)) + "\n")
 
 
-def _told(happened: Counter[str]) -> str:
+def _summary(happened: Counter[str]) -> str:
     return ", ".join(f"{what} {count}" for what, count in sorted(happened.items()))
 
 

@@ -1,4 +1,4 @@
-"""Whether records tell the whole story of what `workload` has written: nothing lost, doubled, or out of order."""
+"""Checks that records have every change that `workload` made: none lost, repeated or out of order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Series", "account", "accounts_of", "entries_of"]
 
 @dataclass
 class Series:
-    """Numbers of which each follows the one before.
+    """Sequences of consecutive numbers.
 
     Attributes:
-        last: the newest number, by what it belongs to.
-        repeated: how many came again.
-        problems: what is wrong, in words.
+        last: the last number of each sequence.
+        repeated: how many numbers were repeated.
+        problems: descriptions of gaps and of other errors.
     """
 
     last: dict[int, int] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Series:
     problems: list[str] = field(default_factory=list)
 
     def follow(self, of: int, number: int) -> None:
-        """The next number; the first one of all may be any: what is deleted is not in a snapshot."""
+        """Add the next number. A sequence may start anywhere, because a snapshot does not have deleted rows."""
         last = self.last.get(of, number - 1)
         if number > last + 1:
             self.problems.append(f"{of}: {number} follows {last}")
@@ -35,36 +35,36 @@ class Series:
 
 
 def accounts_of(values: Iterable[bytes | None]) -> tuple[Series, dict[int, int]]:
-    """The versions of the rows of ``accounts``, and the table as the records leave it: version by id."""
+    """The version sequences of ``accounts``, and the table that the records result in: version by id."""
     series, table = Series(), dict[int, int]()
     for payload in _payloads(values):
         before, after, op = payload["before"], payload["after"], payload["op"]
-        if _begins(payload):  # what has been deleted since an earlier one that was broken off is not told
+        if _starts_snapshot(payload):  # a new snapshot has no records of rows that were deleted after an aborted one
             series.last.clear()
             table.clear()
         if op == "r":
             series.last[after["id"]] = table[after["id"]] = after["v"]
         elif op == "d":
             if before["v"] > series.last.get(before["id"], 0):
-                series.problems.append(f"{before['id']}: {before['v']} is deleted before it comes")
+                series.problems.append(f"{before['id']}: {before['v']} is deleted before it is written")
             table.pop(before["id"], None)
         else:
             if after["v"] > series.last.get(after["id"], 0) and (op == "u") != (after["id"] in table):
-                series.problems.append(f"{after['id']}: {after['v']} comes with op {op}")
+                series.problems.append(f"{after['id']}: {after['v']} has op {op}")
             if before is not None and before["v"] != after["v"] - 1:
-                series.problems.append(f"{after['id']}: {after['v']} comes from {before['v']}")
+                series.problems.append(f"{after['id']}: {after['v']} follows {before['v']}")
             series.follow(after["id"], after["v"])
             table[after["id"]] = after["v"]
     return series, table
 
 
 def entries_of(values: Iterable[bytes | None]) -> Series:
-    """The numbers of ``entries``, by writer."""
+    """The number sequences of ``entries``, by writer."""
     series, at_start = Series(), dict[int, set[int]]()
     for payload in _payloads(values):
         after = payload["after"]
         writer, number = after["writer"], after["n"]
-        if _begins(payload):
+        if _starts_snapshot(payload):
             series.last.clear()
             at_start.clear()
         if payload["op"] == "r":
@@ -78,7 +78,7 @@ def entries_of(values: Iterable[bytes | None]) -> Series:
     return series
 
 
-def _begins(payload: Mapping[str, Any]) -> bool:
+def _starts_snapshot(payload: Mapping[str, Any]) -> bool:
     return payload["source"]["snapshot"] in {"first", "first_in_data_collection"}
 
 
@@ -94,14 +94,14 @@ def account(
     *,
     exactly_once: bool,
 ) -> tuple[list[str], int]:
-    """What is wrong with the records, in words, and how many came again.
+    """Problems of the records, and the number of repeated records.
 
     Args:
-        accounts: values of the topic of ``accounts``, in their order.
-        entries: those of ``entries``.
-        table: versions by id, as ``accounts`` has them in the end.
-        numbers: how many rows of each writer ``entries`` has in the end.
-        exactly_once: whether a record that comes again is wrong.
+        accounts: the values in the topic of ``accounts``, in order.
+        entries: the values in the topic of ``entries``, in order.
+        table: the final rows of ``accounts``: version by id.
+        numbers: the final number of rows of each writer in ``entries``.
+        exactly_once: whether a repeated record is a problem.
     """
     versions, left = accounts_of(accounts)
     counted = entries_of(entries)
@@ -115,5 +115,5 @@ def account(
         problems.append(f"entries: {counted.last}, not {dict(numbers)}")
     repeated = versions.repeated + counted.repeated
     if exactly_once and repeated:
-        problems.append(f"{repeated} records came again")
+        problems.append(f"{repeated} records are repeated")
     return problems, repeated

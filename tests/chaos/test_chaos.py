@@ -1,4 +1,4 @@
-"""The accounting of the run with incidents; the run itself is started by hand."""
+"""The check of the records; the campaign itself is started by hand."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ ENTRIES = [
 TABLE, NUMBERS = {1: 7, 2: 1}, {0: 4}
 
 
-def test_a_whole_story() -> None:
+def test_complete_records_have_no_problems() -> None:
     assert account(ACCOUNTS, ENTRIES, TABLE, NUMBERS, exactly_once=True) == ([], 0)
 
 
-def test_what_comes_again_is_wrong_exactly_once_only() -> None:
+def test_repeated_records_are_a_problem_with_exactly_once_only() -> None:
     again = [*ACCOUNTS[:3], *ACCOUNTS[1:]]
     assert account(again, [*ENTRIES, ENTRIES[3]], TABLE, NUMBERS, exactly_once=False) == ([], 3)
     problems, _ = account(again, ENTRIES, TABLE, NUMBERS, exactly_once=True)
-    assert problems == ["2 records came again"]
+    assert problems == ["2 records are repeated"]
 
 
-def test_any_record_that_is_lost_is_found() -> None:
+def test_every_lost_record_is_found() -> None:
     for lost in (1, 2, 3, 5):
         assert account(ACCOUNTS[:lost] + ACCOUNTS[lost + 1 :], ENTRIES, TABLE, NUMBERS, exactly_once=False)[0], lost
     for lost in (1, 2, 3):
@@ -57,6 +57,6 @@ def test_records_out_of_order_are_found() -> None:
     assert account(ACCOUNTS, [*ENTRIES[:2], ENTRIES[3], ENTRIES[2]], TABLE, NUMBERS, exactly_once=False)[0]
 
 
-def test_a_snapshot_that_is_taken_again_forgets_what_was_deleted_before() -> None:
-    broken_off = [change("r", None, of(3, 1), "first"), change("r", None, of(1, 4), "true")]
-    assert account([*broken_off, *ACCOUNTS], [*ENTRIES[:1], *ENTRIES], TABLE, NUMBERS, exactly_once=True) == ([], 0)
+def test_a_repeated_snapshot_has_no_rows_that_were_deleted_before_it() -> None:
+    aborted = [change("r", None, of(3, 1), "first"), change("r", None, of(1, 4), "true")]
+    assert account([*aborted, *ACCOUNTS], [*ENTRIES[:1], *ENTRIES], TABLE, NUMBERS, exactly_once=True) == ([], 0)

@@ -1,8 +1,8 @@
-"""Transactions of which every single row change can be accounted for.
+"""Transactions whose row changes can all be checked.
 
-Each writer has rows of its own in ``accounts``, whose ``v`` goes up by one with each change (also over a deletion,
-since ``versions`` keeps it in the same transaction), and a row without a key in ``entries`` for each transaction, whose
-``n`` goes up by one. A record that is lost, doubled or out of order breaks one of the two series.
+Each writer has its own rows in ``accounts``. Every change increments ``v`` of its row, also across a deletion, since
+``versions`` keeps it in the same transaction. For each transaction, the writer adds a row without a key to ``entries``,
+with the next ``n``. A record that is lost, repeated or out of order breaks one of the two sequences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LARGE = 1000
 
 
 class _Client(threading.Thread):
-    """Does something again and again, over a connection that is made anew when it breaks."""
+    """Repeats a step, and connects again when the connection breaks."""
 
     def __init__(self, server: SqlServer, database: str, seed: int, pause_s: float) -> None:
         super().__init__(daemon=True)
@@ -49,7 +49,7 @@ class _Client(threading.Thread):
                 with contextlib.suppress(pymysql.OperationalError, pymysql.InterfaceError):
                     self._work()
                 time.sleep(0.2)
-        except Exception as failure:  # noqa: BLE001 - told by `end`
+        except Exception as failure:  # noqa: BLE001 - raised by `end`
             self.failure = failure
 
     def _work(self) -> None:
@@ -64,13 +64,13 @@ class _Client(threading.Thread):
                 connection.close()
 
     def _begin(self, cursor: Cursor) -> None:
-        """Come to terms with what an earlier connection has left."""
+        """Read the state, and end what an earlier connection has left."""
 
     def _step(self, connection: Connection[Cursor], cursor: Cursor) -> None:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Stop, and raise what has gone wrong."""
+        """Stop, and raise the error of the thread if there was one."""
         self._ended.set()
         self.join(60)
         if self.failure is not None:
@@ -78,14 +78,14 @@ class _Client(threading.Thread):
 
 
 class Writer(_Client):
-    """Writes transactions of all sizes, some of them rolled back, some in two phases (XA).
+    """Writes transactions of all sizes; some are rolled back, and some are XA transactions.
 
     Args:
-        server: the database's.
-        database: that has `TABLES`.
-        number: of the writer, from 0.
-        seed: of its decisions.
-        xa: whether its transactions are XA ones.
+        server: the server.
+        database: the database with `TABLES`.
+        number: the number of the writer, from 0.
+        seed: the seed of its decisions.
+        xa: whether it writes XA transactions.
     """
 
     def __init__(self, server: SqlServer, database: str, number: int, seed: int, *, xa: bool = False) -> None:
@@ -108,7 +108,7 @@ class Writer(_Client):
         cursor.execute("COMMIT")
 
     def finish(self) -> None:
-        """End what was left prepared."""
+        """End prepared transactions."""
         with self._server.connect() as connection, connection.cursor() as cursor:
             self._finish(cursor)
 
@@ -149,7 +149,7 @@ class Writer(_Client):
                 cursor.execute("INSERT INTO accounts (id, v, note) VALUES (%s, %s, 'new')", (number, version))
                 self._present.add(number)
             elif self._random.random() < 0.15:
-                # its last version stands in the record of the deletion as the one before
+                # the record of the deletion has the last version as ``before``
                 self._versions[number] = version = version - 1
                 cursor.execute("DELETE FROM accounts WHERE id = %s", (number,))
                 self._present.discard(number)
@@ -164,12 +164,12 @@ class Writer(_Client):
 
 
 class Reshaper(_Client):
-    """Changes the tables' structure beside the writers, and begins new binlog files.
+    """Alters the tables during the writes, and rotates the binlog.
 
     Args:
-        server: the database's.
-        database: that has `TABLES`.
-        seed: of its decisions.
+        server: the server.
+        database: the database with `TABLES`.
+        seed: the seed of its decisions.
     """
 
     def __init__(self, server: SqlServer, database: str, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""A database of each server for tests of snapshots."""
+"""A database on each server for the tests of snapshots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(params=["mysql", "mariadb"])
 def database(request: pytest.FixtureRequest) -> Iterator[Database]:
-    """A new database, of MySQL and of MariaDB."""
+    """A new database on MySQL, and one on MariaDB."""
     server: MySQL | MariaDB = request.getfixturevalue(request.param)
     with server.database() as found:
         yield found

@@ -1,4 +1,4 @@
-"""Values without a form in a snapshot (``event.converting.failure.handling.mode``), as in the stream."""
+"""Values that cannot be converted (``event.converting.failure.handling.mode``), in snapshot and stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTING = "event.converting.failure.handling.mode"
 
 
 @pytest.mark.parametrize("mode", ["fail", "warn", "skip"])
-def test_a_time_that_connect_has_no_form_for(mysql_db: Database, mode: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_time_that_connect_cannot_represent(mysql_db: Database, mode: str, caplog: pytest.LogCaptureFixture) -> None:
     mysql_db.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, a TIME, b TIME NOT NULL, c TIME NOT NULL DEFAULT '01:00:00', d INT)",
         "INSERT INTO t VALUES (1, '-10:00:00', '25:00:00', '-00:00:01', 5)",
@@ -35,8 +35,8 @@ def test_a_time_that_connect_has_no_form_for(mysql_db: Database, mode: str, capl
         return
     with caplog.at_level(logging.WARNING):
         outputs = list(taken.outputs())
-    told = [line for line in caplog.messages if "cannot be converted" in line]
-    assert len(told) == (3 if mode == "warn" else 0)
+    reported = [line for line in caplog.messages if "cannot be converted" in line]
+    assert len(reported) == (3 if mode == "warn" else 0)
     mysql_db.execute("INSERT INTO t SELECT 2, a, b, c, d FROM t")
     for step in streamed(config, taken.tables, taken.offset, binlog_end(mysql_db.server)):
         outputs += step.outputs

@@ -1,4 +1,4 @@
-"""What is decided at a start, by mode and by what was left behind."""
+"""What a start does, by snapshot mode, stored position and schema history."""
 
 import pytest
 
@@ -23,13 +23,13 @@ def decided(
 
 
 def flags(letters: str) -> SnapshotFlags:
-    """``configuration_based`` with data, schema, stream, on schema error, on data error; a capital is on."""
+    """Flags of ``configuration_based``: data, schema, stream, on schema error, on data error; upper case means on."""
     data, schema, stream, on_schema, on_data = (letter.isupper() for letter in letters)
     return SnapshotFlags(data=data, schema=schema, stream=stream, on_schema_error=on_schema, on_data_error=on_data)
 
 
 @pytest.mark.parametrize("mode", [*READS_ROWS, "no_data"])
-def test_a_first_start_and_one_behind_an_interruption_read_everything(mode: str) -> None:
+def test_a_first_start_and_one_after_an_interruption_read_everything(mode: str) -> None:
     for offset in (None, INTERRUPTED):
         found = decided(mode, offset, history=offset is not None)
         assert (found.structure, found.rows, found.position) == (True, mode in READS_ROWS, None)
@@ -37,7 +37,7 @@ def test_a_first_start_and_one_behind_an_interruption_read_everything(mode: str)
         assert bool(found.notes) == (offset is not None or mode == "no_data")
 
 
-def test_recovery_needs_a_position_of_a_completed_snapshot() -> None:
+def test_recovery_needs_the_position_of_a_complete_snapshot() -> None:
     with pytest.raises(SnapshotError, match="nothing to recover"):
         decided("recovery")
     with pytest.raises(SnapshotError, match="previously stopped while taking a snapshot"):
@@ -49,11 +49,11 @@ def test_recovery_needs_a_position_of_a_completed_snapshot() -> None:
 
 
 @pytest.mark.parametrize("mode", ["initial", "when_needed", "no_data"])
-def test_later_starts_go_on_from_the_stored_position(mode: str) -> None:
+def test_later_starts_resume_at_the_stored_position(mode: str) -> None:
     assert decided(mode, DONE) == Decision(structure=False, rows=False, position=DONE, stream=True)
 
 
-def test_always_reads_everything_even_if_position_or_history_are_gone() -> None:
+def test_always_reads_everything_without_position_or_history() -> None:
     found = decided("always", DONE, history=False, position=GONE)
     assert (found.structure, found.rows, found.position, found.stream) == (True, True, None, True)
 
@@ -65,18 +65,18 @@ def test_initial_only_has_nothing_to_do_a_second_time() -> None:
 
 
 @pytest.mark.parametrize("mode", ["initial", "no_data", "recovery"])
-def test_a_position_that_is_gone_stops(mode: str) -> None:
+def test_a_purged_position_stops_the_start(mode: str) -> None:
     with pytest.raises(PositionPurged, match=r"it was purged.*snapshot.mode=when_needed"):
         decided(mode, DONE, position=GONE)
 
 
-def test_a_position_that_is_gone_is_no_problem_when_needed() -> None:
+def test_a_purged_position_leads_to_a_snapshot_when_needed() -> None:
     found = decided("when_needed", DONE, history=False, position=GONE)
     assert (found.structure, found.rows, found.position) == (True, True, None)
 
 
 @pytest.mark.parametrize("mode", ["initial", "when_needed", "no_data"])
-def test_a_missing_history_stops(mode: str) -> None:
+def test_a_missing_history_stops_the_start(mode: str) -> None:
     with pytest.raises(HistoryMissing, match=r"snapshot.mode=recovery"):
         decided(mode, DONE, history=False)
 
@@ -102,5 +102,5 @@ def test_configuration_based_follows_its_flags() -> None:
         found("dsTEE", INTERRUPTED, history=True)
 
 
-def test_every_mode_was_looked_at() -> None:
+def test_every_mode_is_covered() -> None:
     assert {*MODES, "configuration_based"} == set(SnapshotMode)

@@ -1,4 +1,4 @@
-"""Keys and values have the forms of their own converters: neither changes the other, whatever a column's type is."""
+"""Keys and values follow the settings of their own converters, for every column type."""
 
 import itertools
 
@@ -81,7 +81,7 @@ def converters(key: dict[str, str], value: dict[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("modes", MODES)
 @pytest.mark.parametrize("nulls", [False, True])
-def test_each_has_the_form_of_its_own_converter(modes: dict[str, str], *, nulls: bool) -> None:
+def test_key_and_value_follow_their_own_converters(modes: dict[str, str], *, nulls: bool) -> None:
     cells = {kind: None if nulls and "not null" not in kind else cell for kind, cell in CELLS.items()}
     names = [f"c{place}" for place in range(len(cells))]
     same = [read({**modes, **converters(form, form)}, cells, names) for form in FORMS]

@@ -1,4 +1,4 @@
-"""Markers of a snapshot's records: they depend on tables and rows, not on the pieces in which rows come."""
+"""Markers of snapshot records: they depend on tables and rows, not on the batches in which rows arrive."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -31,40 +31,40 @@ class FakeTable:
 
 
 class FakeStructure:
-    """What stands before the rows: one message, held back."""
+    """Messages before the rows, of which one is withheld."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def before_rows(self) -> Iterator[Batch]:
-        self.told.append("rows follow")
+        self.calls.append("rows follow")
         yield from ()
 
     def finish(self, completed: SourceOffset) -> Iterator[Batch]:
-        self.told.append("no rows")
+        self.calls.append("no rows")
         yield Batch("", -1, (), completed, 0, 0)
 
 
 def marked(tables: Sequence[Sequence[int]]) -> tuple[list[tuple[str, str]], list[Batch]]:
-    """Rows and markers of tables that come in pieces of so many rows."""
+    """Rows and markers of tables whose rows arrive in batches of these sizes."""
     fakes = [FakeTable(f"t{place}") for place in range(len(tables))]
     before = FakeStructure()
     stream = RecordStream(cast("Any", fakes[0]) if fakes else None, before)
     batches: list[Batch] = []
-    for fake, pieces in zip(fakes, tables, strict=True):
+    for fake, sizes in zip(fakes, tables, strict=True):
         begin = 0
-        for size in pieces:
+        for size in sizes:
             rows = [(f"{fake.topic}/{n}", "") for n in range(begin, begin + size)]
             begin += size
             batches += stream.rows(cast("SnapshotTable", fake), READ_TIME, rows)
     batches += stream.finish(DONE)
-    assert before.told == ["rows follow" if any(sum(pieces) for pieces in tables) else "no rows"]
+    assert before.calls == ["rows follow" if any(sum(sizes) for sizes in tables) else "no rows"]
     found = [(str((key or b"").decode()), (value or b"").decode()) for b in batches for key, value, _ in b.messages]
     return found, batches
 
 
 def expected(counts: Sequence[int]) -> list[tuple[str, str]]:
-    """By the rules: every table has a first and a last row, of which the last wins, but for the first table's."""
+    """The rules: each table has a first and a last row. ``last`` has precedence, except in the first table."""
     rows = []
     for place, count in enumerate(counts):
         first = "first" if place == 0 else "first_in_data_collection"
@@ -79,7 +79,7 @@ def expected(counts: Sequence[int]) -> list[tuple[str, str]]:
 
 
 @given(st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=5))
-def test_markers_do_not_depend_on_pieces(tables: list[list[int]]) -> None:
+def test_markers_do_not_depend_on_batches(tables: list[list[int]]) -> None:
     found, batches = marked(tables)
-    assert found == expected([sum(pieces) for pieces in tables])
+    assert found == expected([sum(sizes) for sizes in tables])
     assert [batch.offset for batch in batches] == [RUNNING] * (len(batches) - 1) + [DONE]

@@ -1,4 +1,4 @@
-"""The same rows by snapshot and by stream: one value gives one text, except where Debezium spells it in two ways."""
+"""Rows from snapshot and stream: a value has the same text in both, except where Debezium writes it in two ways."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _CASES = (
     "temporal-connect", "temporal-isostring", "temporal-microseconds-in-another-zone", "temporal-nanoseconds",
     "temporal-types", "weird-names",
 )  # fmt: skip
-_TYPED_OTHERWISE = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "double", "tinyint"}
-"""What SHOW CREATE TABLE makes of CHARACTER SET binary, REAL and BOOL, for which DDL texts have other schemas."""
+_OTHER_SCHEMA = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "double", "tinyint"}
+"""Types for which SHOW CREATE TABLE leads to another schema than the DDL: CHARACTER SET binary, REAL and BOOL."""
 _EPOCH = "1970-01-01T00:00:00Z"
 
 
 def rows(outputs: Iterable[Output]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The rows that records leave, by topic and key; numbers with a point stay texts."""
+    """The rows that the records result in, by topic and key; numbers with a decimal point stay texts."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for message in written(outputs):
         if message.key is None or message.value is None or '"op":"' not in message.value:
@@ -50,7 +50,7 @@ def rows(outputs: Iterable[Output]) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def columns(tables: Tables) -> dict[tuple[str, str], tuple[str, int]]:
-    """The type of each column by table and name: MySQL's, and the number that Debezium has for it."""
+    """MySQL's type and JDBC type of each column, by table and name."""
     return {
         (f"{table.id.database}.{table.id.table}", column.name): (
             column.data_type,
@@ -61,14 +61,14 @@ def columns(tables: Tables) -> dict[tuple[str, str], tuple[str, int]]:
     }
 
 
-def spelled(data_type: str, value: Any) -> Any:
-    """A value without what snapshot and stream spell in two ways."""
+def normalized(data_type: str, value: Any) -> Any:
+    """A value without the differences between snapshot and stream."""
     if isinstance(value, bool):
         return int(value)
     if data_type == "float" and value is not None:
         return format(float(value), ".6g")
     if data_type == "json" and value is not None:
-        return None  # the server's text, and ours: compared by the recorded cases
+        return None  # the server's text and rowtide's differ; the recorded cases compare them
     if data_type == "enum" and value is not None:
         return value.replace("\\,", ",").replace("\\\\", "\\")
     if data_type == "timestamp" and isinstance(value, str):
@@ -96,9 +96,9 @@ def test_a_row_is_the_same_in_snapshot_and_stream(name: str, request: pytest.Fix
         table = topic.removeprefix(f"{config.topics.prefix}.")
         for column, value in row.items():
             data_type, jdbc_type = types.get((table, column), ("", 0))
-            if data_type in _TYPED_OTHERWISE and written_types[table, column][1] != jdbc_type:
+            if data_type in _OTHER_SCHEMA and written_types[table, column][1] != jdbc_type:
                 continue
-            ours, other = spelled(data_type, value), spelled(data_type, stream[topic, key][column])
+            ours, other = normalized(data_type, value), normalized(data_type, stream[topic, key][column])
             if data_type == "timestamp" and ours is None and other == _EPOCH:
                 continue  # MariaDB's zero timestamp
             assert ours == other, f"{topic} {key} {column} ({data_type})"

@@ -1,4 +1,4 @@
-"""Snapshots while others write: the rows are the state at the offset, and with the stream behind it the tables."""
+"""Snapshots during writes: the rows are the state at the offset, and the stream leads from there to the tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROWS = 1000
 
 @pytest.fixture
 def filled(database: Database) -> Database:
-    """A database with tables that take several pieces to read."""
+    """A database with tables whose rows arrive in several batches."""
     numbers = f"WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < {_ROWS})"
     for table in _TABLES:
         database.execute(
@@ -39,7 +39,7 @@ def filled(database: Database) -> Database:
 
 
 class Writers:
-    """Threads that move amounts between rows of any tables, and replace rows, in transactions, until told to stop."""
+    """Threads that move amounts between rows of all tables, and replace rows, in transactions, until :meth:`stop`."""
 
     def __init__(self, database: Database, count: int = 3) -> None:
         self._database = database
@@ -59,10 +59,10 @@ class Writers:
             thread.join()
 
     def wait_for(self, more: int) -> None:
-        """Wait until so many more transactions were committed."""
+        """Wait for this number of further commits."""
         with self._moved:
-            wanted = self.transactions + more
-            self._moved.wait_for(lambda: self.transactions >= wanted or bool(self.errors))
+            enough = self.transactions + more
+            self._moved.wait_for(lambda: self.transactions >= enough or bool(self.errors))
 
     def _run(self, seed: int) -> None:
         rng = random.Random(seed)
@@ -87,7 +87,7 @@ class Writers:
 
     @staticmethod
     def _transaction(cursor: Cursor, rng: random.Random, seed: int) -> None:
-        """Each thread has rows of its own, so that there is no deadlock; the sum over all tables never changes."""
+        """Move an amount. Each thread has its own rows, so there is no deadlock; the sum of all rows is constant."""
         one, other = (
             (rng.choice(_TABLES), rng.randrange(seed, _ROWS, 3) + 1),
             (rng.choice(_TABLES), rng.randrange(seed, _ROWS, 3) + 1),
@@ -116,7 +116,7 @@ def writing(database: Database) -> Iterator[Writers]:
 
 
 def content(database: Database) -> Rows:
-    """The tables themselves, as records would have them."""
+    """The rows of the tables, as records have them."""
     return {
         (f"live.{database.name}.{table}", f'{{"id":{key}}}'): {"id": key, "v": v, "moves": moves, "t": text}
         for table in _TABLES
@@ -125,7 +125,7 @@ def content(database: Database) -> Rows:
 
 
 @pytest.mark.parametrize("locking", ["minimal", "extended", "none", "single tables"])
-def test_the_rows_are_the_state_at_the_offset_and_the_stream_goes_on_from_there(filled: Database, locking: str) -> None:
+def test_the_rows_are_the_state_at_the_offset_and_the_stream_continues_there(filled: Database, locking: str) -> None:
     database = filled
     before = snapshot(configured(database, {"snapshot.mode": "no_data"}))
     list(before.outputs())
@@ -137,11 +137,11 @@ def test_the_rows_are_the_state_at_the_offset_and_the_stream_goes_on_from_there(
         with writing(database) as writers:
             writers.wait_for(20)
             taken = snapshot(config)
-            with closing(taken.outputs()) as pieces:
-                for output in pieces:
+            with closing(taken.outputs()) as remaining:
+                for output in remaining:
                     outputs.append(output)
                     if locking in ("minimal", "none") and markers([output]):
-                        writers.wait_for(3)  # nobody is locked out: they write between the pieces of rows
+                        writers.wait_for(3)  # no lock: they write between the batches of rows
             writers.wait_for(20)
         end = binlog_end(database.server)
     rows: Rows = {}

@@ -1,4 +1,4 @@
-"""Snapshots of real servers: modes, locks, choices, and what happens when something breaks."""
+"""Snapshots of real servers: modes, locks, selection of tables, and failures."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 _PAYLOAD = 50_000
-"""Bytes of a row of the large table: two of them do not fit into one piece."""
+"""Bytes of a row of the large table: two rows do not fit into one batch."""
 
 
 @pytest.fixture
 def small(database: Database) -> Database:
-    """Three tables of three, two and one rows."""
+    """Three tables, of three, two and one rows."""
     for table, rows in (("a", 3), ("b", 2), ("c", 1)):
         values = ", ".join(f"({n}, 'r{n}')" for n in range(1, rows + 1))
         database.execute(
@@ -43,7 +43,7 @@ def small(database: Database) -> Database:
 
 @pytest.fixture
 def large(database: Database) -> Database:
-    """A table that no socket takes at once."""
+    """A table that is larger than the buffers of a socket."""
     numbers = "WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < 400)"
     database.execute(
         "CREATE TABLE big (id INT PRIMARY KEY, v LONGTEXT)",
@@ -58,9 +58,10 @@ def read_tables(taken: Snapshot) -> list[str]:
 
 
 def availability(config: Configuration, offset: SourceOffset) -> Decision:
-    """What is decided at a start with a stored offset and a schema history."""
-    with Session(config.database, mariadb=config.flavor.value == "mariadb") as session:
-        position = check_position(session, offset)
+    """The decision of a start with a stored offset and a schema history."""
+    mariadb = config.flavor.value == "mariadb"
+    with Session(config.database, mariadb=mariadb) as session:
+        position = check_position(session.client, offset, mariadb=mariadb)
     return decide(config.snapshot.mode, offset, history_exists=True, position=position)
 
 
@@ -68,7 +69,7 @@ def availability(config: Configuration, offset: SourceOffset) -> Decision:
 
 
 @pytest.mark.parametrize("mode", ["initial", "initial_only", "when_needed", "always"])
-def test_modes_that_read_rows_read_them_at_the_first_start(small: Database, mode: str) -> None:
+def test_modes_with_rows_read_them_at_the_first_start(small: Database, mode: str) -> None:
     taken = snapshot(configured(small, {"snapshot.mode": mode}))
     outputs = list(taken.outputs())
     assert [marker for _, _, marker in markers(outputs)] == [
@@ -80,7 +81,7 @@ def test_modes_that_read_rows_read_them_at_the_first_start(small: Database, mode
     assert completed == taken.offset
 
 
-def test_no_data_reads_the_structure_only_and_is_complete_with_the_last_statement(small: Database) -> None:
+def test_no_data_reads_structures_only_and_completes_with_the_last_statement(small: Database) -> None:
     taken = snapshot(configured(small, {"snapshot.mode": "no_data"}))
     outputs = list(taken.outputs())
     assert markers(outputs) == []
@@ -90,7 +91,7 @@ def test_no_data_reads_the_structure_only_and_is_complete_with_the_last_statemen
     assert {table.id.table for table in taken.tables} == {"a", "b", "c"}
 
 
-def test_a_completed_snapshot_is_not_taken_again_unless_always_says_so(small: Database) -> None:
+def test_a_complete_snapshot_is_taken_again_in_mode_always_only(small: Database) -> None:
     first = snapshot(configured(small))
     list(first.outputs())
     for mode, again in (("initial", False), ("when_needed", False), ("no_data", False), ("always", True)):
@@ -102,7 +103,7 @@ def test_a_completed_snapshot_is_not_taken_again_unless_always_says_so(small: Da
     assert not done.stream
 
 
-def test_a_position_that_is_gone_needs_a_snapshot_or_stops(small: Database) -> None:
+def test_a_purged_position_leads_to_a_snapshot_or_stops_the_start(small: Database) -> None:
     first = snapshot(configured(small))
     list(first.outputs())
     small.execute("INSERT INTO a VALUES (4, 'later')")
@@ -127,7 +128,7 @@ def test_recovery_reads_the_structure_and_keeps_the_stored_position(small: Datab
     assert taken.tables.table(small.name, "a") is not None
 
 
-def test_an_interrupted_snapshot_begins_again_from_the_start(large: Database) -> None:
+def test_an_interrupted_snapshot_starts_again_from_the_beginning(large: Database) -> None:
     config = configured(large)
     first = snapshot(config)
     with closing(first.outputs()) as outputs:
@@ -136,7 +137,7 @@ def test_an_interrupted_snapshot_begins_again_from_the_start(large: Database) ->
     assert 0 < len(seen) < 400
     stored = offsets(begun)[-1]
     assert stored.snapshot == "INITIAL"
-    # A lock or a reading session that was left behind would stop this.
+    # A lock or a session that the snapshot left would block this.
     large.execute("SET SESSION lock_wait_timeout = 5", "ALTER TABLE big COMMENT = 'changed'")
     again = markers(snapshot(config, stored).outputs())
     assert [key for _, key, _ in again] == list(range(1, 401))
@@ -148,7 +149,7 @@ def test_an_interrupted_snapshot_begins_again_from_the_start(large: Database) ->
 
 @contextmanager
 def reading(config: Configuration) -> Iterator[None]:
-    """While rows are read."""
+    """Read the first rows, run the body, and close the snapshot."""
     with closing(snapshot(config).outputs()) as outputs:
         for output in outputs:
             if markers([output]):
@@ -156,8 +157,8 @@ def reading(config: Configuration) -> Iterator[None]:
         yield
 
 
-def is_locked_out(database: Database, statement: str) -> bool:
-    """Whether a statement has to wait for a lock."""
+def must_wait(database: Database, statement: str) -> bool:
+    """Whether a statement must wait for a lock."""
     try:
         database.execute("SET SESSION lock_wait_timeout = 1", statement)
     except pymysql.MySQLError as error:
@@ -169,21 +170,21 @@ def test_what_is_locked_while_rows_are_read(large: Database) -> None:
     large.execute("CREATE TABLE other (id INT PRIMARY KEY)")
     into_big, into_other = "INSERT INTO big VALUES (1000, '')", "INSERT INTO other VALUES (1)"
     with reading(configured(large, {"snapshot.locking.mode": "extended"})):
-        assert is_locked_out(large, into_big)
-        assert is_locked_out(large, into_other)
+        assert must_wait(large, into_big)
+        assert must_wait(large, into_other)
     with (
         user(large, "LOCK TABLES") as limited,
         reading(configured(large, {**limited, "table.include.list": f"{large.name}\\.big"})),
     ):
-        assert is_locked_out(large, into_big)
-        assert not is_locked_out(large, into_other)
+        assert must_wait(large, into_big)
+        assert not must_wait(large, into_other)
     with user(large) as limited, reading(configured(large, {**limited, "snapshot.locking.mode": "none"})):
-        assert not is_locked_out(large, into_big)
+        assert not must_wait(large, into_big)
     with reading(configured(large, {"snapshot.locking.mode": "minimal"})):
-        assert not is_locked_out(large, "UPDATE big SET v = 'y' WHERE id = 1000")
+        assert not must_wait(large, "UPDATE big SET v = 'y' WHERE id = 1000")
 
 
-def test_a_user_who_may_not_lock_at_all_is_told_what_to_do(small: Database) -> None:
+def test_the_message_for_an_account_without_lock_privileges_has_the_way_out(small: Database) -> None:
     with (
         user(small) as limited,
         pytest.raises(SnapshotError, match=r"'LOCK TABLES' privilege.*snapshot\.locking\.mode=none"),
@@ -191,23 +192,23 @@ def test_a_user_who_may_not_lock_at_all_is_told_what_to_do(small: Database) -> N
         list(snapshot(configured(small, limited)).outputs())
 
 
-def test_a_lock_that_is_not_to_be_had_in_time_names_the_property(small: Database) -> None:
+def test_a_lock_that_is_not_granted_in_time_names_the_property(small: Database) -> None:
     with small.connect() as connection, connection.cursor() as cursor:
         cursor.execute("LOCK TABLES a WRITE")
         with pytest.raises(SnapshotError, match=r"not granted within 1 s.*snapshot\.lock\.timeout\.ms"):
             list(snapshot(configured(small, {"snapshot.lock.timeout.ms": "1000"})).outputs())
 
 
-# --- choices ---------------------------------------------------------------------------------------------------------
+# --- selection -------------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_read_of_the_included_tables_and_structure_of_all(small: Database) -> None:
+def test_rows_of_included_tables_and_structures_of_all_tables_are_read(small: Database) -> None:
     taken = snapshot(configured(small, {"snapshot.include.collection.list": f"{small.name}\\.(a|c)"}))
     assert read_tables(taken) == ["a", "c"]
     assert {table.id.table for table in taken.tables} == {"a", "b", "c"}
 
 
-def test_tables_are_read_in_the_order_that_was_asked_for(small: Database) -> None:
+def test_tables_are_read_in_the_configured_order(small: Database) -> None:
     small.execute("ANALYZE TABLE a, b, c")
     include = ",".join(f"{small.name}\\.{table}" for table in "bca")
     for properties, order in (
@@ -219,7 +220,7 @@ def test_tables_are_read_in_the_order_that_was_asked_for(small: Database) -> Non
         assert "".join(read_tables(snapshot(configured(small, properties)))) == order
 
 
-def test_a_table_can_have_a_query_of_its_own(small: Database) -> None:
+def test_a_select_override_replaces_the_query_of_a_table(small: Database) -> None:
     table = f"{small.name}.a"
     own = {
         "snapshot.select.statement.overrides": table,
@@ -230,7 +231,7 @@ def test_a_table_can_have_a_query_of_its_own(small: Database) -> None:
     assert rows == ['{"before":null,"after":{"id":2,"v":null}', '{"before":null,"after":{"id":1,"v":null}']
 
 
-def test_a_query_that_the_server_refuses_is_named(small: Database) -> None:
+def test_the_message_for_a_refused_query_has_the_query(small: Database) -> None:
     table = f"{small.name}.a"
     own = {
         "snapshot.select.statement.overrides": table,
@@ -253,20 +254,20 @@ def test_initial_statements_run_in_every_session(small: Database) -> None:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def test_rows_come_in_pieces_while_the_server_still_sends(large: Database) -> None:
+def test_rows_arrive_in_batches_while_the_server_still_sends(large: Database) -> None:
     with closing(snapshot(configured(large)).outputs()) as outputs:
         first = next(output for output in outputs if isinstance(output, Batch) and markers([output]))
         running = large.query(
             "SELECT info FROM information_schema.processlist WHERE info LIKE 'SELECT `id`, `v` FROM%'"
         )
-        assert len(running) == 1, "the query is not over: its rows are not held here"
+        assert len(running) == 1, "the query is still running: its rows are not buffered"
         sizes = [first.size, *(output.size for output in outputs if isinstance(output, Batch))]
     assert sum(sizes) > 400 * _PAYLOAD
     assert max(sizes) < 4 * _PAYLOAD
 
 
 def test_rows_of_any_size_are_read(database: Database) -> None:
-    largest = (1 << 24) - 1  # of a packet; with all else in the row the one before the last fills it
+    largest = (1 << 24) - 1  # of a packet: the row with the last size but one fills it
     sizes = [0, 1, 250, 251, 65_535, 65_536, 131_072, 131_073, 1 << 20, largest - 10, 17 << 20]
     if database.server.name == "mariadb":
         sizes = sizes[:-2]  # max_allowed_packet
@@ -279,10 +280,10 @@ def test_rows_of_any_size_are_read(database: Database) -> None:
     assert all(row[10].startswith(',"w":"end"}') for row in rows)
 
 
-def test_a_connection_that_breaks_says_which_table_was_read(large: Database) -> None:
+def test_the_message_for_a_broken_connection_has_the_table(large: Database) -> None:
     with closing(snapshot(configured(large)).outputs()) as outputs:
         next(output for output in outputs if markers([output]))
         session = large.query("SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT `id`, `v` FROM%'")
         large.server.execute(f"KILL {session[0][0]}")
-        with pytest.raises(SnapshotError, match=rf"table {large.name}\.big cannot be read"):
+        with pytest.raises(DatabaseUnreachableError, match=rf"table {large.name}\.big was not read completely: .*lost"):
             list(outputs)

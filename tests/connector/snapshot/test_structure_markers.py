@@ -1,4 +1,4 @@
-"""The messages of a snapshot's structure: the last one says so if no row comes behind it."""
+"""Markers of schema change messages: the last message is marked as such if no row follows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_last_message_is_marked_if_all_tables_are_empty() -> None:
     assert written(rows=False) == (["true", "true", "last"], [RUNNING, RUNNING, DONE])
 
 
-def test_it_is_one_of_many_if_rows_follow() -> None:
+def test_no_message_is_the_last_if_rows_follow() -> None:
     assert written(rows=True) == (["true"] * 3, [RUNNING] * 3)
 
 

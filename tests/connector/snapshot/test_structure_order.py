@@ -1,4 +1,4 @@
-"""The order in which a snapshot tells of structure."""
+"""The order of the statements that create structures."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def created(*, hash_order: bool) -> list[str]:
     return [s.ddl[7:] for s in structure_statements(tables, {}, SERVER, hash_order=hash_order) if s.creates]
 
 
-def test_tables_come_by_their_names() -> None:
+def test_tables_are_in_the_order_of_their_names() -> None:
     assert created(hash_order=False) == ["T4", "t 5", "t1", "t2", "t3", "zz_end"]
 
 
-def test_without_locks_they_come_as_a_hash_map_has_them() -> None:
+def test_without_locks_tables_are_in_the_order_of_a_hash_map() -> None:
     assert created(hash_order=True) == ["t2", "zz_end", "t1", "T4", "t3", "t 5"]
