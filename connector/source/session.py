@@ -96,7 +96,7 @@ class Session:
         """Yield the rows of a table in batches; the session runs no other statement before the last batch.
 
         Raises:
-            SnapshotError: the server refuses the query or aborts it.
+            SnapshotError: the server refuses the query or aborts it, or a value does not match its column.
         """
         try:
             yield from result_rows(self.client, query, reader)
@@ -104,3 +104,8 @@ class Session:
             if lost := self.client.lost(error):
                 raise lost from error
             raise SnapshotError(f"table {table} cannot be read with {query!r}: {error.args[-1]}") from error
+        except ValueError:  # its message may contain the value
+            raise SnapshotError(
+                f"table {table} cannot be read with {query!r}: a value in the result does not match the type of its "
+                "column. Check snapshot.select.statement.overrides"
+            ) from None

@@ -96,5 +96,5 @@ def _json(text: str | None) -> JsonText | None:
 
 def _geometry(stored: bytes) -> Geometry:
     if len(stored) < 4:  # INSERT IGNORE leaves such
-        raise ValueError(f"{stored!r} is no geometry: it has no SRID")
+        raise ValueError(f"a geometry of {len(stored)} bytes has no SRID")
     return Geometry(stored[4:], int.from_bytes(stored[:4], "little"))

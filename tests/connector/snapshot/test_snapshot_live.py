@@ -241,6 +241,18 @@ def test_the_message_for_a_refused_query_has_the_query(small: Database) -> None:
         list(snapshot(configured(small, own)).outputs())
 
 
+def test_a_query_whose_values_do_not_match_the_columns_is_named_without_the_values(small: Database) -> None:
+    small.execute("CREATE TABLE d (id INT PRIMARY KEY, day DATE)", "INSERT INTO d VALUES (1, '2024-01-01')")
+    table = f"{small.name}.d"
+    own = {
+        "snapshot.select.statement.overrides": table,
+        f"snapshot.select.statement.overrides.{table}": f"SELECT id, CONCAT('se', 'cret-1-1') AS day FROM {table}",
+    }
+    with pytest.raises(SnapshotError, match=rf"table {table} cannot be read .*does not match the type") as caught:
+        list(snapshot(configured(small, own)).outputs())
+    assert "secret" not in str(caught.value)
+
+
 def test_initial_statements_run_in_every_session(small: Database) -> None:
     small.execute("CREATE TABLE seen (id BIGINT PRIMARY KEY, text VARCHAR(20))")
     statements = f"INSERT INTO {small.name}.seen VALUES (CONNECTION_ID(), 'a;;b'); SET SESSION sql_mode = 'ANSI_QUOTES'"
