@@ -109,6 +109,24 @@ def test_stopping_while_kafka_is_away(mysql_db: Database, own_kafka: Kafka, tmp_
     assert keys(topics, config, mysql_db) == list(range(1, 21))
 
 
+def test_stopping_while_a_schema_change_waits_for_kafka(mysql_db: Database, own_kafka: Kafka, tmp_path: Path) -> None:
+    """The history record is written before the rows behind it, and Kafka does not answer for a long time."""
+    config = prepared(mysql_db, tmp_path, own_kafka.bootstrap)
+    config.properties["task.shutdown.graceful.timeout.ms"] = "3000"
+    config.properties["schema.history.internal.kafka.recovery.attempts"] = "10000"  # its writer waits as long
+    with Worker(config).streaming() as worker:
+        own_kafka.pause()
+        try:
+            mysql_db.execute("ALTER TABLE t ADD w INT")
+            time.sleep(2)
+            worker.signal()
+            assert worker.wait() == 1
+        finally:
+            own_kafka.resume()
+        assert f"connector {config.name} has failed: " in worker.log
+        assert "Traceback" not in worker.log
+
+
 def test_a_second_worker_takes_over(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
     """Two workers with one configuration: the older one is fenced, and none of its later messages is committed."""
     topics = Topics(kafka.bootstrap)
