@@ -22,11 +22,12 @@ from rowtide.connector.source.connection.errors import (
     connection_lost,
     is_lost,
 )
-from rowtide.connector.source.connection.tls import tls_context
+from rowtide.connector.source.connection.tls import TlsError, tls_context
 
 _TLS_OPTIONAL = frozenset({SslMode.DISABLED, SslMode.PREFERRED})
 _TLS_VERIFIED = frozenset({SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY})
-_CLEAR_TEXT_PLUGINS = frozenset({b"mysql_clear_password", b"dialog"})
+_READABLE_PLUGINS = frozenset({b"mysql_clear_password", b"dialog", b"mysql_old_password"})
+"""Plugins that send the password in clear text, or with a hash that is easily reversed."""
 _CLIENT_ERRORS = range(2000, 3000)
 """Numbers of errors that the client raises itself: the server did not answer."""
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -44,7 +45,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
     * Each step of the log-in is limited by ``connect.timeout.ms``, and not only the TCP connection.
     * While a query is silent, a second log-in checks after each ``connect.timeout.ms`` that the server still answers. A
       server that hangs is noticed long before ``database.query.timeout.ms``.
-    * The password is sent in clear text over verified TLS only, and a mode that requires TLS never gets plain text.
+    * The password is sent in a readable form over verified TLS only. A mode that requires TLS never uses plain text.
     * A lost connection raises :class:`DatabaseUnreachableError`: a ``pymysql.MySQLError`` is the server's answer.
 
     Args:
@@ -125,20 +126,20 @@ class Client(_PyMySQL):  # type: ignore[misc]
         """Raise ``TimeoutError`` if the query has taken too long, or the server accepts no log-in any more."""
         if self._query_timeout and silent_s >= self._query_timeout:
             raise TimeoutError(f"no answer within {self._query_timeout:.0f} s (database.query.timeout.ms)")
-        try:
-            Client(self._config).close()
-        except DatabaseUnreachableError as error:
-            raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
-        except pymysql.MySQLError as error:
-            if error.args[0] in _CLIENT_ERRORS:
-                raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
+        with contextlib.suppress(TlsError):  # a certificate file is being replaced, which says nothing of the server
+            try:
+                Client(self._config).close()
+            except (DatabaseUnreachableError, pymysql.MySQLError) as error:
+                # Any other number is an answer of the server, such as "too many connections".
+                if isinstance(error, DatabaseUnreachableError) or error.args[0] in _CLIENT_ERRORS:
+                    raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
 
     def _process_auth(self, plugin_name: bytes, *arguments: Any) -> Any:
-        if plugin_name in _CLEAR_TEXT_PLUGINS and self._config.tls.mode not in _TLS_VERIFIED:
+        if plugin_name in _READABLE_PLUGINS and self._config.tls.mode not in _TLS_VERIFIED:
             raise pymysql.err.OperationalError(
                 CR.CR_SSL_CONNECTION_ERROR,
-                f"the server requests the password in clear text ({plugin_name.decode()}), which is sent over verified "
-                "TLS only: set database.ssl.mode=verify_identity (MariaDB: verify-full)",
+                f"the server requests the password in clear text or nearly so ({plugin_name.decode()}), which is "
+                "sent over verified TLS only: set database.ssl.mode=verify_identity (MariaDB: verify-full)",
             )
         return super()._process_auth(plugin_name, *arguments)
 
