@@ -1,3 +1,3 @@
--- What rowtide needs of MySQL, beyond the user that the image has made: to read the tables for the first time
--- (SELECT, RELOAD and LOCK TABLES for one consistent view, SHOW DATABASES), and to read the binlog like a replica.
+-- The privileges of rowtide's account, which the image creates: SELECT, RELOAD, LOCK TABLES and SHOW DATABASES for a
+-- consistent snapshot, and those of a replica for the binlog.
 GRANT SELECT, RELOAD, LOCK TABLES, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'rowtide'@'%';

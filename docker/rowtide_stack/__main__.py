@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from rowtide_stack.errors import StackError
+from rowtide_stack.ports import is_free
 from rowtide_stack.programs.catalogue import PROGRAMS
 from rowtide_stack.servers.brokers import Kafka, ZooKeeper
 from rowtide_stack.servers.server import Server
@@ -16,6 +17,8 @@ from rowtide_stack.servers.sql import MariaDB, MySQL, SqlServer
 __all__ = ["main"]
 
 SERVERS: dict[str, Callable[[], Server]] = {"kafka": Kafka, "mariadb": MariaDB, "mysql": MySQL, "zookeeper": ZooKeeper}
+PORTS = {"kafka": 9092, "mariadb": 3306, "mysql": 3306, "zookeeper": 2181}
+"""The default ports of the servers' clients."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,7 +28,8 @@ def main() -> None:
 
 @main.command()
 @click.argument("names", metavar="SERVER...", nargs=-1, required=True, type=click.Choice(sorted(SERVERS)))
-def up(names: tuple[str, ...]) -> None:
+@click.option("--default-ports", is_flag=True, help="Use the default ports (3306, 9092, 2181) instead of free ones.")
+def up(names: tuple[str, ...], *, default_ports: bool) -> None:
     """Start servers, print their addresses, and run them until Ctrl-C.
 
     To start two servers of a kind, give its name twice. The data of the servers is removed at the end.
@@ -36,7 +40,10 @@ def up(names: tuple[str, ...]) -> None:
     with contextlib.ExitStack() as stack, _errors_reported():
         for name in names:
             if not stopped.is_set():
-                click.echo(_description(name, stack.enter_context(SERVERS[name]())))
+                server = SERVERS[name]()
+                if default_ports:
+                    server.port = _default_port(name)
+                click.echo(_description(name, stack.enter_context(server)))
         if not stopped.is_set():
             click.echo("Ctrl-C stops them.")
         while not stopped.wait(1):
@@ -54,6 +61,13 @@ def install(names: tuple[str, ...]) -> None:
         for name in names or sorted(PROGRAMS):
             PROGRAMS[name]()
             click.echo(f"{name} is installed")
+
+
+def _default_port(name: str) -> int:
+    port = PORTS[name]
+    if not is_free(port):
+        raise StackError(f"port {port} of {name} is in use: stop what listens there, or omit --default-ports")
+    return port
 
 
 def _description(name: str, server: Server) -> str:

@@ -3,7 +3,7 @@
 import random
 import socket
 
-__all__ = ["HOST", "free_port"]
+__all__ = ["HOST", "free_port", "is_free"]
 
 HOST = "127.0.0.1"
 # Below the range of ports for outgoing connections (Linux 32768-60999, others 49152-65535). A port in that range could
@@ -19,13 +19,14 @@ def free_port() -> int:
         OSError: no port is free.
     """
     for port in random.sample(_RANGE, len(_RANGE)):
-        if port not in _returned and _is_free(port):
+        if port not in _returned and is_free(port):
             _returned.add(port)
             return port
     raise OSError(f"no free port in {_RANGE.start}-{_RANGE.stop - 1}")
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether nothing listens on a port of the loopback interface."""
     with socket.socket() as probe:
         try:
             probe.bind((HOST, port))

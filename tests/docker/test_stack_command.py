@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
-from rowtide_stack import StackError, __main__
+from rowtide_stack import Server, StackError, __main__
 
 
 def test_the_help_lists_the_commands() -> None:
@@ -29,6 +29,25 @@ def test_programs_are_downloaded_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert CliRunner().invoke(__main__.main, ["install"]).exit_code == 0
     assert installed == ["kafka", "mysql", *sorted(__main__.PROGRAMS)]
+
+
+def test_servers_can_have_their_default_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Started(Exception):
+        """Ends the command when the server would start."""
+
+    def start(server: Server) -> Server:
+        raise Started(server.address)
+
+    monkeypatch.setattr(Server, "start", start)
+    monkeypatch.setattr(__main__, "is_free", lambda port: True)
+    result = CliRunner().invoke(__main__.main, ["up", "--default-ports", "kafka"])
+    assert str(result.exception) == "127.0.0.1:9092"
+    monkeypatch.setattr(__main__, "is_free", lambda port: False)
+    result = CliRunner().invoke(__main__.main, ["up", "--default-ports", "mysql"])
+    assert (result.exit_code, result.output) == (
+        1,
+        "Error: port 3306 of mysql is in use: stop what listens there, or omit --default-ports\n",
+    )
 
 
 def test_a_stack_error_is_printed_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
