@@ -79,10 +79,10 @@ class DatabaseConfig:
 
 @dataclass(frozen=True, slots=True)
 class CaptureConfig:
-    """What is captured.
+    """The captured databases, tables, columns and operations.
 
     Attributes:
-        skipped_operations: letters of c, u, d, t.
+        skipped_operations: any of c, u, d, t.
         gtid_sources: the sources whose GTIDs are considered.
     """
 

@@ -6,6 +6,7 @@ another, each as a length and the value in the server's text format.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from json.encoder import encode_basestring  # the compiled one where there is one
 from typing import Any
 
@@ -68,6 +69,8 @@ def text_rows(
     key: Sequence[int],
     names: Sequence[str],
     key_constants: Sequence[tuple[str, str]] = (),
+    *,
+    verify: bool = False,
 ) -> TextRows:
     """Compile the functions for a result set.
 
@@ -76,9 +79,10 @@ def text_rows(
         key: indexes of the key's columns among them, in the key's order.
         names: the result set's columns; those that are not in the record are skipped.
         key_constants: further fields of the key that are the same for all rows, with their JSON text.
+        verify: verify that integers are integers, because the query is not rowtide's own.
     """
     separate_keys = frozenset(i for i in key if columns[i].output.differs_in_key)
-    source = _Source(columns, separate_keys)
+    source = _Source(columns, separate_keys, verify=verify)
     source.read(names)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output.in_value])
     key_fields = [(columns[i].output.field, f"k{i}" if i in separate_keys else f"t{i}") for i in key]
@@ -107,9 +111,18 @@ class _Source:
         separate_keys: indexes of key columns whose text in the key differs from that in the value; ``k0``, ``k1`` …
             hold the text for the key.
         values: the variables hold converted values instead of JSON texts.
+        verify: verify that integers are integers.
     """
 
-    def __init__(self, columns: Sequence[ResultColumn], separate_keys: frozenset[int], *, values: bool = False) -> None:
+    def __init__(
+        self,
+        columns: Sequence[ResultColumn],
+        separate_keys: frozenset[int],
+        *,
+        values: bool = False,
+        verify: bool = False,
+    ) -> None:
+        self._json_source = partial(value_source, verify=verify)
         self._columns = columns
         self._separate_keys = separate_keys
         self._values = values
@@ -176,7 +189,7 @@ class _Source:
     def _value_source(self, index: int, v: str) -> list[str]:
         """Source lines that convert ``v`` from the server's text to JSON text, or to the converted value."""
         column, output = self._columns[index].column, self._columns[index].output
-        make = converted_source if self._values else value_source
+        make = converted_source if self._values else self._json_source
         if index in self._separate_keys:
             return make(column, output, v, self.bind, f"k{index}")
         if output.type.kind in CACHED_KINDS:
@@ -186,7 +199,7 @@ class _Source:
         if output.type is TEXT and output.change is None:
             self._fix_escapes = True
             return [f"{v} = {self.bind(orjson.dumps)}({v}.decode('utf-8', 'replace')).decode()"]
-        return value_source(column, output, v, self.bind)
+        return make(column, output, v, self.bind)
 
     def compiled(self, result: str) -> TextRows:
         lines = [*self._lines, result, *(ESCAPE_FIXES if self._fix_escapes else ())]

@@ -32,7 +32,9 @@ CACHED_KINDS: frozenset[Kind] = frozenset(
 """Kinds whose texts are cached, see :mod:`rowtide.connector.rows.text_cache`."""
 
 
-def value_source(column: Column, output: ColumnOutput, v: str, bind: Bind, key: str | None = None) -> list[str]:
+def value_source(
+    column: Column, output: ColumnOutput, v: str, bind: Bind, key: str | None = None, *, verify: bool = False
+) -> list[str]:
     """Source lines that convert ``v`` (bytes, or text for `ASCII_KINDS`) to the JSON text of the column's value.
 
     Args:
@@ -41,11 +43,13 @@ def value_source(column: Column, output: ColumnOutput, v: str, bind: Bind, key: 
         v: the variable.
         bind: adds a constant to the source.
         key: the variable that receives the text for the key, if it can differ.
+        verify: verify that integers are integers, because the query is not rowtide's own.
     """
     kind = output.type.kind
     expression = text_expression(output, v, bind)
     in_key = [] if key is None else [f"{key} = {text_expression(output.in_key, v, bind)}"]
-    if kind == "int" and expression == v and not column.zerofill and in_key in ([], [f"{key} = {v}"]):
+    as_sent = expression == v and not column.zerofill and in_key in ([], [f"{key} = {v}"])
+    if kind == "int" and as_sent and not verify:
         return in_key  # the server's text of an integer is valid JSON
     lines = _canonical_source(column, kind, v, bind) + in_key
     if expression != v:

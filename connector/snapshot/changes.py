@@ -20,8 +20,8 @@ from rowtide.schema_history.model import Table
 class ChangeTable(SnapshotTable):
     """A captured table whose rows become changes instead of messages."""
 
-    def __init__(self, table: Table, settings: PipelineSettings) -> None:
-        super().__init__(table, settings)
+    def __init__(self, table: Table, settings: PipelineSettings, *, custom_query: bool = False) -> None:
+        super().__init__(table, settings, custom_query=custom_query)
         self._layout = table_layout(self._records)
         self._row_bytes = 0
 
@@ -92,6 +92,13 @@ class _Chunk:
         return self._rows[place]
 
 
-def snapshot_table(table: Table, settings: PipelineSettings) -> SnapshotTable:
-    """A captured table whose rows become changes or messages, according to the settings."""
-    return ChangeTable(table, settings) if settings.changes else SnapshotTable(table, settings)
+def snapshot_table(table: Table, settings: PipelineSettings, *, custom_query: bool) -> SnapshotTable:
+    """A captured table whose rows become changes or messages, according to the settings.
+
+    Args:
+        table: the table's structure.
+        settings: the pipeline's settings.
+        custom_query: whether the query is one of ``snapshot.select.statement.overrides``.
+    """
+    made = ChangeTable if settings.changes else SnapshotTable
+    return made(table, settings, custom_query=custom_query)

@@ -279,7 +279,9 @@ class Snapshot:
                 log.warning("the rows of table %s are not read, because its structure is not known", listed.id)
                 continue
             log.info("reading table %s (%d of %d, about %s rows)", listed.id, place, len(structures), listed.rows)
-            yield from self._table_rows(session, running, listed, snapshot_table(structure, self._settings), stream)
+            custom_query = (listed.id.database, listed.id.table) in self._config.select_overrides
+            captured = snapshot_table(structure, self._settings, custom_query=custom_query)
+            yield from self._table_rows(session, running, listed, captured, stream)
         yield from stream.finish(completed)
 
     def _table_rows(

@@ -27,8 +27,9 @@ class SnapshotTable:
         columns: the names of the columns to read.
     """
 
-    def __init__(self, table: Table, settings: PipelineSettings) -> None:
+    def __init__(self, table: Table, settings: PipelineSettings, *, custom_query: bool = False) -> None:
         self.table = table
+        self._custom_query = custom_query
         database, name = table.id.database, table.id.table
         topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
         self._records = build_table_schema(table, topic, settings.rules, "snapshot", warn_unknown, augment)
@@ -55,7 +56,7 @@ class SnapshotTable:
         for record in self._records.columns:
             absent = record.text(absent_value(record.column, record, self._settings), form)
             columns.append(ResultColumn(record.column, column_output(record, self._settings), absent))
-        return text_rows(columns, self._key_places(), names, self._records.key_constants)
+        return text_rows(columns, self._key_places(), names, self._records.key_constants, verify=self._custom_query)
 
     def _key_places(self) -> list[int]:
         """The places of the key's columns among the record's."""

@@ -65,7 +65,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"the key {name!r} is there twice")
+            raise ValueError(f"duplicate key {name!r}")
         found[name] = value
     return found
 
@@ -112,7 +112,7 @@ def flattened(document: Any) -> dict[str, str]:
     """Flatten a document to one text per dotted name.
 
     Raises:
-        ValueError: the document is not a map, or a name occurs twice.
+        ValueError: the document is not a map, or a name is a duplicate.
     """
     if not isinstance(document, Mapping):
         raise ValueError("it must be a map of properties")  # noqa: TRY004 - the file is wrong, not an argument's type
@@ -131,7 +131,7 @@ def _flatten(value: Any, name: str, flat: dict[str, str]) -> None:
     if value is None:
         return
     if name in flat:
-        raise ValueError(f"the property {name!r} is there twice")
+        raise ValueError(f"duplicate property {name!r}")
     if isinstance(value, bool):
         flat[name] = "true" if value else "false"
     elif isinstance(value, list):

@@ -74,7 +74,7 @@ def _selection(
 
 
 def capture_config(reader: PropertyReader) -> CaptureConfig:
-    """What is captured."""
+    """The captured databases, tables, columns and operations."""
     return CaptureConfig(
         tables=TableFilter(
             _selection(reader, capture.DATABASE_INCLUDE, capture.DATABASE_EXCLUDE),

@@ -241,12 +241,15 @@ def test_the_message_for_a_refused_query_has_the_query(small: Database) -> None:
         list(snapshot(configured(small, own)).outputs())
 
 
-def test_a_query_whose_values_do_not_match_the_columns_is_named_without_the_values(small: Database) -> None:
+@pytest.mark.parametrize("selected", ["id, CONCAT('se', 'cret-1-1') AS day", "CONCAT('se', 'cret') AS id, day"])
+def test_a_query_whose_values_do_not_match_the_columns_is_named_without_the_values(
+    small: Database, selected: str
+) -> None:
     small.execute("CREATE TABLE d (id INT PRIMARY KEY, day DATE)", "INSERT INTO d VALUES (1, '2024-01-01')")
     table = f"{small.name}.d"
     own = {
         "snapshot.select.statement.overrides": table,
-        f"snapshot.select.statement.overrides.{table}": f"SELECT id, CONCAT('se', 'cret-1-1') AS day FROM {table}",
+        f"snapshot.select.statement.overrides.{table}": f"SELECT {selected} FROM {table}",
     }
     with pytest.raises(SnapshotError, match=rf"table {table} cannot be read .*does not match the type") as caught:
         list(snapshot(configured(small, own)).outputs())

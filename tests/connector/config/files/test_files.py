@@ -60,13 +60,13 @@ def test_a_property_may_also_be_a_map() -> None:
     [
         ("c.json", b'{"a": ', "is not valid"),
         ("c.json", b"[1]", "must be a map"),
-        ("c.json", b'{"a": 1, "a": 2}', "'a' is there twice"),
-        ("c.json", b'{"a.b": 1, "a": {"b": 2}}', "'a.b' is there twice"),
+        ("c.json", b'{"a": 1, "a": 2}', "duplicate key 'a'"),
+        ("c.json", b'{"a.b": 1, "a": {"b": 2}}', "duplicate property 'a.b'"),
         ("c.json", b'{"a": [[1]]}', "plain values"),
         ("c.yml", b"a: [1", "is not valid"),
         ("c.yml", b"- a", "must be a map"),
-        ("c.yml", b"a: 1\na: 2", "'a' is there twice"),
-        ("c.yml", b"a: {b: 1, c: 2, b: 3}", "'b' is there twice"),
+        ("c.yml", b"a: 1\na: 2", "duplicate key 'a'"),
+        ("c.yml", b"a: {b: 1, c: 2, b: 3}", "duplicate key 'b'"),
         ("c.properties", b"a=\\u12", "line 1: malformed"),
     ],
 )
