@@ -1,4 +1,4 @@
-"""Rules for columns, read out of the names of properties."""
+"""Column rules, parsed from the names of properties."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ import pytest
 from rowtide.topics.column_rules import ColumnRules, Hash, Mask, Truncate, is_rule_name, parse_rule_name
 
 
-def test_rules_are_read_from_names() -> None:
+def test_rules_are_parsed_from_names() -> None:
     assert parse_rule_name("column.truncate.to.20.chars") == Truncate(20)
     assert parse_rule_name("column.mask.with.0.chars") == Mask(0)
     assert parse_rule_name("column.mask.hash.SHA-256.with.salt.pepper.corn") == Hash("SHA-256", "pepper.corn", 1)
@@ -33,7 +33,7 @@ def test_algorithms_are_known_to_hashlib() -> None:
         assert hashlib.new(rule.hashlib_name)
 
 
-def test_the_first_rule_in_debeziums_order_holds() -> None:
+def test_the_first_rule_in_debeziums_order_applies() -> None:
     rules = ColumnRules.parse(
         {
             "column.mask.hash.v2.MD5.with.salt.s": "d\\.t\\..*",

@@ -1,4 +1,4 @@
-"""Which tables and columns are captured; the answers for the first table are those that Debezium's own classes gave."""
+"""Selection of tables and columns; the expected results of the first test are those of Debezium's classes."""
 
 import pytest
 from hypothesis import given
@@ -56,7 +56,7 @@ def test_tables_are_captured_as_debezium_does(table_filter: TableFilter, expecte
     assert captured(table_filter) == expected
 
 
-def test_eligible_tables_do_not_ask_the_table_lists() -> None:
+def test_eligible_tables_ignore_the_table_lists() -> None:
     table_filter = TableFilter(databases=tables("db"), tables=tables("db\\.t"))
     assert table_filter.eligible("db", "other")
     assert not table_filter.eligible("else", "t")
@@ -64,17 +64,17 @@ def test_eligible_tables_do_not_ask_the_table_lists() -> None:
     assert table_filter.captures_database("DB")
 
 
-def test_a_list_is_split_at_commas_without_a_back_slash() -> None:
+def test_a_list_is_split_at_commas_without_a_backslash() -> None:
     assert split_list("a\\,b, c ,,d\\.x,{1\\,2}, c") == ("a,b", "c", "d\\.x", "{1,2}")
 
 
-def test_a_list_that_ends_in_a_back_slash_is_an_error() -> None:
+def test_a_list_that_ends_in_a_backslash_is_an_error() -> None:
     with pytest.raises(InvalidPatternError, match="backslash"):
         split_list("x\\")
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\\, \t", exclude_categories=["Zs", "Cc"]), min_size=1)))
-def test_items_without_commas_come_back(items: list[str]) -> None:
+def test_items_without_commas_are_unchanged(items: list[str]) -> None:
     items = [item.strip() for item in items if item.strip()]
     assert split_list(",".join(items)) == tuple(dict.fromkeys(items))
 
@@ -96,12 +96,12 @@ def test_keys_follow_the_order_of_their_patterns() -> None:
     assert keys.key_columns("k", "other", ["x", "y"]) == ()
 
 
-def test_a_key_pattern_that_is_not_one_is_named() -> None:
+def test_an_invalid_key_pattern_is_named() -> None:
     with pytest.raises(ValueError, match=r"'bad' is not of the form"):
         MessageKeys.parse("a.b:c;bad")
 
 
-def test_selectors_without_a_list_choose_nothing() -> None:
+def test_selectors_without_a_list_select_nothing() -> None:
     assert not ColumnSelector().selects("d", "t", "c")
     assert ColumnSelector(Patterns.parse(".*\\.c")).selects("d", "t", "c")
     assert not TypeSelector().selects("d", "t", "INT")

@@ -1,11 +1,11 @@
-"""Settings of the topics that hold no rows."""
+"""Settings of the history topic and the offsets topic."""
 
 import pytest
 
 from rowtide.topics.internal import history_settings, offsets_settings, wrong_history_config
 
 
-def test_a_history_has_one_partition_and_loses_nothing() -> None:
+def test_a_history_topic_has_one_partition_and_no_retention() -> None:
     settings = history_settings(3)
     assert (settings.partitions, settings.replication_factor) == (1, 3)
     assert settings.config == {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -30,5 +30,5 @@ def test_offsets_are_compacted() -> None:
         ({}, {}),
     ],
 )
-def test_what_may_lose_history_is_found(config: dict[str, str], wrong: dict[str, str]) -> None:
+def test_settings_that_can_lose_history_are_found(config: dict[str, str], wrong: dict[str, str]) -> None:
     assert wrong_history_config(config) == wrong

@@ -1,4 +1,4 @@
-"""Patterns of Java mean the same here: compared with what Java itself answered."""
+"""Translated Java patterns have the results that Java has."""
 
 import contextlib
 import itertools
@@ -65,7 +65,7 @@ def test_letters_beyond_ascii_keep_their_case() -> None:
     assert compile_java("(?u)ünï", ignore_case=True).fullmatch("ÜNÏ")
 
 
-def test_a_flag_holds_to_the_end_of_its_group() -> None:
+def test_a_flag_applies_to_the_end_of_its_group() -> None:
     assert compile_java("(a(?i)b|c)d").fullmatch("Cd")
     assert compile_java("(a(?i)b|c)d").fullmatch("cD") is None
 

@@ -1,4 +1,4 @@
-"""Names of topics; the expected names are those that Debezium's own strategies gave."""
+"""Names of topics; the expected names are those of Debezium's strategies."""
 
 import gzip
 import json
@@ -65,7 +65,7 @@ def test_the_unicode_strategy_replaces_the_underscore_too() -> None:
     assert naming.heartbeat == f"__debezium-heartbeat.{PREFIX}"
 
 
-def test_the_schema_strategy_leaves_the_database_out() -> None:
+def test_the_schema_strategy_omits_the_database() -> None:
     naming = StandardNaming(PREFIX, NameParts.TABLE)
     assert [naming.data_change(*table) for table in TABLES[:3]] == [f"{PREFIX}.{n}" for n in ("t", "t.a-b_c", "t_ble")]
     assert StandardNaming(PREFIX, NameParts.TABLE).data_change("d", "") == PREFIX
@@ -93,7 +93,7 @@ def test_recorded_names(case: str) -> None:
     assert seen > 5
 
 
-def test_routed_tables_share_a_topic_and_keep_their_keys_apart() -> None:
+def test_routed_tables_share_a_topic_with_distinct_keys() -> None:
     naming = StandardNaming(PREFIX, routing=routing("(.*)shard_\\d+$", "$1all"))
     assert naming.data_change("d", "tbl_shard_07") == f"{PREFIX}.d.tbl_all"
     assert naming.data_change("d", "plain") == f"{PREFIX}.d.plain"
@@ -129,13 +129,13 @@ def test_names_are_always_valid(name: str) -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_the_unicode_form_keeps_different_names_apart(one: str, other: str) -> None:
+def test_the_unicode_strategy_keeps_names_distinct(one: str, other: str) -> None:
     if one != other and not {one, other} & {".", ".."}:
         clean = sanitized_unicode(one), sanitized_unicode(other)
         assert clean[0] != clean[1] or 249 in map(len, clean)
 
 
-def test_two_tables_that_clash_are_an_error_that_names_both_and_a_way_out() -> None:
+def test_a_clash_is_an_error_that_names_both_tables_and_a_solution() -> None:
     names = TopicNames(StandardNaming("p"))
     assert names.data_change("d", "a b") == "p.d.a_b"
     assert names.data_change("d", "a b") == "p.d.a_b"
@@ -145,12 +145,12 @@ def test_two_tables_that_clash_are_an_error_that_names_both_and_a_way_out() -> N
     assert names.data_change("d", "a$b") == "p.d.a_b"
 
 
-def test_a_table_may_not_take_the_connectors_own_topics() -> None:
+def test_a_table_must_not_use_the_connectors_own_topics() -> None:
     names = TopicNames(StandardNaming("p", NameParts.TABLE))
     with pytest.raises(TopicNameClashError, match="transaction metadata"):
         names.data_change("d", "transaction")
 
 
-def test_tables_that_are_joined_on_purpose_do_not_clash() -> None:
+def test_tables_merged_as_configured_do_not_clash() -> None:
     names = TopicNames(StandardNaming("p", routing=routing("(.*)shard_\\d+$", "$1all", enforce_uniqueness=False)))
     assert names.data_change("d", "shard_1") == names.data_change("d", "shard_2") == "p.d.all"

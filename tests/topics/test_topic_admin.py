@@ -27,7 +27,7 @@ def test_a_topic_is_created_once_with_its_settings(topics: Topics) -> None:
     assert found.config["max.message.bytes"] == "2000000"
 
 
-def test_looking_at_a_topic_does_not_create_it() -> None:
+def test_looking_up_a_topic_does_not_create_it() -> None:
     """Also where the broker creates topics by itself."""
     from rowtide_stack import Kafka
 
@@ -56,24 +56,24 @@ def test_the_brokers_defaults_are_left_to_the_broker(topics: Topics) -> None:
         ("not a name", TopicSettings(1, 1), "'not a name'"),
     ],
 )
-def test_what_cannot_be_created_is_told(topics: Topics, name: str | None, settings: TopicSettings, said: str) -> None:
+def test_a_topic_that_cannot_be_created(topics: Topics, name: str | None, settings: TopicSettings, said: str) -> None:
     with pytest.raises(TopicError) as caught:
         topics.admin.ensure(name or topics.name(), settings)
     assert said in str(caught.value)
 
 
-def test_no_broker_is_told_with_its_address() -> None:
+def test_an_unreachable_broker_is_an_error_with_its_address() -> None:
     with pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:1"):
         TopicAdmin({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).partitions("x")
 
 
-def test_a_sound_history_topic_is_left_alone(topics: Topics) -> None:
+def test_a_correct_history_topic_is_not_changed(topics: Topics) -> None:
     name = topics.name()
     topics.admin.ensure(name, history_settings())
     assert topics.admin.verify_history(name, repair=False) == {}
 
 
-def test_a_history_topic_that_would_lose_records_is_repaired(topics: Topics) -> None:
+def test_a_history_topic_with_retention_is_repaired(topics: Topics) -> None:
     name = topics.new(1, {"retention.ms": "1000000", "cleanup.policy": "compact", "max.message.bytes": "3000000"})
     with pytest.raises(TopicError, match=r"retention\.ms=1000000.*kafka-configs\.sh.*--add-config"):
         topics.admin.verify_history(name, repair=False)
@@ -84,7 +84,7 @@ def test_a_history_topic_that_would_lose_records_is_repaired(topics: Topics) -> 
     assert found.config["max.message.bytes"] == "3000000"
 
 
-def test_a_history_topic_with_several_partitions_is_refused(topics: Topics) -> None:
+def test_a_history_topic_with_several_partitions_is_an_error(topics: Topics) -> None:
     with pytest.raises(TopicError, match="has 2 partitions and must have exactly 1"):
         topics.admin.verify_history(topics.new(2))
     with pytest.raises(TopicError, match="does not exist"):

@@ -1,9 +1,9 @@
-"""Which settings a new topic gets."""
+"""The settings of new topics."""
 
 from rowtide.topics.settings import TopicCreation, TopicGroup, TopicSettings, topic_patterns
 
 
-def test_the_first_group_that_has_a_topic_decides() -> None:
+def test_the_first_group_with_the_topic_applies() -> None:
     compact = TopicSettings(3, 2, {"cleanup.policy": "compact"})
     wide = TopicSettings(12, 3)
     creation = TopicCreation(
@@ -19,5 +19,5 @@ def test_the_first_group_that_has_a_topic_decides() -> None:
     assert creation.settings_for("p.shop.orders2") is compact
 
 
-def test_without_groups_the_broker_decides() -> None:
+def test_without_groups_the_broker_defaults_apply() -> None:
     assert TopicCreation().settings_for("any") == TopicSettings(-1, -1, {})

@@ -1,4 +1,4 @@
-"""After every recorded statement of MySQL and MariaDB the model equals the server's structure."""
+"""After every recorded statement of MySQL and MariaDB, rowtide's tables equal those of the server."""
 
 import json
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from rowtide.cli import main
 
 
 def _answers(path: Path, flavor: str) -> Iterator[dict[str, Any]]:
-    """What ``rowtide schema apply`` says of a recording's events, one answer for each."""
+    """The results of ``rowtide schema apply`` for the events of a recording."""
     result = CliRunner().invoke(main, ["schema", "apply", "--flavor", flavor], input="\n".join(events(path)))
     assert result.exit_code == 0, result.output
     return map(json.loads, result.output.splitlines())
 
 
 @pytest.mark.parametrize("path", recordings(), ids=name_of)
-def test_the_model_equals_the_servers_structure_after_every_statement(path: Path) -> None:
+def test_tables_equal_those_of_the_server_after_every_statement(path: Path) -> None:
     recorded = lines(path)
     header = next(recorded)
     flavor, name = header["server"], name_of(path)

@@ -1,7 +1,7 @@
-"""Random statements on real servers: the model follows whatever they accept.
+"""Random statements on real servers: rowtide's tables equal the server's after every accepted statement.
 
-``python tests/schema_history/test_random_ddl.py mysql|mariadb SEED SECONDS`` runs as long as you like and prints every
-difference; each that was found so is a rule of ``structure/`` now, and a case of ``test_rules.py``.
+``python tests/schema_history/catalog/test_random_ddl.py mysql|mariadb SEED SECONDS`` runs for some time and prints
+every difference. Differences found so far are rules in ``structure/`` and cases in ``test_rules.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STATEMENTS = 60
 
 
 def differences(recorder: DdlRecorder, server: Server, seed: int) -> Iterator[str]:
-    """Run one sequence; tell where the model differs, and stop there."""
+    """Run one sequence of statements up to the first difference, and yield it."""
     recorder.renew()
     recorder.run("SET foreign_key_checks = 0")
     for database in DATABASES:
@@ -94,7 +94,7 @@ def _compared(tables: Tables, recorder: DdlRecorder, truth: dict[str, Any]) -> I
 
 
 def server_of(running: SqlServer, flavor: Flavor) -> Server:
-    """What must be known of a running server."""
+    """The properties of a running server."""
     lower, collation = running.query("SELECT @@lower_case_table_names, @@collation_server")[0]
     return Server(flavor, running.version, lower, collation)
 

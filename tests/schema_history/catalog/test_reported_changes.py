@@ -1,4 +1,4 @@
-"""Which changes a statement is reported with: Debezium's listeners decide that, not the structure."""
+"""The changes that a statement reports, which are those of Debezium's listeners."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_unique_index_on_a_table_without_key_is_reported(create: str, index: s
         ("create table t (a int not null)", "create index i on t (a)"),
     ],
 )
-def test_any_other_index_is_only_a_statement(create: str, index: str) -> None:
+def test_any_other_index_is_reported_as_a_statement_only(create: str, index: str) -> None:
     (change,) = tables(create).apply(QueryEvent(index, database="d")).changes
     assert change.kind is ChangeKind.DATABASE
     assert change.table_id is None
@@ -59,7 +59,7 @@ def test_the_variables_of_set_statement_are_not_reported() -> None:
     assert change.ddl == "create table t (a int)"
 
 
-def test_sequences_are_known_but_only_statements_are_reported() -> None:
+def test_sequences_are_applied_but_reported_as_statements_only() -> None:
     known = tables(flavor=Flavor.MARIADB)
     created = known.apply(QueryEvent("create sequence s", database="d"))
     assert known.table("d", "s") is not None

@@ -1,4 +1,4 @@
-"""Which records of a history count: own ones, whole ones, and from a new beginning on."""
+"""The records of a history that count: those of the connector, and those from a complete snapshot on."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ ANEW = texts(
 del ANEW[2:4]  # what they drop was made before
 
 
-def test_records_of_others_do_not_count() -> None:
+def test_records_of_other_connectors_do_not_count() -> None:
     other = texts("CREATE DATABASE d", "CREATE TABLE d.t (z INT)", "CREATE TABLE d.u (z INT)", source="q")
     mixed = [text for pair in zip(T, other, strict=True) for text in pair]
     assert names(*mixed) == "t(a,b)"
     assert names(*mixed, source="q") == "t(z) u(z)"
 
 
-def test_a_history_of_others_only_is_told() -> None:
+def test_a_history_with_records_of_other_connectors_only_is_an_error() -> None:
     with pytest.raises(NotInHistory, match=r"no record of topic\.prefix=r, only of 'p'.*prefix was changed"):
         names(*T, source="r")
     assert names() == "", "an empty one is none"
@@ -68,13 +68,13 @@ def test_a_history_of_others_only_is_told() -> None:
 
 @pytest.mark.parametrize("damaged", DAMAGED)
 @pytest.mark.parametrize("at", [0, 2, 3])
-def test_a_damaged_record_is_told_and_not_passed_over(damaged: str, at: int) -> None:
+def test_a_damaged_record_is_an_error(damaged: str, at: int) -> None:
     with pytest.raises(DamagedHistory, match=rf"record {at}.*snapshot\.mode=recovery"):
         names(*T[:at], damaged, *T[at:], position=BinlogPosition("b.000001", 10_000, ""))
 
 
 @pytest.mark.parametrize("damaged", DAMAGED)
-def test_what_was_damaged_before_all_was_written_anew_does_not_matter(damaged: str) -> None:
+def test_damage_before_a_complete_snapshot_is_ignored(damaged: str) -> None:
     at = BinlogPosition("b.000001", 10_000, "")
     assert names(*T[:2], damaged, T[2], *ANEW, position=at) == "t(a,b,c) u(a)"
     later = texts("CREATE DATABASE e", "CREATE TABLE e.v (a INT)", begin=20)
@@ -83,20 +83,20 @@ def test_what_was_damaged_before_all_was_written_anew_does_not_matter(damaged: s
         names(damaged, *ANEW, damaged, position=at)
 
 
-def test_a_snapshot_that_was_broken_off_is_no_new_beginning() -> None:
+def test_damage_before_an_incomplete_snapshot_is_an_error() -> None:
     for number in range(len(ANEW)):
         with pytest.raises(DamagedHistory):
             names("{", *T, *ANEW[:number], *texts("CREATE DATABASE e", begin=20))
         assert names("{", *T, *ANEW[:number], *ANEW) == "t(a,b,c) u(a)"
 
 
-def test_a_new_beginning_behind_the_position_is_none() -> None:
+def test_a_snapshot_behind_the_position_does_not_count() -> None:
     ahead = [text.replace('"gtids" : ""', '"gtids" : "1e0355b3-e5bc-11f1-acec-02fc00000001:1-9"') for text in ANEW]
     with pytest.raises(DamagedHistory):
         names("{", *T, *ahead, position=BinlogPosition("b.000001", 100, ""))
 
 
-def test_a_new_beginning_of_another_connector_or_of_some_tables_is_none() -> None:
+def test_a_snapshot_of_another_connector_or_of_some_tables_does_not_count() -> None:
     with pytest.raises(DamagedHistory):
         names("{", *[text.replace('"p"', '"q"') for text in ANEW], *T)
     with pytest.raises(DamagedHistory):
@@ -104,21 +104,21 @@ def test_a_new_beginning_of_another_connector_or_of_some_tables_is_none() -> Non
 
 
 class Trimmed(InMemorySchemaHistory):
-    """A history whose first records are gone."""
+    """A history whose first records were deleted."""
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
         yield StoredText(0, 1, "", TrimmedHistory("the first record stands at 1"))
         yield from super().texts(max(start, 1))
 
 
-def test_a_trimmed_history_is_told_unless_all_was_written_anew() -> None:
+def test_a_trimmed_history_is_an_error_without_a_later_snapshot() -> None:
     with pytest.raises(TrimmedHistory):
         read_history(StoredHistory(Trimmed(*T), "p"), SERVER, None)
     tables = read_history(StoredHistory(Trimmed(*T, *ANEW), "p"), SERVER, None).tables()
     assert [str(name) for name in tables.names()] == ["d.t", "d.u"]
 
 
-def test_records_twice_in_another_order_and_with_fields_of_the_future() -> None:
+def test_repeated_records_in_another_order_and_with_unknown_fields() -> None:
     future = json.loads(T[1])
     future["shape"] = {"of": ["things", "to", "come"]}
     future["tableChanges"][0]["table"]["columns"][0]["colour"] = "red"

@@ -1,4 +1,4 @@
-"""``rowtide schema apply`` as a program: it answers every line, whatever stands in it."""
+"""``rowtide schema apply`` as a process: every line has a result."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from ddl_corpus import CORPUS, comparable, events, fold, lines
 
 
 def answers(flavor: str, *given: str | bytes) -> list[dict[str, Any]]:
-    """Run the command; give its answers."""
+    """Run the command and return its results."""
     text = b"\n".join(line if isinstance(line, bytes) else line.encode("utf-8", "surrogateescape") for line in given)
     command = [sys.executable, "-m", "rowtide", "schema", "apply", "--flavor", flavor]
     done = subprocess.run(command, input=text, capture_output=True, check=True)
@@ -19,7 +19,7 @@ def answers(flavor: str, *given: str | bytes) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
-def test_it_tells_what_the_server_made_of_recorded_statements(flavor: str) -> None:
+def test_the_result_of_recorded_statements_is_that_of_the_server(flavor: str) -> None:
     path = CORPUS / f"alter_table.sql.{flavor}.jsonl.gz"
     truth: dict[str, Any] = {}
     known: dict[str, Any] = {}
@@ -33,7 +33,7 @@ def test_it_tells_what_the_server_made_of_recorded_statements(flavor: str) -> No
         assert comparable(known[name], flavor) == comparable(table, flavor)
 
 
-def test_every_line_has_its_answer_and_the_next_one_goes_on() -> None:
+def test_every_line_has_a_result_and_the_next_line_is_read() -> None:
     made = '{"db": "d", "sql": "CREATE TABLE t (a INT)"}'
     given = [
         made,
@@ -65,7 +65,7 @@ def test_every_line_has_its_answer_and_the_next_one_goes_on() -> None:
         assert part in str(reason)
 
 
-def test_what_is_gone_is_null() -> None:
+def test_dropped_tables_are_null() -> None:
     given = ["CREATE DATABASE d CHARACTER SET latin1", "CREATE TABLE d.t (a TEXT)", "DROP DATABASE d"]
     first, second, third = answers("mariadb", *(json.dumps({"sql": sql}) for sql in given))
     assert first["databases"] == {"d": {"charset": "latin1", "collation": "latin1_swedish_ci"}}

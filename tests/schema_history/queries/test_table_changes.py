@@ -1,4 +1,4 @@
-"""Which statements could change a table: every way to name it counts, and every doubt."""
+"""Statements that may change a table: in case of doubt they do."""
 
 import pytest
 
@@ -32,7 +32,7 @@ ANSI_QUOTES = 4
         "TRUNCATE t",
     ],
 )
-def test_these_could(statement: str) -> None:
+def test_statements_that_may_change_the_table(statement: str) -> None:
     event = QueryEvent(statement, "d", sql_mode=ANSI_QUOTES if '"' in statement else 0)
     assert may_change(event, TableId("d", "t"), Server(Flavor.MARIADB))
 
@@ -52,7 +52,7 @@ def test_these_could(statement: str) -> None:
         "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
     ],
 )
-def test_these_could_not(statement: str) -> None:
+def test_statements_that_cannot_change_the_table(statement: str) -> None:
     assert not may_change(QueryEvent(statement, "d"), TableId("d", "t"), Server(Flavor.MARIADB))
 
 

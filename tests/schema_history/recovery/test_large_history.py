@@ -1,4 +1,4 @@
-"""Recovery of a large history: right, and in little memory. ``tests/bench/recovery.py`` measures how long it takes."""
+"""Recovery of a large history is correct and needs little memory; ``tests/bench/recovery.py`` measures its time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ print(json.dumps({
 
 
 def write(path: Path) -> int:
-    """Write the history, made of the records of one table: making all of them takes a minute. Gives the end."""
+    """Write a history by repeating the records of one table, because creating all takes a minute; returns its end."""
     tables, templates = Tables(SERVER), []
     columns = "id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(100) NOT NULL, price DECIMAL(10,2), n TEXT, UNIQUE (name)"
     statements = [f"CREATE TABLE t_0_ ({columns})"]

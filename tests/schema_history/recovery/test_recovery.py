@@ -1,4 +1,4 @@
-"""Recovery of structures: a history read up to any position gives what was there at that position."""
+"""Recovery up to any position results in the tables at that position."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def position(number: int) -> BinlogPosition:
 
 
 class History:
-    """Statements, one at each hundred bytes, with the records that they make and the tables after each."""
+    """Statements at every hundredth byte, their records, and the tables after each."""
 
     def __init__(self, server: Server = MYSQL) -> None:
         self.server = server
@@ -51,7 +51,7 @@ class History:
         self.take(QueryEvent(statement, database, sql_mode=0))
 
     def take(self, event: QueryEvent) -> None:
-        """Apply a statement; one that does not fit is left out, as the server would have refused it."""
+        """Apply a statement, unless it does not fit, as the server would have rejected it then."""
         number = len(self.states)
         try:
             applied = self.tables.apply(event)
@@ -64,7 +64,7 @@ class History:
         self.states.append(changed(self.states[-1], applied))
 
     def recovered(self, number: int | None, **options: bool) -> dict[str, Table]:
-        """The tables that recovery gives at a statement."""
+        """The recovered tables at a statement."""
         at = None if number is None else position(number)
         return state(recover(map(parse_record, self.texts), self.server, at, **options))
 
@@ -74,7 +74,7 @@ def state(tables: Tables) -> dict[str, Table]:
 
 
 def without_comments(table: Table) -> Table:
-    """Debezium's forms without comments: the history has them only with ``include.schema.comments``."""
+    """The table without comments, which a history has only with ``include.schema.comments``."""
     columns = tuple(
         replace(c, debezium=replace(c.debezium, comment=None) if c.debezium else None) for c in table.columns
     )
@@ -112,9 +112,7 @@ def recorded(path: Path) -> History:
 
 @given(st.data(), st.sampled_from(RECORDED), st.booleans())
 @settings(max_examples=20, deadline=None)
-def test_a_history_up_to_any_position_gives_the_tables_of_that_position(
-    data: st.DataObject, path: Path, prefer_ddl: bool
-) -> None:
+def test_recovery_up_to_any_position(data: st.DataObject, path: Path, prefer_ddl: bool) -> None:
     history = recorded(path)
     number = data.draw(st.integers(0, len(history.states) - 1))
     recovered = history.recovered(number, prefer_ddl=prefer_ddl)
@@ -124,7 +122,7 @@ def test_a_history_up_to_any_position_gives_the_tables_of_that_position(
 
 
 @pytest.mark.parametrize("prefer_ddl", [False, True])
-def test_statements_about_more_than_one_table(*, prefer_ddl: bool) -> None:
+def test_statements_that_concern_several_tables(*, prefer_ddl: bool) -> None:
     history = History(Server(Flavor.MARIADB, "11.4.5-MariaDB"))
     for statement in (
         "CREATE DATABASE ra CHARACTER SET latin1",
@@ -153,7 +151,7 @@ def test_statements_about_more_than_one_table(*, prefer_ddl: bool) -> None:
         assert history.recovered(number, prefer_ddl=prefer_ddl) == wanted, number
 
 
-def test_what_was_recorded_counts_more_than_the_statement_unless_ddl_is_preferred() -> None:
+def test_the_recorded_description_wins_unless_ddl_is_preferred() -> None:
     history = History()
     history.run("CREATE TABLE t (a INT, b VARCHAR(10))")
     record = json.loads(history.texts[0])
@@ -165,7 +163,7 @@ def test_what_was_recorded_counts_more_than_the_statement_unless_ddl_is_preferre
     assert ([column.name for column in table.columns], table.complete) == (["a", "b"], True)
 
 
-def test_a_statement_that_is_not_understood_is_replaced_by_the_table_beside_it() -> None:
+def test_a_statement_that_cannot_be_parsed_is_replaced_by_the_description() -> None:
     history = History()
     history.run("CREATE TABLE t (a INT, b VARCHAR(10) UNIQUE)")
     history.run("ALTER TABLE t ADD c INT")
@@ -177,7 +175,7 @@ def test_a_statement_that_is_not_understood_is_replaced_by_the_table_beside_it()
     assert not table.complete
 
 
-def test_a_record_may_tell_tables_without_a_statement() -> None:
+def test_a_record_may_describe_tables_without_a_statement() -> None:
     history = History()
     history.run("CREATE TABLE t (a INT)")
     record = json.loads(history.texts[0])
@@ -189,7 +187,7 @@ def test_a_record_may_tell_tables_without_a_statement() -> None:
     assert [(c.name, c.unsigned) for c in table.columns] == [("a", False), ("b", True)]
 
 
-def test_a_table_is_made_when_it_is_asked_for() -> None:
+def test_a_table_is_built_on_first_access() -> None:
     history = History()
     history.run("CREATE TABLE t (a INT)")
     history.run("CREATE TABLE u (a INT)")

@@ -1,4 +1,4 @@
-"""Recovery of a history in which statements stand twice, as a crash between record and offset leaves it."""
+"""Recovery of a history with repeated statements, as after a crash between record and offset."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ STATEMENTS = [
 
 
 def records(gtids: str | None = None) -> list[HistoryRecord]:
-    """A history, one statement at each hundred bytes."""
+    """A history with a statement at every hundredth byte."""
     tables = Tables(SERVER)
     found = []
     for number, statement in enumerate(STATEMENTS, 1):
@@ -47,7 +47,7 @@ def columns(history: list[HistoryRecord], position: BinlogPosition | None = None
 @pytest.mark.parametrize("prefer_ddl", [False, True])
 @pytest.mark.parametrize("begin", range(5))
 @pytest.mark.parametrize("end", range(1, 6))
-def test_statements_that_were_recorded_again_count_once(begin: int, end: int, *, prefer_ddl: bool) -> None:
+def test_repeated_records_count_once(begin: int, end: int, *, prefer_ddl: bool) -> None:
     history = records()
     again = [*history[:end], *history[begin:]] if begin <= end else history
     assert columns(again, prefer_ddl=prefer_ddl) == "t(x,k) v(a,b,c)"
@@ -57,7 +57,7 @@ def place(pos: int, numbers: str = "1-3", file: str = "binlog.000002", **more: A
     return BinlogPosition(file, pos, f"{UUID}:{numbers}", **more)
 
 
-def test_with_equal_gtids_the_place_decides_on_one_server() -> None:
+def test_equal_gtids_of_one_server_are_ordered_by_position() -> None:
     # The offset behind a transaction, and the record of the statement after it, have the same set of GTIDs.
     assert not is_at_or_before(place(200), place(100))
     assert is_at_or_before(place(100), place(100))
@@ -72,7 +72,7 @@ def test_with_equal_gtids_the_place_decides_on_one_server() -> None:
     assert is_at_or_before(place(100, event=2), place(100, event=3))
 
 
-def test_a_statement_whose_offset_was_not_stored_is_left_to_the_stream() -> None:
+def test_a_statement_without_a_stored_offset_is_read_from_the_stream() -> None:
     history = records(gtids="")
     before = BinlogPosition("binlog.000001", 450, f"{UUID}:1-5")  # the fifth statement's record has this set
     assert columns(history, before) == "t(k) v(a,b,c)"

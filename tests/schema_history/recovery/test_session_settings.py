@@ -1,4 +1,4 @@
-"""Statements that depend on their session: the history has its settings where, and only where, they matter."""
+"""Statements that depend on their session: the history has its settings if, and only if, they matter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LATIN2 = 9
 
 
 class Ran:
-    """What statements made, and what a restart reads from their records."""
+    """The tables after statements, and those that a restart recovers from their records."""
 
     def __init__(self, *events: QueryEvent, server: Server = MYSQL, captured: str | None = None) -> None:
         self.tables = Tables(server)
@@ -49,7 +49,7 @@ class Ran:
         return table
 
 
-def test_most_statements_need_none() -> None:
+def test_most_statements_need_no_session() -> None:
     ran = Ran(
         QueryEvent("CREATE DATABASE d CHARACTER SET latin1", "", sql_mode=1168113696, charset=(255, 255, 255)),
         QueryEvent("CREATE TABLE t (a TIMESTAMP NULL, b VARCHAR(3) DEFAULT 'x')", "d", sql_mode=1168113696),
@@ -113,7 +113,7 @@ def test_the_sessions_database_completes_names_in_other_databases() -> None:
     assert ran.sessions[0] is None
 
 
-def test_what_the_rewording_of_a_statement_loses_is_given_as_it_was() -> None:
+def test_the_original_statement_is_recorded_if_the_rewording_loses_something() -> None:
     ran = Ran(QueryEvent('CREATE TABLE t (a ENUM("x","y""z"))', "d"))
     assert ran.same().columns[0].labels == ("x", 'y"z')
     assert ran.sessions[0] is not None
@@ -121,7 +121,7 @@ def test_what_the_rewording_of_a_statement_loses_is_given_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE t LIKE u", "RENAME TABLE u TO t", "ALTER TABLE u RENAME TO t"])
-def test_a_table_that_comes_of_one_that_is_not_in_the_history(statement: str) -> None:
+def test_a_table_copied_from_one_that_is_not_in_the_history(statement: str) -> None:
     ran = Ran(
         QueryEvent("CREATE TABLE u (a INT UNSIGNED, UNIQUE (a)) COLLATE latin1_bin", "d"),
         QueryEvent(statement, "d"),
@@ -155,13 +155,13 @@ def test_the_settings_survive_json() -> None:
     assert recorded_event("SELECT 1", "d", None) == QueryEvent("SELECT 1", "d", sql_mode=0)
 
 
-def test_names_with_quotes_are_read_back() -> None:
+def test_names_with_quotes_are_parsed() -> None:
     ran = Ran(QueryEvent('CREATE TABLE `d"`.`a"."b` (a INT)', "d"), QueryEvent('CREATE TABLE `"` (a INT)', "d"))
     assert ran.same('d"', 'a"."b').columns
     assert ran.same("d", '"').columns
 
 
-def test_settings_that_are_none() -> None:
+def test_invalid_settings_are_an_error() -> None:
     with pytest.raises(DamagedHistory, match="record of 'CREATE TABLE t' has a session that cannot be read"):
         recorded_event("CREATE TABLE t", "d", {"charset": ["x"]})
     with pytest.raises(DamagedHistory, match="'session' is not an object"):

@@ -1,4 +1,4 @@
-"""Records that are missing in a topic: compaction leaves gaps in the offsets, and so do transactions."""
+"""Missing records in a topic are distinguished from the gaps in offsets that transactions leave."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_gaps(committed: list[int], aborted: list[int], lost: str) -> None:
         assert len(list(history.replay())) == len(committed)
 
 
-def test_a_beginning_that_is_gone_is_told_also_when_it_is_not_read() -> None:
+def test_a_trimmed_history_is_reported_even_if_its_start_is_not_read() -> None:
     history = KafkaSchemaHistory("h", {}, {}, {})
     history._reader = Log(2, 4, [2, 3], [])
     assert [stored.lost is not None for stored in history.texts(3)] == [True, False]

@@ -1,4 +1,4 @@
-"""Schema histories in memory and in a file: what goes in comes out, and damage is told with its place."""
+"""Schema histories in memory and in a file: records are unchanged, and damage is an error with its location."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,7 @@ def test_memory_replays_what_was_appended() -> None:
     assert list(history.replay_as(json.loads)) == [{"a": 1}, json.loads(PRETTY)]
 
 
-def test_memory_tells_a_damaged_record() -> None:
+def test_a_damaged_record_in_memory_is_an_error() -> None:
     history = InMemorySchemaHistory('{"a":1}', '{"a":')
     with pytest.raises(SchemaHistoryError, match="record 1"):
         list(history.replay())
@@ -55,7 +55,7 @@ def test_a_file_holds_one_record_a_line(tmp_path: Path) -> None:
     assert list(again.replay_as(json.loads)) == [json.loads(PRETTY), {"ddl": "DROP TABLE `größe`"}]
 
 
-def test_a_file_is_safe_after_each_record_but_not_while_buffered(tmp_path: Path) -> None:
+def test_a_file_is_flushed_after_each_record_unless_buffered(tmp_path: Path) -> None:
     path = tmp_path / "history.txt"
     history = FileSchemaHistory(path)
     history.append('{"a":1}')
@@ -67,7 +67,7 @@ def test_a_file_is_safe_after_each_record_but_not_while_buffered(tmp_path: Path)
     history.close()
 
 
-def test_a_file_goes_on_after_a_line_that_was_cut_off(tmp_path: Path) -> None:
+def test_a_truncated_line_is_replaced_by_the_next_record(tmp_path: Path) -> None:
     path = tmp_path / "history.txt"
     path.write_text('{"a":1}\n{"a":2}')
     history = FileSchemaHistory(path)
@@ -77,7 +77,7 @@ def test_a_file_goes_on_after_a_line_that_was_cut_off(tmp_path: Path) -> None:
     assert list(history.replay()) == ['{"a":1}', '{"a":2}', '{"a":3}']
 
 
-def test_a_half_line_that_a_crash_left_behind_is_no_record(tmp_path: Path) -> None:
+def test_a_truncated_line_is_not_a_record(tmp_path: Path) -> None:
     path = tmp_path / "history.txt"
     path.write_text('{"a":1}\n{"ddl":"CREATE TA')
     history = FileSchemaHistory(path)
@@ -116,7 +116,7 @@ def test_two_connectors_may_write_to_one_file(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text("äb", min_size=1), min_size=1, max_size=6), st.data())
-def test_a_file_is_read_on_from_any_place(values: list[str], data: st.DataObject) -> None:
+def test_a_file_can_be_read_from_any_location(values: list[str], data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "history.txt")
         lines = [json.dumps({"v": value}, ensure_ascii=False) for value in values]
@@ -135,7 +135,7 @@ def test_a_file_is_read_on_from_any_place(values: list[str], data: st.DataObject
     [b'{"a":', b"17", b'["a"]', b'{"a":"\xff"}', b'{"a":1} {"a":2}'],
     ids=["cut", "number", "list", "bytes", "two"],
 )
-def test_a_damaged_line_is_told_with_its_number_and_not_skipped(tmp_path: Path, damaged: bytes) -> None:
+def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path, damaged: bytes) -> None:
     path = tmp_path / "history.txt"
     path.write_bytes(b'{"a":1}\n\n' + damaged + b'\n{"a":4}\n')
     seen: list[str] = []
@@ -144,14 +144,14 @@ def test_a_damaged_line_is_told_with_its_number_and_not_skipped(tmp_path: Path, 
     assert seen == ['{"a":1}'] or not seen
 
 
-def test_what_a_parser_refuses_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_parser_error_has_the_location(tmp_path: Path) -> None:
     path = tmp_path / "history.txt"
     path.write_text('{"a":1}\n')
     with pytest.raises(SchemaHistoryError, match=r"line 1: 'position'"):
         list(FileSchemaHistory(path).replay_as(lambda text: json.loads(text)["position"]))
 
 
-def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_an_unusable_file_is_named(tmp_path: Path) -> None:
     history = FileSchemaHistory(tmp_path)
     with pytest.raises(HistoryStoreError, match=tmp_path.name):
         history.append('{"a":1}')

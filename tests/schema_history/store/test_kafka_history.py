@@ -1,4 +1,4 @@
-"""The schema history in a real Kafka: appended and awaited, replayed whole, and every kind of damage detected."""
+"""The schema history in a real Kafka: records are acknowledged and replayed, and every kind of damage is detected."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_records_come_back_in_order(topics: Topics, topic: str) -> None:
     assert {(record.partition, record.key) for record in topics.read(topic)} == {(0, None)}
 
 
-def test_a_snapshots_records_are_safe_at_the_end_of_the_block(topics: Topics, topic: str) -> None:
+def test_buffered_records_are_acknowledged_at_the_end_of_the_block(topics: Topics, topic: str) -> None:
     writer = history(topics, topic)
     with writer.buffered():
         for number in range(35):
@@ -67,7 +67,7 @@ def test_a_snapshots_records_are_safe_at_the_end_of_the_block(topics: Topics, to
     assert [json.loads(text)["n"] for text in writer.replay()] == list(range(35))
 
 
-def test_a_topic_that_does_not_exist_is_no_history(topics: Topics) -> None:
+def test_a_missing_topic_is_not_a_history(topics: Topics) -> None:
     missing = history(topics, topics.name())
     assert not missing.exists()
     assert list(missing.replay()) == []
@@ -89,7 +89,7 @@ def test_a_trimmed_history_is_detected(topics: Topics, topic: str) -> None:
     assert writer.exists()
 
 
-def test_a_history_of_which_nothing_is_left_is_trimmed_not_missing(topics: Topics, topic: str) -> None:
+def test_a_history_without_remaining_records_is_trimmed_not_missing(topics: Topics, topic: str) -> None:
     writer = history(topics, topic)
     writer.append("{}")
     delete_before(topics, topic, 1)
@@ -99,9 +99,7 @@ def test_a_history_of_which_nothing_is_left_is_trimmed_not_missing(topics: Topic
 
 
 @pytest.mark.parametrize("damaged", [b'{"a":', b"\xff\xfe", b"17", None], ids=["cut", "bytes", "number", "null"])
-def test_a_damaged_record_is_told_with_its_offset_and_not_skipped(
-    topics: Topics, topic: str, damaged: bytes | None
-) -> None:
+def test_a_damaged_record_is_an_error_with_its_offset(topics: Topics, topic: str, damaged: bytes | None) -> None:
     produce(topics, topic, b'{"n":0}', damaged, b'{"n":2}')
     seen = []
     with pytest.raises(SchemaHistoryError, match=f"'{topic}' partition 0 offset 1"):
@@ -109,7 +107,7 @@ def test_a_damaged_record_is_told_with_its_offset_and_not_skipped(
     assert not any('"n":2' in text for text in seen)
 
 
-def test_several_partitions_are_refused(topics: Topics) -> None:
+def test_several_partitions_are_an_error(topics: Topics) -> None:
     two = history(topics, topics.new(2))
     with pytest.raises(HistoryStoreError, match="has 2 partitions and must have exactly 1"):
         two.exists()
@@ -133,7 +131,7 @@ def test_records_of_an_aborted_transaction_are_not_history(topics: Topics, topic
     assert list(writer.replay()) == ['{"n":0}', '{"n":1}']
 
 
-def test_the_newest_two_summaries_are_kept_and_a_half_one_is_none(topics: Topics, topic: str) -> None:
+def test_the_newest_two_summaries_are_kept_and_incomplete_ones_ignored(topics: Topics, topic: str) -> None:
     summaries = KafkaSummaries(topic, topics.client, topics.client, topics.client)
     assert list(summaries.load()) == []
     packed = [bytes([number]) * 1_200_000 for number in range(4)]
@@ -150,7 +148,7 @@ def test_the_newest_two_summaries_are_kept_and_a_half_one_is_none(topics: Topics
     assert list(summaries.load()) == [packed[0], packed[3]]
 
 
-def test_no_broker_is_told_in_time() -> None:
+def test_an_unreachable_broker_is_an_error_in_time() -> None:
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     unreachable = KafkaSchemaHistory("h", nowhere, nowhere, nowhere, timeout=1.0)
     with pytest.raises(HistoryStoreError, match=r"cannot be read: cannot read topic 'h' from 127\.0\.0\.1:1: "):

@@ -1,4 +1,4 @@
-"""Writing single records to Kafka. What a broker is needed for is tested with those that write: history and offsets."""
+"""Writing single records to Kafka, without a broker; the tests of history and offset stores use one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWrit
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
 
-def test_what_is_not_acknowledged_is_told_once() -> None:
+def test_a_missing_acknowledgement_is_reported_once() -> None:
     writer = TopicWriter(NOWHERE, timeout=0.2)
     writer.send("t", b"value", b"key")
     with pytest.raises(TopicWriteError, match="timed out"):
@@ -19,7 +19,7 @@ def test_what_is_not_acknowledged_is_told_once() -> None:
     writer.wait()
 
 
-def test_the_reason_for_a_refusal_is_librdkafkas() -> None:
+def test_the_reason_for_a_rejection_is_that_of_librdkafka() -> None:
     writer = TopicWriter({**NOWHERE, "message.max.bytes": 1000}, timeout=0.2)
     with pytest.raises(TopicWriteError, match=r"^[^{]*: Message size too large$"):
         writer.send("t", b"x" * 2000)

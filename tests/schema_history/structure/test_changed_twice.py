@@ -1,4 +1,4 @@
-"""ALTER TABLE of MariaDB with definitions of columns that it drops, changes or adds as well."""
+"""ALTER TABLE in MariaDB with several actions on the same column."""
 
 import pytest
 from made_tables import made
@@ -18,7 +18,7 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
         ("ADD b INT, MODIFY b TEXT FIRST", "b text, a int(11), x int(11)"),
     ],
 )
-def test_a_definition_can_replace_one_of_the_same_statement(alter: str, wanted: str) -> None:
+def test_a_definition_can_replace_another_of_the_same_statement(alter: str, wanted: str) -> None:
     create = "CREATE TABLE t (a INT, x INT)"
     columns = made(Flavor.MARIADB, create, f"ALTER TABLE t {alter}")["columns"]
     assert ", ".join(f"{c['name']} {c['column_type']}" for c in columns) == wanted
@@ -30,7 +30,7 @@ def test_a_definition_can_replace_one_of_the_same_statement(alter: str, wanted: 
     assert described == [f"{c.name} {c.data_type.upper()}" for c in table.columns]
 
 
-def test_a_new_default_goes_to_the_first_definition_that_it_fits() -> None:
+def test_a_new_default_applies_to_the_first_matching_definition() -> None:
     alter = "ALTER TABLE t DROP x, ADD x TEXT, MODIFY x CHAR(20) FIRST, ALTER x SET DEFAULT 'y'"
     first, _ = made(Flavor.MARIADB, "CREATE TABLE t (a INT, x INT)", alter)["columns"]
     assert (first["name"], first["column_default"]) == ("x", "NULL")

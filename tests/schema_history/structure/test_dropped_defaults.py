@@ -1,4 +1,4 @@
-"""What the schema history's records say of a default that was dropped."""
+"""Dropped defaults in the records of the schema history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
         "ALTER TABLE t ALTER a SET DEFAULT NULL, ALTER b DROP DEFAULT",
     ],
 )
-def test_a_column_that_can_be_null_has_null_for_its_default_when_it_has_no_other(alteration: str) -> None:
+def test_a_nullable_column_without_a_default_has_the_default_null(alteration: str) -> None:
     tables = Tables(Server(Flavor.MYSQL))
     tables.apply(QueryEvent("CREATE DATABASE d", "d"))
     tables.apply(QueryEvent("CREATE TABLE t (a INT DEFAULT 5, b INT NOT NULL DEFAULT 5)", "d"))

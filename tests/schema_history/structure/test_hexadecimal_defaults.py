@@ -1,4 +1,4 @@
-"""Defaults that are written as hexadecimal literals, or with 0b: records show their values, not the digits."""
+"""Defaults written as hexadecimal or binary literals: records have their values, not their digits."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def form(*statements: str, flavor: Flavor = Flavor.MYSQL) -> DebeziumColumn:
         ("varchar(9) default '0x41'", "0x41"),
     ],
 )
-def test_the_value_stands_for_the_digits(declared: str, default: str | None, flavor: Flavor) -> None:
+def test_the_description_has_the_value_not_the_digits(declared: str, default: str | None, flavor: Flavor) -> None:
     found = form(f"create table t (c {declared}, i int)", flavor=flavor)
     assert (found.has_default, found.default_expression) == (True, default)
 
@@ -52,7 +52,7 @@ def test_the_value_stands_for_the_digits(declared: str, default: str | None, fla
         ("tinytext default 0b1000001", "A"),
     ],
 )
-def test_of_large_columns_of_mariadb_too(declared: str, default: str | None) -> None:
+def test_large_columns_of_mariadb(declared: str, default: str | None) -> None:
     assert form(f"create table t (c {declared})", flavor=Flavor.MARIADB).default_expression == default
 
 
@@ -65,11 +65,11 @@ def test_of_large_columns_of_mariadb_too(declared: str, default: str | None) -> 
         "alter table t modify i varchar(9) character set utf8mb4; alter table t alter column i set default 0xC3A4",
     ],
 )
-def test_in_every_change_of_a_table(statement: str) -> None:
+def test_every_change_of_a_table(statement: str) -> None:
     assert form("create table t (i int default 1)", *statement.split("; ")).default_expression == "ä"
 
 
-def test_it_stays_with_later_changes() -> None:
+def test_later_changes_keep_the_value() -> None:
     create = "create table t (c varchar(9) character set utf8mb4 default 0xC3A4)"
     assert form(create, "alter table t add column d int", "rename table t to u, u to t").default_expression == "ä"
 

@@ -1,4 +1,4 @@
-"""Columns of MariaDB that set themselves, and those of periods: their defaults are a matter of their own."""
+"""Defaults of MariaDB columns whose value the server sets, and of the columns of periods."""
 
 import pytest
 from made_tables import column, made
@@ -37,7 +37,7 @@ def test_a_row_end_keeps_a_default_that_is_an_expression(defaults: tuple[str, ..
     assert shown_again(table, tables.server) == comparable(table)
 
 
-def test_a_counter_keeps_a_default_that_is_an_expression() -> None:
+def test_auto_increment_keeps_a_default_that_is_an_expression() -> None:
     alters = [f"ALTER TABLE t ALTER a SET DEFAULT {default}" for default in ("5", "(UUID())", "(5)")]
     shown = [column(Flavor.MARIADB, COUNTER, *alters[: n + 1])["column_default"] for n in range(3)]
     assert shown == [None, "UUID()", None]
@@ -52,23 +52,23 @@ def implicit(sql: str) -> QueryEvent:
     return QueryEvent(sql, "d", sql_mode=0, explicit_defaults_for_timestamp=False)
 
 
-def test_null_in_parentheses_is_no_default_of_a_timestamp_either() -> None:
+def test_null_in_parentheses_is_not_a_default_of_a_timestamp() -> None:
     found = column(Flavor.MARIADB, implicit("CREATE TABLE t (s TIMESTAMP DEFAULT (NULL))"))
     assert (found["column_default"], found["extra"]) == ("current_timestamp()", "on update current_timestamp()")
 
 
-def test_a_key_that_is_said_to_be_null_is_not_set_by_itself() -> None:
+def test_a_key_declared_null_is_not_promoted() -> None:
     found = column(Flavor.MARIADB, implicit("CREATE TABLE t (s TIMESTAMP KEY NULL)"))
     assert (found["is_nullable"], found["column_default"], found["extra"]) == ("NO", ZERO, "")
     found = column(Flavor.MARIADB, implicit("CREATE TABLE t (s TIMESTAMP NULL PRIMARY KEY)"))  # the last word counts
     assert found["extra"] == "on update current_timestamp()"
 
 
-def test_a_row_start_is_a_first_timestamp_too() -> None:
+def test_a_row_start_counts_as_the_first_timestamp() -> None:
     assert column(Flavor.MARIADB, VERSIONED, implicit("ALTER TABLE t ADD x TIMESTAMP"))["column_default"] == ZERO
 
 
-def test_a_timestamp_of_a_period_is_not_set_by_itself() -> None:
+def test_a_timestamp_of_a_period_is_not_promoted() -> None:
     create = implicit("CREATE TABLE t (s TIMESTAMP, e TIMESTAMP, x TIMESTAMP, PERIOD FOR p (s, e))")
     found = made(Flavor.MARIADB, create)["columns"]
     assert [(c["column_default"], c["extra"]) for c in found] == [(ZERO, "")] * 3
@@ -93,7 +93,7 @@ def test_a_key_without_overlaps_ends_with_its_last_column_beside_the_period() ->
     assert made(Flavor.MARIADB, create, "ALTER TABLE t DROP COLUMN k")["primary_key"] == []
 
 
-def test_without_versioning_means_something_in_a_versioned_table_only_but_stays() -> None:
+def test_without_versioning_applies_to_versioned_tables_only_but_is_kept() -> None:
     create = "CREATE TABLE t (a INT, v INT WITHOUT SYSTEM VERSIONING)"
     assert column(Flavor.MARIADB, create)["extra"] == ""
     versioned = f"{create} WITH SYSTEM VERSIONING"

@@ -1,4 +1,4 @@
-"""Rules of the two servers that the recordings do not show, each found by random statements on a real one."""
+"""Rules of the servers that are not in the recordings; random statements on real servers revealed them."""
 
 import pytest
 from made_tables import column, made
@@ -105,13 +105,13 @@ def test_default_as_a_character_set_means_its_default_collation_in_mariadb() -> 
     assert (table.collation, table.columns[0].collation) == ("koi8r_general_ci", "koi8r_general_ci")
 
 
-def test_default_as_a_character_set_is_not_about_the_sessions_collations_in_mariadb() -> None:
+def test_default_as_a_character_set_ignores_the_sessions_collations_in_mariadb() -> None:
     for option, collation in (("DEFAULT", "utf8mb4_general_ci"), ("utf8mb4", "utf8mb4_swedish_ci")):
         event = QueryEvent(f"CREATE TABLE t (a INT) CHARSET {option}", "d", character_set_collations=((45, 232),))
         assert made(MARIADB, event)["collation"] == collation
 
 
-def test_convert_to_default_is_about_the_sessions_database_in_mysql() -> None:
+def test_convert_to_default_means_the_sessions_database_in_mysql() -> None:
     convert = QueryEvent("ALTER TABLE d.t CONVERT TO CHARACTER SET DEFAULT", "k")
     assert made(MYSQL, "CREATE TABLE t (a TEXT)", convert)["collation"] == "koi8r_bin"
     assert made(MARIADB, "CREATE TABLE t (a TEXT)", convert)["collation"] == "utf8mb4_general_ci"
@@ -141,38 +141,38 @@ def test_an_index_over_an_expression_has_a_name_of_its_own() -> None:
     assert keys == {"functional_index": ["a", "((`b` + 1))"]}
 
 
-def test_an_alter_writes_expressions_again_with_the_columns_names() -> None:
+def test_an_alter_prints_expressions_again_with_the_columns_names() -> None:
     keys = made(MYSQL, "CREATE TABLE t (a INT, B INT, UNIQUE u ((b + 1)))", "ALTER TABLE t COMMENT 'x'")["unique_keys"]
     assert keys == {"u": ["((`B` + 1))"]}
 
 
-def test_an_alter_writes_names_with_back_quotes_again() -> None:
+def test_an_alter_prints_names_with_backquotes_again() -> None:
     create = "CREATE TABLE t (`a``b` INT, UNIQUE u ((`A``B` + 1)))"
     assert made(MYSQL, create, "ALTER TABLE t COMMENT 'x'")["unique_keys"] == {"u": ["((`a``b` + 1))"]}
 
 
-def test_a_default_of_a_text_stays_as_it_was_written_when_mariadb_makes_it_binary() -> None:
+def test_a_text_default_keeps_its_literal_when_mariadb_converts_the_column_to_binary() -> None:
     create = "CREATE TABLE t (a TEXT CHARSET utf32 DEFAULT '1e2')"
     assert column(MARIADB, create, "ALTER TABLE t CONVERT TO CHARSET binary")["column_default"] == "'1e2'"
 
 
-def test_an_alter_that_changes_the_case_of_a_name_writes_expressions_with_the_old_one() -> None:
+def test_an_alter_that_changes_the_case_of_a_name_prints_expressions_with_the_old_name() -> None:
     alter = "ALTER TABLE t MODIFY `B` INT"
     keys = made(MYSQL, "CREATE TABLE t (a INT, b INT, UNIQUE u ((b + 1)))", alter)["unique_keys"]
     assert keys == {"u": ["((`b` + 1))"]}
 
 
-def test_shapes_in_keys_of_mariadb() -> None:
+def test_spatial_types_in_keys_of_mariadb() -> None:
     found = made(MARIADB, "CREATE TABLE t (a POINT PRIMARY KEY, b GEOMETRY UNIQUE)")
     assert (found["primary_key"], found["unique_keys"]) == (["a(25)"], {"b": ["b(8)"]})
 
 
-def test_the_length_of_a_shapes_prefix_is_kept() -> None:
+def test_the_prefix_length_of_a_spatial_type_is_kept() -> None:
     found = made(MARIADB, "CREATE TABLE t (b POLYGON NOT NULL)", "CREATE UNIQUE INDEX i ON t (b(3))")
     assert found["unique_keys"] == {"i": ["b(3)"]}
 
 
-def test_keys_of_a_column_that_mariadb_does_not_add_because_it_exists() -> None:
+def test_mariadb_adds_the_keys_of_a_column_that_already_exists() -> None:
     table = "CREATE TABLE t (a INT, b INT)"
     again = "ALTER TABLE t ADD COLUMN IF NOT EXISTS (a CHAR(3) UNIQUE, b INT PRIMARY KEY)"
     found = made(MARIADB, table, again, again, "ALTER TABLE t MODIFY IF EXISTS a INT UNIQUE")
@@ -186,17 +186,17 @@ def test_mariadb_renames_a_column_or_alters_its_default_but_not_both() -> None:
     assert [(c["name"], c["column_default"]) for c in columns] == [("b", "1"), ("a", "3")]
 
 
-def test_mariadb_gives_no_default_to_auto_increment() -> None:
+def test_auto_increment_has_no_default_in_mariadb() -> None:
     table = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
     assert column(MARIADB, table, "ALTER TABLE t ALTER a SET DEFAULT 5")["column_default"] is None
 
 
-def test_mariadb_gives_a_key_that_is_set_on_update_the_zero_date() -> None:
+def test_a_key_with_on_update_has_the_zero_date_in_mariadb() -> None:
     found = column(MARIADB, "CREATE TABLE t (a DATETIME(2) ON UPDATE NOW(2), PRIMARY KEY (a))")
     assert found["column_default"] == "'0000-00-00 00:00:00.00'"
 
 
-def test_mariadb_takes_a_number_beyond_all_times_for_a_date() -> None:
+def test_mariadb_reads_a_number_beyond_the_largest_time_as_a_date() -> None:
     assert column(MARIADB, "CREATE TABLE t (a TIME(2) DEFAULT 20200102)")["column_default"] == "'00:00:00.00'"
     assert column(MARIADB, "CREATE TABLE t (a TIME DEFAULT 20200102030405)")["column_default"] == "'03:04:05'"
 
@@ -212,7 +212,7 @@ def test_a_string_has_the_bytes_of_the_connections_character_set(flavor: Flavor)
 
 
 @pytest.mark.parametrize("flavor", Flavor)
-def test_with_the_connection_in_binary_a_column_takes_the_statements_bytes_for_its_own(flavor: Flavor) -> None:
+def test_with_a_binary_connection_a_column_takes_over_the_bytes_of_the_statement(flavor: Flavor) -> None:
     statement = "CREATE TABLE t (a SET('1','ü') CHARSET ucs2, b VARCHAR(9) CHARSET latin1 DEFAULT 'ü')"
     columns = made(flavor, QueryEvent(statement, "d", charset=(UTF8MB4, BINARY, UTF8MB4)))["columns"]
     assert columns[0]["column_type"] == "set('1','쎼')"
@@ -292,7 +292,7 @@ def test_a_column_that_is_dropped_and_added_again_stays_in_its_index(flavor: Fla
     assert made(flavor, table, alter)["unique_keys"] == wanted
 
 
-def test_mysql_keeps_a_prefix_of_a_label_that_becomes_text() -> None:
+def test_mysql_keeps_a_prefix_of_an_enum_that_becomes_text() -> None:
     types = {
         "s": ("SET('C','d') CHARSET latin1", "s(1)"), "e": ("ENUM('en') CHARSET latin1", "e(1)"),
         "f": ("ENUM('x') CHARSET latin1", "f"), "g": ("ENUM('en') CHARSET utf8mb4", "g"),
@@ -307,14 +307,14 @@ def test_a_binary_label_as_a_default_is_shown_as_its_bytes() -> None:
     assert column(MYSQL, "CREATE TABLE t (a SET('a','1') CHARSET binary DEFAULT TRUE)")["column_default"] == "0x31"
 
 
-def test_what_the_server_words_is_in_utf8_whatever_the_client_speaks() -> None:
+def test_rewritten_statements_are_in_utf8() -> None:
     own = "CREATE TABLE `t` (\n  `my_row_id` bigint unsigned NOT NULL,\n  `é` int DEFAULT NULL\n)".encode()
     assert column(MYSQL, QueryEvent(own, "d", charset=(GBK, GBK, UTF8MB4)))["name"] == "é"
     plain = "CREATE TABLE t (`é` int)".encode("gbk")
     assert column(MYSQL, QueryEvent(plain, "d", charset=(GBK, GBK, UTF8MB4)))["name"] == "é"
 
 
-def test_what_the_server_words_has_backslashes_that_escape_whatever_the_mode() -> None:
+def test_rewritten_statements_have_backslash_escapes() -> None:
     own = QueryEvent("CREATE TABLE `t` (\n  `a` varchar(9) DEFAULT 'b\\'\\\\'\n)", "d", sql_mode=NO_BACKSLASH_ESCAPES)
     assert column(MYSQL, own)["column_default"] == "b'\\"
     typed = QueryEvent("CREATE TABLE t (a VARCHAR(9) DEFAULT '\\')", "d", sql_mode=NO_BACKSLASH_ESCAPES)
@@ -326,7 +326,7 @@ def test_bytes_of_labels_are_those_of_the_connection() -> None:
     assert column(MARIADB, event)["column_type"] == "enum('\\01')"
 
 
-def test_a_char_is_padded_again_by_every_alter_under_its_mode() -> None:
+def test_every_alter_pads_char_defaults_by_its_sql_mode() -> None:
     create = QueryEvent("CREATE TABLE t (a CHAR(3) DEFAULT 'x')", "d", sql_mode=PAD)
     assert column(MYSQL, create)["column_default"] == "x  "
     assert column(MYSQL, create, "ALTER TABLE t COMMENT 'x'")["column_default"] == "x"

@@ -1,4 +1,4 @@
-"""SHOW CREATE TABLE of a model, read again, is the same model: every table of every recording."""
+"""Parsing the SHOW CREATE TABLE of a table results in the same table, for every table of every recording."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def changed(path: Path) -> Iterator[tuple[Tables, Table]]:
 
 
 @pytest.mark.parametrize("path", recordings(), ids=name_of)
-def test_a_table_is_what_its_text_says(path: Path) -> None:
+def test_parsing_show_create_table_results_in_the_same_table(path: Path) -> None:
     seen: set[tuple[str, str]] = set()
     for tables, table in changed(path):
         if table.kind == "SEQUENCE":
@@ -44,7 +44,7 @@ def test_a_table_is_what_its_text_says(path: Path) -> None:
         assert shown_again(table, tables.server) == comparable(table), text
 
 
-def test_what_mariadb_says_of_large_and_of_compressed_columns() -> None:
+def test_large_and_compressed_columns_of_mariadb() -> None:
     tables = Tables(Server(Flavor.MARIADB))
     tables.apply(QueryEvent("CREATE TABLE t (a BLOB, b VARCHAR(9) COMPRESSED NOT NULL)", "d"))
     (table,) = tables

@@ -1,4 +1,4 @@
-"""Character sets of a statement's text, beside those of the columns that it makes."""
+"""The character set of a statement's text, in contrast to those of its columns."""
 
 import pytest
 from made_tables import column, made
@@ -13,7 +13,7 @@ UTF8MB4, LATIN1, UCS2, UTF32, BINARY = 45, 8, 35, 60, 63
 
 @pytest.mark.parametrize("flavor", Flavor)
 @pytest.mark.parametrize("connection", [LATIN1, UTF32, BINARY])
-def test_what_the_server_words_is_not_converted(flavor: Flavor, connection: int) -> None:
+def test_rewritten_statements_are_not_converted(flavor: Flavor, connection: int) -> None:
     own = (
         "CREATE TABLE `t` (\n  `a` enum('日','x') DEFAULT '日',\n  `b` set('\\0C') CHARACTER SET binary DEFAULT NULL\n)"
     )
@@ -24,7 +24,7 @@ def test_what_the_server_words_is_not_converted(flavor: Flavor, connection: int)
     assert second["column_type"] == "set('\\0C')"
 
 
-def test_what_the_server_words_has_its_types() -> None:
+def test_rewritten_statements_have_the_servers_types() -> None:
     own = "CREATE TABLE `t` (\n  `a` timestamp(5) NULL DEFAULT NULL,\n  `b` date DEFAULT NULL\n)"
     oracle_and_maxdb = 1 << 9 | 1 << 12
     for mode in (oracle_and_maxdb, 1 << 12):
@@ -49,7 +49,7 @@ def test_labels_of_a_new_column_are_converted(flavor: Flavor, definition: str, c
 
 
 @pytest.mark.parametrize(("flavor", "wanted"), [(Flavor.MYSQL, "enum('?')"), (Flavor.MARIADB, "enum('????')")])
-def test_bytes_that_are_no_character_are_shown_as_question_marks(flavor: Flavor, wanted: str) -> None:
+def test_invalid_bytes_are_shown_as_question_marks(flavor: Flavor, wanted: str) -> None:
     event = QueryEvent("CREATE TABLE t (a ENUM('it''s') CHARSET utf32)", "d", charset=(UTF8MB4, BINARY, UTF8MB4))
     assert column(flavor, event)["column_type"] == wanted
 
@@ -61,7 +61,7 @@ def test_a_default_of_binary_labels_has_their_bytes() -> None:
     assert column(Flavor.MYSQL, event)["column_default"] == "0x"  # up to the first zero byte
 
 
-def test_a_default_of_a_blob_has_lost_what_the_connection_does_not_have() -> None:
+def test_a_blob_default_loses_characters_that_the_connection_lacks() -> None:
     event = QueryEvent("CREATE TABLE t (a BLOB DEFAULT '日ü')", "d", charset=(UTF8MB4, LATIN1, UTF8MB4))
     assert column(Flavor.MARIADB, event)["column_default"] == "'?ü'"
 

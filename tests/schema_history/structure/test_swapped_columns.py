@@ -1,4 +1,4 @@
-"""ALTER TABLE with names that go from one column to another: no column is lost from records or from the history."""
+"""ALTER TABLE that swaps the names of columns: records and history lose no column."""
 
 import pytest
 
@@ -38,14 +38,14 @@ def altered(columns: str, actions: str, flavor: Flavor) -> Table:
         ("a INT, b TEXT, c DATE", "MODIFY c YEAR, CHANGE a b INT, CHANGE b a TEXT", "b INT, a TEXT, c YEAR"),
     ],
 )
-def test_names_that_go_from_one_column_to_another(columns: str, actions: str, wanted: str, flavor: Flavor) -> None:
+def test_swapped_names(columns: str, actions: str, wanted: str, flavor: Flavor) -> None:
     table = altered(columns, actions, flavor)
     forms = [column.debezium for column in table.columns]
     assert ", ".join(f"{form.name} {form.type_name}" for form in forms if form is not None) == wanted
     assert [column.name for column in table.columns] == [form.name for form in forms if form is not None]
 
 
-def test_the_key_goes_with_them() -> None:
+def test_the_key_follows_swapped_names() -> None:
     swap = "CHANGE a b INT, CHANGE b a INT"
     table = altered("a INT NOT NULL, b INT, PRIMARY KEY (a)", swap, Flavor.MYSQL)
     assert table.debezium.primary_key == table.primary_key == ("b",)
@@ -61,7 +61,7 @@ def test_the_key_goes_with_them() -> None:
         ("TIMESTAMP NULL", ORACLE | MAXDB, ("timestamp", "TIMESTAMP", 2014)),
     ],
 )
-def test_a_type_that_is_another_in_its_mode(definition: str, sql_mode: int, wanted: tuple[str, str, int]) -> None:
+def test_types_that_depend_on_the_sql_mode(definition: str, sql_mode: int, wanted: tuple[str, str, int]) -> None:
     tables = Tables(Server(Flavor.MARIADB))
     tables.apply(QueryEvent(f"CREATE TABLE t (a {definition})", "d", sql_mode=sql_mode))
     ((column,),) = (table.columns for table in tables)

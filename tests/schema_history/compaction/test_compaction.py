@@ -1,4 +1,4 @@
-"""The compact form of a history: recovery from it is recovery from all records, at every position."""
+"""Recovery from a summary has the result of recovery from all records, at every position."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def texts(kind: str, server: Server, order: list[int], source: str = "p") -> lis
 
 
 def answer(kept: StoredHistory, server: Server, position: BinlogPosition | None) -> tuple[object, int]:
-    """All that recovery gives, and how many records were read for it."""
+    """The result of recovery, and the number of records that were read for it."""
     reading, found = read_history(kept, server, position), []
     for prefer_ddl in (False, True):
         tables = reading.tables(prefer_ddl=prefer_ddl)
@@ -146,7 +146,7 @@ positions = st.builds(
 
 @given(st.lists(positions, max_size=8), positions)
 @settings(max_examples=60, deadline=None)
-def test_a_frontier_is_within_a_position_if_all_its_positions_are(
+def test_all_positions_are_within_a_position_if_the_latest_are(
     places: list[BinlogPosition], at: BinlogPosition
 ) -> None:
     reach = PositionFilter(at)
@@ -154,7 +154,7 @@ def test_a_frontier_is_within_a_position_if_all_its_positions_are(
     assert len(CoveredPositions(places).latest) <= len(set(places))
 
 
-def test_a_frontier_stays_small() -> None:
+def test_only_the_latest_positions_are_kept() -> None:
     places = [BinlogPosition.from_map(place(number, "two sources", Flavor.MYSQL)) for number in range(200)]
     assert CoveredPositions(places).latest == (places[-1],)
 
@@ -183,7 +183,7 @@ def store() -> InMemorySchemaHistory:
         lambda packed: zlib.compress(zlib.decompress(packed).replace(b'"tables":[', b'"tables":[999,')),
     ],
 )
-def test_a_summary_that_is_damaged_is_not_used(store: InMemorySchemaHistory, damage: Any) -> None:
+def test_a_damaged_summary_is_not_used(store: InMemorySchemaHistory, damage: Any) -> None:
     summaries = summed(store)
     summaries.summaries = [damage(summaries.summaries[0])]
     reading = read_history(StoredHistory(store, "p", summaries), SERVERS[0], None)
@@ -203,7 +203,7 @@ def test_a_summary_of_another_history_is_not_used(store: InMemorySchemaHistory) 
     assert read_history(history, SERVERS[0], None).unsummarised == len(store.records), "shorter"
 
 
-def test_a_summary_that_is_ahead_of_the_position_is_not_used_and_none_is_made(store: InMemorySchemaHistory) -> None:
+def test_a_summary_ahead_of_the_position_is_not_used_and_none_is_written(store: InMemorySchemaHistory) -> None:
     summaries = summed(store)
     at = BinlogPosition.from_map(place(5, "gtids", Flavor.MYSQL))
     reading = read_history(StoredHistory(store, "p", summaries), SERVERS[0], at)
@@ -223,7 +223,7 @@ def test_the_older_summary_is_used_for_an_older_position() -> None:
     assert reading.records - reading.unsummarised == 15
 
 
-def test_records_of_a_snapshot_make_one_summary_at_its_end() -> None:
+def test_a_snapshot_results_in_one_summary_at_its_end() -> None:
     summaries = InMemorySummaries()
     history = CompactingHistory(StoredHistory(InMemorySchemaHistory(), "p", summaries), SERVERS[0], 3)
     with history.buffered():
@@ -233,7 +233,7 @@ def test_records_of_a_snapshot_make_one_summary_at_its_end() -> None:
     assert len(summaries.summaries) == 1
 
 
-def test_a_summary_that_cannot_be_made_does_not_stop_the_connector(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_summary_that_cannot_be_written_does_not_stop_the_connector(caplog: pytest.LogCaptureFixture) -> None:
     class Full(InMemorySummaries):
         def save(self, packed: bytes) -> None:
             raise SchemaHistoryError("the disk is full")
@@ -267,7 +267,7 @@ def test_files(tmp_path: Path) -> None:
     assert [json.loads(line) for line in path.read_text().splitlines()] == [json.loads(text) for text in whole]
 
 
-def test_every_field_of_what_is_written_is_written() -> None:
+def test_a_summary_has_every_field_of_a_table_history() -> None:
     # A new one must be added to the summary, and FORMAT raised.
     assert [field.name for field in fields(TableHistory)] == ["id", "entries", "recorded"]
     assert [field.name for field in fields(RecordedTable)] == ["kind", "id", "previous_id", "fields", "comment"]
@@ -275,7 +275,7 @@ def test_every_field_of_what_is_written_is_written() -> None:
     assert [field.name for field in fields(HistoryEntry)] == entry
 
 
-def test_a_long_chain_of_tables_made_like_each_other() -> None:
+def test_a_long_chain_of_tables_created_like_each_other() -> None:
     store, tables = InMemorySchemaHistory(), Tables(SERVERS[0])
     statements = ["CREATE DATABASE d", "CREATE TABLE d.t0 (a INT)"]
     statements += [f"CREATE TABLE d.t{number} LIKE d.t{number - 1}" for number in range(1, 12)]
@@ -290,7 +290,7 @@ def test_a_long_chain_of_tables_made_like_each_other() -> None:
     )
 
 
-def test_lost_records_are_told_although_a_summary_covers_them(store: InMemorySchemaHistory) -> None:
+def test_lost_records_are_an_error_although_a_summary_covers_them(store: InMemorySchemaHistory) -> None:
     from rowtide.schema_history.store.history_store import TrimmedHistory
 
     class Trimmed(InMemorySchemaHistory):

@@ -1,4 +1,4 @@
-"""What Debezium makes of a statement, as its own parsers say: MySQL connector 3.6, MariaDB connector 3.5."""
+"""Debezium's descriptions; the expected ones are those of its parsers: MySQL connector 3.6, MariaDB connector 3.5."""
 
 import pytest
 
@@ -30,14 +30,12 @@ def made(flavor: Flavor, *statements: str) -> Table:
         ("ADD UNIQUE (a)", (), ()),
     ],
 )
-def test_the_key_of_records_after_a_column_that_is_unique(
-    alter: str, mysql: tuple[str, ...], mariadb: tuple[str, ...]
-) -> None:
+def test_the_key_of_records_after_a_unique_column(alter: str, mysql: tuple[str, ...], mariadb: tuple[str, ...]) -> None:
     for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
         assert made(flavor, "CREATE TABLE t (a INT)", f"ALTER TABLE t {alter}").debezium.primary_key == wanted
 
 
-def test_a_key_stays_when_a_unique_column_comes() -> None:
+def test_a_unique_column_does_not_replace_a_key() -> None:
     for flavor in Flavor:
         table = made(flavor, "CREATE TABLE t (a INT PRIMARY KEY)", "ALTER TABLE t ADD b INT NOT NULL UNIQUE")
         assert table.debezium.primary_key == ("a",)
@@ -52,7 +50,7 @@ def test_a_key_stays_when_a_unique_column_comes() -> None:
         ("DOUBLE PRECISION ZEROFILL", "DOUBLE PRECISION UNSIGNED ZEROFILL", "DOUBLE PRECISION UNSIGNED ZEROFILL"),
     ],
 )
-def test_the_words_of_numbers(declared: str, mysql: str, mariadb: str) -> None:
+def test_the_type_names_of_numbers(declared: str, mysql: str, mariadb: str) -> None:
     for flavor, wanted in ((MYSQL, mysql), (MARIADB, mariadb)):
         (column,) = made(flavor, f"CREATE TABLE t (a {declared})").columns
         assert column.debezium is not None
@@ -82,7 +80,7 @@ def test_default_as_the_character_set_of_a_database_changes_nothing_for_mariadb(
     assert table.debezium.default_charset_name == "latin1"
 
 
-def test_the_options_of_a_database_that_is_there_already_count() -> None:
+def test_the_options_of_an_existing_database_count() -> None:
     for flavor in Flavor:
         create = "CREATE DATABASE IF NOT EXISTS d CHARSET latin1"
         assert made(flavor, create, "CREATE TABLE t (a TEXT)").debezium.default_charset_name == "latin1"
