@@ -16,6 +16,8 @@ _VALUED = words_of(
     "PAGE_COMPRESSION_LEVEL ENCRYPTION_KEY_ID"
 )
 _QUERIES = words_of("SELECT WITH VALUES TABLE")
+_ACTIONS = words_of("RENAME ALGORITHM LOCK")
+"""Actions of ALTER TABLE that look like an option of a storage engine: ``RENAME = t``."""
 
 
 def table_options(c: Cursor) -> TableOptions:
@@ -69,8 +71,10 @@ def table_option(c: Cursor, options: TableOptions) -> TableOptions | None:
         return options
     if word in _VALUED and c.token.kind is WORD:
         return _valued(c, options)
+    if c.word in _ACTIONS:
+        return None
     if c.token.kind in (WORD, QUOTED) and c.ahead() == "=" and c.dialect.flavor is Flavor.MARIADB:
-        c.at += 2
+        c.at += 2  # an option of a storage engine
         c.advance()
         return options
     return None

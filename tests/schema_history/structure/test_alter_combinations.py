@@ -3,7 +3,8 @@
 import pytest
 from made_tables import made
 
-from rowtide.schema_history.server.query_event import Flavor
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
 GENERAL, DEFAULT = "utf8mb4_general_ci", "utf8mb4_0900_ai_ci"
@@ -94,3 +95,20 @@ def test_the_collations_of_convert_to_beside_table_options(
 def test_collate_default_is_the_default_collation_of_the_character_set_in_mariadb() -> None:
     for alter in ("COLLATE DEFAULT", "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, COLLATE DEFAULT"):
         assert made(MARIADB, TABLE, f"ALTER TABLE t {alter}")["collation"] == GENERAL
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("rename", ["RENAME = u", "RENAME TO u", "RENAME AS u", "RENAME u"])
+@pytest.mark.parametrize(
+    "options", ["COMMENT 'c'", "COMMENT='c', ENGINE=InnoDB", "ALGORITHM=COPY", "ROW_FORMAT=DYNAMIC"]
+)
+def test_a_rename_can_follow_table_options(flavor: Flavor, rename: str, options: str) -> None:
+    tables = Tables(Server(flavor))
+    for statement in ("CREATE TABLE t (a INT)", f"ALTER TABLE t {options}, {rename}"):
+        tables.apply(QueryEvent(statement, "d"))
+    assert [str(name) for name in tables.names()] == ["d.u"]
+
+
+def test_options_of_storage_engines_of_mariadb_are_skipped() -> None:
+    table = made(MARIADB, "CREATE TABLE t (a INT)", "ALTER TABLE t COMMENT 'c', IETF_QUOTES=YES, `x` = 5, ADD b INT")
+    assert [column["name"] for column in table["columns"]] == ["a", "b"]
