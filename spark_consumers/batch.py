@@ -28,7 +28,7 @@ from rowtide.spark_consumers.rows.fold import (
     CONTENT,
     REPETITION_WINDOW,
     latest,
-    loose_content,
+    normalized_content,
     record_hashes,
     row_changes,
     without_earlier,
@@ -128,10 +128,10 @@ class TableBatch:
     def _schemas(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> BatchSchemas:
         """Return the schemas of the batch and the table's columns after it."""
         topic, converter = self.outcome.name.topic, ConverterSettings(self.settings.numeric_decimals)
-        bare = any(
+        some_without = any(
             (group.key_fields is not None) or (group.value_schema is None and not group.tombstone) for group in groups
         )
-        supplied = self.settings.schemas.get(topic, {}) if bare else {}
+        supplied = self.settings.schemas.get(topic, {}) if some_without else {}
         keys: dict[KeyId, KeyVersion] = {}
         for group in groups:
             if group.op == "t" or group.key_id in keys:
@@ -210,7 +210,7 @@ class _Step:
         try:
             if not removes:
                 return self._replace_rows(None, changes.select("after.*"))
-            found = row_changes(changes, None if self.replaces else self._content(), self._loose())
+            found = row_changes(changes, None if self.replaces else self._content(), self._normalized())
             try:
                 self.batch.outcome.unmatched += found.unmatched
                 self._replace_rows(found.removed, found.added)
@@ -227,6 +227,6 @@ class _Step:
         names = [F.col(quote(name)) for name, _ in self.schemas.evolution.after]
         return self.batch.table.read(self.batch.path).select(F.struct(*names).alias(CONTENT))
 
-    def _loose(self) -> str:
+    def _normalized(self) -> str:
         inexact = {c.name.lower() for version in self.schemas.values for c in version.columns if c.inexact}
-        return loose_content(self.schemas.evolution.after, inexact)
+        return normalized_content(self.schemas.evolution.after, inexact)

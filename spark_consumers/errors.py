@@ -21,6 +21,17 @@ class StateError(TablesError):
     """The stored offsets do not match the table, cannot be read, or are in use by another run."""
 
 
+class OverlappingRunsError(StateError):
+    """Another run wrote the same batch to the table."""
+
+    def __init__(self, batch: int) -> None:
+        super().__init__(
+            f"batch {batch} was written to the table by another run of rowtide tables, which overlapped with this one. "
+            f"This run stored no offsets. Run it again when no other one is active; if the error remains, build the "
+            f"table again (--restart)"
+        )
+
+
 class NotAnEnvelopeError(TablesError):
     """The records of a topic are not change events of a table."""
 

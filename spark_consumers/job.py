@@ -111,7 +111,7 @@ class TableJob:
         source: where the records are read.
         settings: of the run.
         name: of the table.
-        check_prefix: leave the topic out if its records come from a connector with another ``topic.prefix``.
+        check_prefix: leave the topic out if its records come from a connector with a longer ``topic.prefix``.
     """
 
     spark: SparkSession
@@ -191,7 +191,7 @@ class TableJob:
         if not ranges:
             return False
         prefix = connector_prefix(self.source.read(session, self.name.topic, ranges))
-        if prefix is None or prefix == self.settings.prefix:
+        if prefix is None or not prefix.startswith(f"{self.settings.prefix}."):
             return False
         outcome.notes.append(
             f"topic {self.name.topic} is left out: its records come from the connector with topic.prefix {prefix}"

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from rowtide.spark_consumers.errors import StateError
+from rowtide.spark_consumers.errors import OverlappingRunsError, StateError
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.kafka.offsets import Ranges, advanced
 
@@ -106,6 +106,11 @@ class Commit:
     version: int
     plan_id: str | None = None
 
+    @property
+    def batch(self) -> int:
+        """The number of the batch."""
+        return self.version // STEPS_OF_A_BATCH
+
     def to_json(self) -> str:
         """Return the text that a table stores."""
         return json.dumps({"app_id": self.app_id, "version": self.version, "plan": self.plan_id})
@@ -126,16 +131,12 @@ class Commit:
             newest: the newest commit of this state in the table, ``None`` if it has none.
 
         Raises:
-            StateError: the table contains the batch, or a later one, under another plan: two runs overlapped.
+            OverlappingRunsError: the table contains the batch, or a later one, under another plan.
         """
         if newest is None or newest.app_id != self.app_id or newest.version < self.version:
             return False
         if newest.plan_id != self.plan_id:
-            raise StateError(
-                f"batch {self.version // STEPS_OF_A_BATCH} was written to the table by another run of rowtide tables, "
-                f"which overlapped with this one. This run stored no offsets. Run it again when no other one is "
-                f"active; if the error remains, build the table again (--restart)"
-            )
+            raise OverlappingRunsError(self.batch)
         return True
 
 

@@ -27,7 +27,7 @@ class TableFormat(Protocol):
 
     Every step that changes rows carries a :class:`Commit`, and a table that already has that commit ignores the step.
     A batch can therefore be repeated. :meth:`upsert` and :meth:`replace_rows` raise
-    :class:`rowtide.spark_consumers.errors.StateError` if the table has the commit from another plan.
+    :class:`rowtide.spark_consumers.errors.OverlappingRunsError` if the table has the commit from another plan.
     """
 
     def columns(self, path: str) -> Columns | None:

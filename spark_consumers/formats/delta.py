@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.columns.spark_types import cast, quote
+from rowtide.spark_consumers.columns.spark_types import quote
+from rowtide.spark_consumers.errors import OverlappingRunsError
 from rowtide.spark_consumers.formats.base import RowCounts
 from rowtide.spark_consumers.jvm.driver import driver, java_session
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
@@ -51,7 +53,8 @@ class DeltaFormat:
             self._enable_features(path, evolution.after)
         if evolution.widened:
             self._rewrite(path, evolution, commit)
-        elif evolution.added:
+            return
+        if evolution.added:
             self.spark.sql(f"ALTER TABLE {_table(path)} ADD COLUMNS ({_ddl(evolution.added)})")
         if evolution.fills:
             new_values = ", ".join(f"{quote(name)} = {value}" for name, value in evolution.fills.items())
@@ -129,22 +132,20 @@ class DeltaFormat:
             self.spark.sql(f"ALTER TABLE {_table(path)} SET TBLPROPERTIES ({properties})")
 
     def _rewrite(self, path: str, evolution: Evolution, commit: Commit) -> None:
-        """Rewrite the table with wider types. Repeating that changes nothing, so the commit needs no identity."""
-        old = {name.lower(): (name, kind) for name, kind in evolution.before or ()}
-        values = []
-        for name, kind in evolution.after:
-            known = old.get(name.lower())
-            value = cast(quote(known[0]), known[1], kind) if known else f"CAST(NULL AS {kind})"
-            values.append(f"{value} AS {quote(name)}")
-        rows = self.read(path).selectExpr(*values)
-        rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+        """Rewrite the table with all changes of its columns in one commit.
+
+        Delta ignores it if another run has committed the batch since the rows were read; they would be lost otherwise.
+        """
+        rows = self.read(path).selectExpr(*evolution.projection())
+        with self._identity(path, commit):
+            rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
 
     @contextmanager
     def _identity(self, path: str, commit: Commit) -> Iterator[None]:
         """Give the commits made in the context an identity. Delta silently ignores one that the table has.
 
         Raises:
-            StateError: the table has the commit from another plan.
+            OverlappingRunsError: the table has the commit from another plan, or gets it at the same moment.
         """
         settings = {
             "spark.databricks.delta.write.txnAppId": commit.app_id,
@@ -155,6 +156,10 @@ class DeltaFormat:
             self.spark.conf.set(name, value)
         try:
             yield
+        except PySparkException as error:
+            if "DELTA_CONCURRENT_TRANSACTION" in str(error):
+                raise OverlappingRunsError(commit.batch) from error
+            raise
         finally:
             for name in settings:
                 self.spark.conf.unset(name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.columns.spark_types import cast, quote
+from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import StateError
 from rowtide.spark_consumers.formats.base import RowCounts
 from rowtide.spark_consumers.jvm.files import HadoopFiles
@@ -46,13 +46,7 @@ class ParquetFormat:
             ddl = ", ".join(f"{quote(name)} {kind}" for name, kind in evolution.after)
             self._replace(path, self.spark.createDataFrame([], ddl), commit)
         elif evolution.added or evolution.widened or evolution.fills:
-            old = {name.lower(): (name, kind) for name, kind in evolution.before}
-            values = []
-            for name, kind in evolution.after:
-                known = old.get(name.lower())
-                kept = cast(quote(known[0]), known[1], kind) if known else f"CAST(NULL AS {kind})"
-                values.append(f"{evolution.fills.get(name, kept)} AS {quote(name)}")
-            self._replace(path, self.read(path).selectExpr(*values), commit)
+            self._replace(path, self.read(path).selectExpr(*evolution.projection()), commit)
 
     def upsert(
         self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit

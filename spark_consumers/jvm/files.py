@@ -79,13 +79,16 @@ class HadoopFiles:
         if self.exists(path):
             raise FileExistsError(path)
         temporary = self._write_temporary(path, text)
-        local = self._local_path(path)
-        if local is None:
-            self.rename(temporary, path)  # fails on HDFS if another run was faster
-            return
+        local_temporary, local = self._local_path(temporary), self._local_path(path)
         try:
-            # Hadoop's rename replaces an existing local file; a link does not.
-            os.link(self._local_path(temporary) or temporary, local)
+            if local_temporary is not None and local is not None:
+                os.link(local_temporary, local)  # Hadoop's rename would replace an existing local file
+            else:
+                self.rename(temporary, path)
+        except OSError as error:
+            if self.exists(path):
+                raise FileExistsError(path) from error
+            raise
         finally:
             self.delete(temporary)
 

@@ -47,6 +47,16 @@ class Evolution:
         old = {name.lower(): kind for name, kind in self.before or ()}
         return tuple((name, old[name.lower()], new) for name, new in self.after if old.get(name.lower(), new) != new)
 
+    def projection(self) -> list[str]:
+        """Return SQL of the new columns of an existing row, from its old ones."""
+        old = {name.lower(): (name, kind) for name, kind in self.before or ()}
+        columns = []
+        for name, kind in self.after:
+            known = old.get(name.lower())
+            kept = cast(quote(known[0]), known[1], kind) if known else f"CAST(NULL AS {kind})"
+            columns.append(f"{self.fills.get(name, kept)} AS {quote(name)}")
+        return columns
+
 
 def evolve(
     table: str,

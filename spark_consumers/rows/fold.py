@@ -105,7 +105,7 @@ def record_hashes(records: DataFrame) -> tuple[int, ...]:
     return tuple(row["found"] for row in reversed(last.collect()))
 
 
-def row_changes(changes: DataFrame, existing: DataFrame | None, loose: str) -> RowChanges:
+def row_changes(changes: DataFrame, existing: DataFrame | None, normalized: str) -> RowChanges:
     """Apply changes to a multiset of rows: each old image removes one copy, each new image adds one.
 
     The order of the changes does not matter, and so neither do partitions.
@@ -113,21 +113,25 @@ def row_changes(changes: DataFrame, existing: DataFrame | None, loose: str) -> R
     Args:
         changes: with ``before`` and ``after``.
         existing: the table's rows in a struct ``content``; ``None`` if there are none, or all are removed anyway.
-        loose: SQL of ``content`` without the differences between snapshot and stream, see :func:`loose_content`. It is
-            compared if no row equals an old image exactly.
+        normalized: SQL of ``content`` without the differences between snapshot and stream, see
+            :func:`normalized_content`. It is compared if no row equals an old image exactly.
     """
-    counts = _counts(changes, existing, loose).withColumn("taken", F.expr("least(minus, plus + old)"))
-    if loose != CONTENT:
-        counts = _loosely_taken(counts)
-    result = counts.withColumn("final", F.expr("plus + old - taken")).where("final <> old OR minus > 0").persist()
+    counts = _counts(changes, existing, normalized).withColumn("matched", F.expr("least(removed, added + existing)"))
+    if normalized != CONTENT:
+        counts = _match_normalized(counts)
+    result = (
+        counts.withColumn("final", F.expr("added + existing - matched"))
+        .where("final <> existing OR removed > 0")
+        .persist()
+    )
     totals = result.selectExpr(
-        "sum(greatest(final - old, 0)) AS inserted", "sum(greatest(old - final, 0)) AS deleted",
-        "sum(minus) - sum(taken) AS unmatched", "count_if(final < old) AS removals",
+        "sum(greatest(final - existing, 0)) AS inserted", "sum(greatest(existing - final, 0)) AS deleted",
+        "sum(removed) - sum(matched) AS unmatched", "count_if(final < existing) AS removals",
     ).collect()[0]  # fmt: skip
-    copies = "IF(final < old, final, final - old)"
+    copies = "IF(final < existing, final, final - existing)"
     added = result.where(f"{copies} > 0").select(CONTENT, F.expr(f"explode(sequence(1L, {copies}))").alias("copy"))
     return RowChanges(
-        removed=result.where("final < old").select("content.*") if totals["removals"] else None,
+        removed=result.where("final < existing").select("content.*") if totals["removals"] else None,
         added=added.select("content.*"),
         inserted=totals["inserted"] or 0,
         deleted=totals["deleted"] or 0,
@@ -136,31 +140,37 @@ def row_changes(changes: DataFrame, existing: DataFrame | None, loose: str) -> R
     )
 
 
-def _counts(changes: DataFrame, existing: DataFrame | None, loose: str) -> DataFrame:
-    """Return the numbers of added (``plus``), removed (``minus``) and existing (``old``) copies of each row."""
-    plus = changes.where("after IS NOT NULL").selectExpr("after AS content", "1L AS plus", "0L AS minus", "0L AS old")
-    minus = changes.where("before IS NOT NULL").selectExpr(
-        "before AS content", "0L AS plus", "1L AS minus", "0L AS old"
+def _counts(changes: DataFrame, existing: DataFrame | None, normalized: str) -> DataFrame:
+    """Return the number of ``added``, ``removed`` and ``existing`` copies of each row."""
+    new = changes.where("after IS NOT NULL").selectExpr(
+        "after AS content", "1L AS added", "0L AS removed", "0L AS existing"
     )
-    images = plus.unionAll(minus).withColumn("loose", F.expr(loose))
+    old = changes.where("before IS NOT NULL").selectExpr(
+        "before AS content", "0L AS added", "1L AS removed", "0L AS existing"
+    )
+    images = new.unionAll(old).withColumn("normalized", F.expr(normalized))
     if existing is not None:
-        removed = images.where("minus > 0").select(F.col("loose").alias("removed")).distinct()
-        rows = existing.selectExpr(CONTENT, "0L AS plus", "0L AS minus", "1L AS old").withColumn("loose", F.expr(loose))
-        images = images.unionAll(rows.join(removed, F.col("loose").eqNullSafe(F.col("removed")), "left_semi"))
-    return images.groupBy(CONTENT, "loose").agg(*(F.sum(name).alias(name) for name in ("plus", "minus", "old")))
+        targets = images.where("removed > 0").select(F.col("normalized").alias("target")).distinct()
+        rows = existing.selectExpr(CONTENT, "0L AS added", "0L AS removed", "1L AS existing").withColumn(
+            "normalized", F.expr(normalized)
+        )
+        images = images.unionAll(rows.join(targets, F.col("normalized").eqNullSafe(F.col("target")), "left_semi"))
+    return images.groupBy(CONTENT, "normalized").agg(
+        *(F.sum(name).alias(name) for name in ("added", "removed", "existing"))
+    )
 
 
-def _loosely_taken(counts: DataFrame) -> DataFrame:
+def _match_normalized(counts: DataFrame) -> DataFrame:
     """Match the remaining old images with rows that differ in their notation only, one after the other."""
-    same = Window.partitionBy("loose")
+    same = Window.partitionBy("normalized")
     before = same.orderBy(CONTENT).rowsBetween(Window.unboundedPreceding, -1)
-    free = F.expr("plus + old - taken")
-    open_images = F.sum(F.expr("minus - taken")).over(same)
+    free = F.expr("added + existing - matched")
+    open_images = F.sum(F.expr("removed - matched")).over(same)
     share = F.greatest(F.lit(0), F.least(free, open_images - F.coalesce(F.sum(free).over(before), F.lit(0))))
-    return counts.withColumn("taken", F.col("taken") + share)
+    return counts.withColumn("matched", F.col("matched") + share)
 
 
-def loose_content(columns: Columns, inexact: Collection[str]) -> str:
+def normalized_content(columns: Columns, inexact: Collection[str]) -> str:
     """Return SQL of a row's content in which FLOAT and JSON columns are equal in snapshot and stream.
 
     A snapshot has FLOAT with six digits and JSON as the server prints it; the stream has all digits, and JSON without

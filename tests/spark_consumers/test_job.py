@@ -222,26 +222,58 @@ def test_overlapping_runs_lose_nothing(run, rows_of, tmp_path, monkeypatch, tabl
         monkeypatch.setattr(HadoopFiles, "lock", lambda _files, _path: nullcontext())
         monkeypatch.setattr(HadoopFiles, "create_new", HadoopFiles.create)
     topic = Topic("p.d.t", [ID])
-    for number in range(10):
-        topic.change("c", None, {"id": number}, number)
-    inner = {}
     plan = StateStore.plan
+    for batch_end in (10, 20):  # the batch that creates the table, and the next one
+        for number in range(batch_end - 10, batch_end):
+            topic.change("c", None, {"id": number}, number)
+        inner = {}
 
-    def overlapped(store, batch) -> None:
-        monkeypatch.setattr(StateStore, "plan", plan)
-        inner.update(run(topic.records[:6], format=table_format))
-        plan(store, batch)
+        def overlapped(store, batch, inner=inner) -> None:
+            monkeypatch.setattr(StateStore, "plan", plan)
+            inner.update(run(topic.records[:-4], format=table_format))
+            plan(store, batch)
 
-    monkeypatch.setattr(StateStore, "plan", overlapped)
-    outer = run(topic.records, format=table_format)["p.d.t"]
-    if locks:
-        assert "another run of rowtide tables is updating this table (process" in inner["p.d.t"].error
-        assert outer.error is None
-    else:
-        assert inner["p.d.t"].error is None
-        assert "written to the table by another run of rowtide tables" in outer.error
+        monkeypatch.setattr(StateStore, "plan", overlapped)
+        outer = run(topic.records, format=table_format)["p.d.t"]
+        if locks:
+            assert "another run of rowtide tables is updating this table (process" in inner["p.d.t"].error
+            assert outer.error is None
+        else:
+            assert inner["p.d.t"].error is None
+            assert "written to the table by another run of rowtide tables" in outer.error
+        assert run(topic.records, format=table_format)["p.d.t"].error is None
+        same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), [{"id": number} for number in range(batch_end)])
+
+
+def test_an_old_image_matches_a_row_of_the_snapshot_with_other_digits(run, rows_of, tmp_path) -> None:
+    topic = Topic("p.d.t", [{"type": "float", "optional": True, "field": "x"}])
+    for _ in range(2):
+        topic.change("r", None, {"x": 0.333333}, 0)
+    topic.change("r", None, {"x": 0.25}, 0)
+    assert run(topic.records)["p.d.t"].rows.inserted == 3
+    topic.change("d", {"x": 0.33333334}, None, 10)
+    outcome = run(topic.records)["p.d.t"]
+    assert (outcome.rows.deleted, outcome.unmatched, outcome.error) == (1, 0, None)
+    assert sorted(round(row["x"], 6) for row in rows_of(str(tmp_path / "p.d.t"))) == [0.25, 0.333333]
+
+
+@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+def test_wider_types_and_defaults_of_one_batch(run, rows_of, tmp_path, monkeypatch, table_format) -> None:
+    from rowtide.spark_consumers.state import StateStore
+
+    number = {"type": "int32", "optional": True, "field": "number"}
+    topic = Topic("p.d.t", [ID, number], ["id"])
+    topic.change("c", None, {"id": 1, "number": 5}, 10)
     assert run(topic.records, format=table_format)["p.d.t"].error is None
-    same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), [{"id": number} for number in range(10)])
+    topic.columns = [ID, {**number, "type": "int64"}, {"type": "int32", "field": "more", "default": 7}]
+    topic.change("c", None, {"id": 2, "number": 2**40, "more": 8}, 20)
+    with monkeypatch.context() as patched:
+        patched.setattr(StateStore, "finish", _crash)
+        with pytest.raises(ZeroDivisionError):
+            run(topic.records, format=table_format)
+    assert run(topic.records, format=table_format)["p.d.t"].error is None
+    expected = [{"id": 1, "number": 5, "more": 7}, {"id": 2, "number": 2**40, "more": 8}]
+    same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), expected)
 
 
 def test_a_connector_with_a_longer_prefix_is_left_out(spark, frame_of, tmp_path) -> None:
