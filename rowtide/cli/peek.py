@@ -101,6 +101,8 @@ def _clients(config: Path | None, bootstrap_servers: str | None) -> _Clients:
     if config is not None:
         configuration = read_configuration(str(config), _UNNEEDED)
         kafka = configuration.kafka
+        if not kafka.bootstrap_servers and not given:
+            raise click.UsageError(f"{config} has no bootstrap.servers: add --bootstrap-servers")
         return _Clients({**kafka.consumer, **given}, {**kafka.admin, **given}, configuration.topics.prefix)
     if not given:
         raise click.UsageError("the addresses of Kafka are needed: --config or --bootstrap-servers")

@@ -45,6 +45,18 @@ def test_wrong_options(arguments: tuple[str, ...], text: str) -> None:
     assert text in output
 
 
+def test_a_configuration_without_kafka(tmp_path: Path) -> None:
+    config = tmp_path / "shop.properties"
+    config.write_text(
+        "name=x\ntopic.prefix=p\nrowtide.sink=stdout\noffset.storage.file.filename=/tmp/offsets\n"
+        "schema.history.internal=io.debezium.storage.file.history.FileSchemaHistory\n"
+        "schema.history.internal.file.filename=/tmp/history\n"
+    )
+    status, output = run("t", "--config", str(config))
+    assert status == 2
+    assert "has no bootstrap.servers: add --bootstrap-servers" in output
+
+
 @pytest.mark.parametrize(
     ("seen", "now", "added"),
     [
