@@ -38,8 +38,8 @@ from rowtide.schema_history.queries.table_changes import may_change_any
 log = logging.getLogger(__name__)
 
 INITIAL = "INITIAL"
-_VIEWS = 5
-"""How often a view is opened if tables change in the meantime."""
+_VIEWS, _VIEW_WAIT_S = 5, 1
+"""How often a view is opened if tables change in the meantime, and the wait in between."""
 
 
 class SnapshotProgress(Protocol):
@@ -150,6 +150,7 @@ class Snapshot:
                 log.info("tables changed while the snapshot started, it starts again: %s", change)
                 reason = str(change)
                 view.release(session)
+                session.execute(f"DO SLEEP({_VIEW_WAIT_S})")
         raise SnapshotError(
             f"tables changed each of the {_VIEWS} times that the snapshot started, the last time: {reason}. Take it "
             "while nobody creates or alters tables, or with a global lock (snapshot.locking.mode=minimal, and RELOAD)"
