@@ -61,7 +61,7 @@ class SourceOffset:
     snapshot: str | None = None
     transaction: Mapping[str, Any] | None = field(default=None)
     prepared: tuple[PreparedXa, ...] = ()
-    server: str | None = None
+    server: str | None = field(default=None, compare=False)
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
         """``gtids`` parsed for the ``mysql`` or the ``mariadb`` connector; empty if there are none."""

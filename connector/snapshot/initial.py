@@ -233,10 +233,11 @@ class Snapshot:
         to_read: Sequence[ListedTable],
     ) -> Iterator[Output]:
         now = server_queries.now_micros(session)
-        completed = self._decision.position or replace(position, ts_sec=now // 1_000_000)
+        self._offset = self._decision.position or replace(position, ts_sec=now // 1_000_000)
+        # The offsets that a snapshot stores are Debezium's to the byte; those of the stream name the server, too.
+        completed = replace(self._offset, server=None)
         running = replace(completed, snapshot=INITIAL, prepared=())
         log.info("the position of the snapshot is %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
-        self._offset = completed
         outputs = self._all_outputs(session, running, completed, statements, to_read)
         if self._settings.transforms is not None:
             outputs = Transformer(self._settings.transforms).outputs(outputs)
