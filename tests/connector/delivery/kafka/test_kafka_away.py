@@ -48,14 +48,14 @@ def test_a_topic_cannot_be_created(error: KafkaError, away: bool, monkeypatch: p
 def test_a_read_is_repeated_while_a_broker_starts(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [KafkaException(KafkaError(code)), {0: Extent(0, 5)}]
 
-    def ask(*_: object) -> dict[int, Extent]:
+    def query(*_: object) -> dict[int, Extent]:
         answer = answers.pop(0)
         if isinstance(answer, KafkaException):
             raise answer
         return answer
 
     reader = TopicReader(CLIENT, CLIENT)
-    monkeypatch.setattr(reader, "_ask", ask)
+    monkeypatch.setattr(reader, "_query", query)
     assert reader.extents("t") == {0: Extent(0, 5)}
 
 
@@ -64,10 +64,10 @@ def test_a_read_is_repeated_while_a_broker_starts(code: int, monkeypatch: pytest
     [(KafkaError._TRANSPORT, OffsetStoreUnavailable), (KafkaError.TOPIC_AUTHORIZATION_FAILED, OffsetStoreError)],
 )
 def test_an_offset_cannot_be_loaded(code: int, kind: type[OffsetStoreError], monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(*_: object) -> None:
+    def query(*_: object) -> None:
         raise KafkaException(KafkaError(code))
 
-    monkeypatch.setattr(TopicReader, "_ask", ask)
+    monkeypatch.setattr(TopicReader, "_query", query)
     store = KafkaOffsetStore("t", "n", "p", producer=CLIENT, consumer=CLIENT, admin=CLIENT, timeout=0.2)
     with pytest.raises(OffsetStoreError) as caught:
         store.load()
