@@ -135,7 +135,7 @@ class _Translator:
         else:
             text = re.escape(char)
         quantifier = self.quantifier()
-        # Java allows a quantifier behind a zero-width assertion, Python only behind a group.
+        # Java allows a quantifier after a zero-width assertion, Python only after a group.
         return f"(?:{text}){quantifier}" if quantifier and text in _NO_WIDTH else text + quantifier
 
     def quantifier(self) -> str:
@@ -211,7 +211,7 @@ class _Translator:
         end = self.pattern.find("\\E", self.at)
         text = self.pattern[self.at :] if end < 0 else self.pattern[self.at : end]
         self.at = len(self.pattern) if end < 0 else end + 2
-        # A quantifier behind a quotation applies to its last character only.
+        # A quantifier after a quotation applies to its last character only.
         return re.escape(text)
 
     def literal(self, char: str) -> str:

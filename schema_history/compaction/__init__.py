@@ -1,4 +1,4 @@
-"""Summaries of a long history, so that a start reads only the records behind the newest summary.
+"""Summaries of a long history, so that a start reads only the records after the newest summary.
 
 ``schema.history.internal.compact.interval`` turns them on.
 """

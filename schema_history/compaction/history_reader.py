@@ -2,7 +2,7 @@
 
 Connectors may share a history, so only the records with the connector's own ``topic.prefix`` count, as in Debezium.
 Missing or damaged records are an error, because every structure after them may be wrong. The exception is a complete
-snapshot of all structures behind them, as ``snapshot.mode=recovery`` writes it: then reading starts over there. Such a
+snapshot of all structures after them, as ``snapshot.mode=recovery`` writes it: then reading starts over there. Such a
 snapshot is complete if it has created every table that it dropped first.
 """
 
@@ -52,7 +52,7 @@ def read_history(history: StoredHistory, server: Server, position: BinlogPositio
     Args:
         history: the history.
         server: determines how statements are parsed.
-        position: records behind it are ignored; ``None`` to read all.
+        position: records after it are ignored; ``None`` to read all.
 
     Raises:
         NotInHistory: all records belong to other connectors.
@@ -89,14 +89,14 @@ class HistoryReader:
         self._summary: SummaryHeader | None = None
         self._problem: HistoryStoreError | DamagedHistory | None = None
         self._other_prefixes: set[str] = set()
-        self._snapshot_tables: set[TableId] | None = None  # dropped by a snapshot behind the problem, not yet created
+        self._snapshot_tables: set[TableId] | None = None  # dropped by a snapshot after the problem, not yet created
 
     def tables(self, *, prefer_ddl: bool = False) -> Tables:
         """The structure of all tables; ``prefer_ddl`` as in ``recover``."""
         return self._recovery.tables(prefer_ddl=prefer_ddl)
 
     def summary(self) -> bytes | None:
-        """A summary of all records; ``None`` if a record behind the position was ignored."""
+        """A summary of all records; ``None`` if a record after the position was ignored."""
         if self._covered is None or self._last is None:
             return None
         last = self._last
@@ -128,7 +128,7 @@ class HistoryReader:
         if (header.prefix, header.server) != (self._history.prefix, self._server):
             raise UnusableSummary("it was written for another connector or another version of the server")
         if self._position is not None and not header.covered.all_within(self._position):
-            raise UnusableSummary("it contains changes behind the stored position")
+            raise UnusableSummary("it contains changes after the stored position")
         last = next((stored for stored in self._history.store.texts(header.last) if stored.lost is None), None)
         if last is None or last.at != header.last or digest(last.text) != header.digest:
             raise UnusableSummary("it belongs to another history")
@@ -173,7 +173,7 @@ class HistoryReader:
             self._covered = None  # a summary must not omit a record that another position includes
 
     def _look_for_snapshot(self, record: HistoryRecord) -> None:
-        """Look for a complete snapshot of all structures behind a problem, which makes up for it."""
+        """Look for a complete snapshot of all structures after a problem, which makes up for it."""
         if record.position.get("snapshot") not in ("INITIAL", True, "true"):
             return
         if (record.ddl or "").startswith("SET character_set_server"):

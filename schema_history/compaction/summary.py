@@ -1,6 +1,6 @@
 """The format of a summary: what the records of a history up to some record amount to.
 
-A summary is built from records, never from a running connector's tables. Recovery from a summary and the records behind
+A summary is built from records, never from a running connector's tables. Recovery from a summary and the records after
 it has exactly the result of recovery from all records. A summary is stored beside the history and is optional: without
 a usable one, the history is read from its first record.
 
@@ -126,7 +126,7 @@ class Summary:
             raise UnusableSummary(f"it has format {found}, this version of rowtide writes format {FORMAT}")
 
     def restore(self, position: BinlogPosition | None) -> Recovery:
-        """The recovery in the state behind the summary's last record, to continue with the next one.
+        """The recovery in the state after the summary's last record, to continue with the next one.
 
         Raises:
             UnusableSummary: the summary is damaged.
@@ -154,7 +154,7 @@ class Summary:
 
 
 def _sources_first(histories: Iterable[TableHistory]) -> list[TableHistory]:
-    """All histories, each behind those of the tables that it was copied from."""
+    """All histories, each after those of the tables that it was copied from."""
     ordered: dict[int, TableHistory] = {}
     for history in histories:
         waiting = [history]

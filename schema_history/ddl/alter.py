@@ -37,7 +37,7 @@ _PARTITION_WORK = words_of(
 
 
 def parse_alter_table(c: Cursor) -> AlterTable:
-    """Parse ALTER TABLE behind the word TABLE."""
+    """Parse ALTER TABLE after the word TABLE."""
     if_exists = accept_if_exists(c)
     name = c.table_name()
     skip_wait(c)

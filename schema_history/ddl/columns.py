@@ -239,7 +239,7 @@ def accept_now(c: Cursor) -> Now | None:
 
 
 def parse_default(c: Cursor) -> Default:
-    """Parse the value behind DEFAULT."""
+    """Parse the value after DEFAULT."""
     if c.word == "(":
         return c.parenthesized()
     literal = accept_literal(c)

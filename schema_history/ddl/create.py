@@ -26,7 +26,7 @@ _INDEX_KINDS = {"UNIQUE": "unique", "FULLTEXT": "fulltext", "SPATIAL": "spatial"
 
 
 def parse_create_table(c: Cursor, or_replace: bool, temporary: bool) -> CreateTable | CreateTableLike:
-    """Parse CREATE TABLE behind the word TABLE."""
+    """Parse CREATE TABLE after the word TABLE."""
     if_not_exists = accept_if_not_exists(c)
     name = c.table_name()
     if c.accept("LIKE"):
@@ -95,7 +95,7 @@ def skip_algorithm_and_lock(c: Cursor) -> None:
 
 
 def parse_create_database(c: Cursor, or_replace: bool) -> CreateDatabase:
-    """Parse CREATE DATABASE behind the word DATABASE."""
+    """Parse CREATE DATABASE after the word DATABASE."""
     if_not_exists = accept_if_not_exists(c)
     return CreateDatabase(c.name("a database name"), database_options(c), if_not_exists, or_replace)
 
@@ -126,7 +126,7 @@ def sequence_options(c: Cursor) -> tuple[DataType | None, TableOptions]:
 
 
 def parse_create_sequence(c: Cursor, or_replace: bool, temporary: bool) -> CreateSequence:
-    """Parse CREATE SEQUENCE behind the word SEQUENCE."""
+    """Parse CREATE SEQUENCE after the word SEQUENCE."""
     if_not_exists = accept_if_not_exists(c)
     name = c.table_name()
     data_type, options = sequence_options(c)

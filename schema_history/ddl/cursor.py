@@ -48,7 +48,7 @@ class Cursor:
         return self.tokens[self.at].word
 
     def ahead(self, steps: int = 1) -> str:
-        """The keyword or operator ``steps`` tokens behind the next one."""
+        """The keyword or operator ``steps`` tokens after the next one."""
         at = self.at + steps
         return self.tokens[at].word if at < len(self.tokens) else ""
 

@@ -84,7 +84,7 @@ def _index(c: Cursor, constraint: str | None, if_not_exists: bool) -> IndexDef:
 
 
 def index_body(c: Cursor, kind: str, name: str | None, if_not_exists: bool = False) -> IndexDef:
-    """Parse an index behind its name: its type, its parts and its options."""
+    """Parse an index after its name: its type, its parts and its options."""
     hashed = _index_type(c)
     parts = key_parts(c)
     while True:

@@ -195,7 +195,7 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
             append(Token(STRING, unquote(text, escapes), "", start, at))
         elif group == "number":
             if text[0] == "." and tokens and tokens[-1].end == start and tokens[-1].kind in (WORD, QUOTED):
-                # A name that starts with a digit, behind the name of its database: `db`.1table.
+                # A name that starts with a digit, after the name of its database: `db`.1table.
                 append(Token(OPERATOR, ".", ".", start, start + 1))
                 if name := _AFTER_DOT.match(sql, start + 1):
                     append(Token(WORD, name[0], name[0].upper(), start + 1, name.end()))

@@ -1,4 +1,4 @@
-"""Parses options of tables and databases, and skips the partitions and the query behind them."""
+"""Parses options of tables and databases, and skips the partitions and the query after them."""
 
 from dataclasses import replace
 

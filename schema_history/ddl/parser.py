@@ -106,7 +106,7 @@ def _harmless(sql: str, dialect: Dialect) -> str:
 
 
 def _first_words(sql: str, dialect: Dialect) -> list[str]:
-    """The first keywords without comments; the text behind them may have any syntax."""
+    """The first keywords without comments; the text after them may have any syntax."""
     size = _LOOK_AHEAD
     while True:
         head = sql[:size]

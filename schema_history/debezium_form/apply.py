@@ -25,7 +25,7 @@ from rowtide.schema_history.ddl.statements import (
 from rowtide.schema_history.debezium_form.columns import debezium_column, strip_quotes, with_default, with_table_charset
 from rowtide.schema_history.debezium_form.editor import TableEditor
 from rowtide.schema_history.debezium_form.normalizer import as_single_quoted
-from rowtide.schema_history.model import DebeziumColumn, DebeziumTable, Table
+from rowtide.schema_history.model import DebeziumColumn, Table
 from rowtide.schema_history.structure.context import Context
 
 
@@ -234,6 +234,3 @@ def _convert(editor: TableEditor, action: ConvertTo) -> None:
     for described in list(editor.columns.values()):
         if described.charset_name is not None:
             editor.add(replace(described, charset_name=action.charset))
-
-
-__all__ = ["DebeziumTable", "apply_alter_table", "apply_create_index", "apply_create_like", "apply_create_table"]

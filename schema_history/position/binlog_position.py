@@ -132,7 +132,7 @@ class PositionFilter:
                 and recorded.base_name
                 and recorded.base_name == desired.base_name
             ):
-                # Debezium uses the record in any case. But a record behind the position belongs to the next statement,
+                # Debezium uses the record in any case. But a record after the position belongs to the next statement,
                 # whose offset was not stored before a crash: it is read again, and must not be applied twice.
                 return _sort_key(recorded)[:2] <= _sort_key(desired)[:2]
             return recorded.event <= desired.event

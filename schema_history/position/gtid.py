@@ -38,7 +38,7 @@ class _Intervals:
             stops.append(stop)
         else:
             first = bisect_right(stops, start - 1)  # the first range that touches or follows
-            last = bisect_right(starts, stop)  # behind the last range that touches
+            last = bisect_right(starts, stop)  # after the last range that touches
             if first < last:
                 start, stop = min(start, starts[first]), max(stop, stops[last - 1])
             starts[first:last] = [start]

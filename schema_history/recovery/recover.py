@@ -1,8 +1,8 @@
 """Recovery of all tables at a position from the records of a schema history.
 
 Records up to the position count, by Debezium's comparison of positions. A record has a statement and Debezium's own
-description of the tables behind it. Both are used: the description is what Debezium would answer, the statement also
-determines what the description lacks, such as collations, unsigned columns behind a synonym, and unique keys. Where the
+description of the tables after it. Both are used: the description is what Debezium would answer, the statement also
+determines what the description lacks, such as collations, unsigned columns after a synonym, and unique keys. Where the
 two disagree the description wins, unless ``prefer_ddl`` is set.
 
 This module only sorts records by table; ``table_history`` applies the statements on first access to a table.
@@ -65,7 +65,7 @@ def recover(
     Args:
         records: the history, from its first record on.
         server: determines how statements are parsed.
-        position: records behind it are ignored; ``None`` to use all.
+        position: records after it are ignored; ``None`` to use all.
         prefer_ddl: ``schema.history.internal.prefer.ddl``: let the statements decide instead of the recorded
             descriptions.
     """
@@ -102,7 +102,7 @@ class Recovery:
 
     Args:
         server: determines how statements are parsed.
-        position: records behind it are ignored; ``None`` to use all.
+        position: records after it are ignored; ``None`` to use all.
 
     Attributes:
         processed: the identity of each record that was used.
@@ -119,10 +119,10 @@ class Recovery:
         self.histories: dict[TableId, TableHistory] = {}
 
     def add(self, record: HistoryRecord) -> bool:
-        """Use the next record, unless it is behind the position or a repetition.
+        """Use the next record, unless it is after the position or a repetition.
 
         Returns:
-            Whether the record is not behind the position.
+            Whether the record is not after the position.
 
         Raises:
             ValueError: its position cannot be parsed.

@@ -81,7 +81,7 @@ def required_session(
     also the original statement (the record has Debezium's rewording); and otherwise SHOW CREATE TABLE of the table.
 
     Args:
-        tables: the tables behind the statement.
+        tables: the tables after the statement.
         event: the statement.
         result: what it did.
         recorded: tells whether a table is in the history; ``None`` if all are.

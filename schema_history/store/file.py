@@ -133,7 +133,7 @@ class FileSchemaHistory(SchemaHistoryStore):
 
 
 def _tail(file: BinaryIO) -> bytes:
-    """The bytes behind the last line end."""
+    """The bytes after the last line end."""
     size, step = file.seek(0, os.SEEK_END), 4096
     while True:
         begin = max(0, size - step)

@@ -27,7 +27,7 @@ class StoredText(NamedTuple):
 
     Attributes:
         at: its location; a number that grows from record to record.
-        end: the location behind it, from which the next record is read.
+        end: the location after it, from which the next record is read.
         text: its text, possibly damaged; bytes that are not UTF-8 are surrogates.
         lost: the error if records are missing here; then there is no text.
     """

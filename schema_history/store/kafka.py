@@ -4,7 +4,7 @@ Keys are null and values are JSON texts, all in partition 0. All replicas acknow
 returns, and the connector appends the record of a statement before it delivers any row that depends on it.
 
 History records are not part of the Kafka transactions of exactly-once delivery, and need not be. A record can be too
-early: rows after it were rolled back, or the connector was killed. Then its position is behind every stored offset, so
+early: rows after it were rolled back, or the connector was killed. Then its position is after every stored offset, so
 recovery ignores it; the statement is read from the binlog again, and its record is written a second time with the same
 position and content. A record cannot be too late, because rows wait for its acknowledgement.
 """

@@ -111,7 +111,7 @@ def history_record(
     Args:
         change: what the statement did.
         server: ``topic.prefix``.
-        position: fields of the offset behind the statement.
+        position: fields of the offset after the statement.
         ts_ms: time of writing, in milliseconds since the epoch.
         comments: keep comments (``include.schema.comments``).
         session: settings of the statement's session, if they matter.

@@ -1,7 +1,7 @@
 """Reads a topic from its first record to its current end.
 
 Only committed records are returned. The end includes open transactions: reading waits until they are committed or
-aborted, so that no committed record is missed because it is behind an open transaction.
+aborted, so that no committed record is missed because it is after an open transaction.
 """
 
 import time
@@ -235,7 +235,7 @@ class TopicReader:
 
     @staticmethod
     def _place(message: Any) -> tuple[int, int]:
-        """The partition of a message, and the offset behind it; -1 for a transient error."""
+        """The partition of a message, and the offset after it; -1 for a transient error."""
         error = message.error()
         if error is None:
             return message.partition(), message.offset() + 1

@@ -42,7 +42,7 @@ _CHARACTERS = {
 """The bytes of one non-ASCII character as the servers see them; in other character sets each byte is one."""
 _CHARACTERS |= {"cp932": _CHARACTERS["sjis"], "eucjpms": _CHARACTERS["ujis"]}
 _ANY_PAIR = ("gbk", "big5", "euckr", "gb2312")
-"""Character sets in which MySQL treats a non-ASCII byte and any byte behind it as one character."""
+"""Character sets in which MySQL treats a non-ASCII byte and any byte after it as one character."""
 _TRUNCATED = {
     "ujis": rb"[\xa1-\xfe\x8e]|\x8f.?",
     "gb18030": rb"[\x81-\xfe]",

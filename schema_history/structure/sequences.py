@@ -20,7 +20,7 @@ _COMMENTS = {
 
 
 def build_sequence(table_id: TableId, statement: CreateSequence, database: Database | None, ctx: Context) -> Table:
-    """The table behind CREATE SEQUENCE."""
+    """The table after CREATE SEQUENCE."""
     charset, collation = charset_and_collation(statement.options, ctx, *inherited_charset(database, ctx))
     return Table(
         id=table_id,

@@ -126,13 +126,13 @@ def _literal(column: Column, text: str, server: Server) -> str:
     return quoted_text(text)
 
 
-def _shown_bytes(stored: bytes, before: str, behind: str) -> str:
+def _shown_bytes(stored: bytes, before: str, after: str) -> str:
     try:
         text = stored.decode()
     except UnicodeDecodeError:
         text = None
     if text is None or (before == "0x" and _SUPPLEMENTARY.search(text)):
-        return f"{before}{stored.hex().upper()}{behind}"
+        return f"{before}{stored.hex().upper()}{after}"
     return quoted_text(text)
 
 
