@@ -93,7 +93,7 @@ def missed(result: RoundResult) -> str:
     before = [s.text for s in changes if (s.file, s.pos) <= (file, pos) and (table in s.text or "RENAME" in s.text)]
     return "\n".join(
         [
-            f"  rowtide goes on at {file}:{pos} with {topic} {place}",
+            f"  rowtide continues at {file}:{pos} with {topic} {place}",
             *(f"  SQL       {s.text[:_LONGEST]}" for s in sql[-3:]),
         ]
         + [f"  before    {text[:_LONGEST]}" for text in before[-5:]]

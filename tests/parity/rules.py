@@ -161,7 +161,7 @@ _CODECS = ("latin-1", "cp1252", "cp1250", "cp1251", "cp1257", "cp850", "cp852", 
 RULES: tuple[Rule, ...] = (
     Rule("damage: YEAR 0 is made 1900 (stream) or 2000 (snapshot)", _year_zero),
     Rule("damage: a BIGINT's default is rounded to a double", _rounded_default),
-    Rule("damage: text is read in another character set than the column's, and gives U+FFFD", _undecoded),
+    Rule("damage: text is decoded in another character set than the column's, and becomes U+FFFD", _undecoded),
     Rule("damage: text is read in another character set, after ALTER TABLE ... DEFAULT CHARACTER SET", _other_charset),
     Rule("damage: a snapshot makes other dates of partial ones (0000-10-10)", _partial_date),
     Rule("damage: a snapshot moves the ten days that the calendar of 1582 left out", _gregorian),
@@ -174,7 +174,7 @@ RULES: tuple[Rule, ...] = (
     Rule("damage: in MariaDB's ADD COLUMN (a, b) b gets the NOT NULL of a, and 0 for null", _second_of_several),
     Rule("damage: after MySQL's ALTER ... SET DEFAULT NULL the default is the word null", _null_text),
     Rule("damage: a change of structure behind an XA transaction has that one's last query", _stale_query),
-    Rule("more: the history tells a statement's session where a restart would read it otherwise", _session),
+    Rule("more: the history has the session of a statement that would otherwise be parsed differently", _session),
     Rule("elsewhere: positions in the history are compared by tests/interop", _position),
 )  # fmt: skip
 

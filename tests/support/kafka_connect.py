@@ -104,7 +104,7 @@ class KafkaConnect(ChildProcess):
             except (OSError, urllib.error.URLError):
                 pass
             time.sleep(0.3)
-        raise RuntimeError("Kafka Connect gives no answer")
+        raise RuntimeError("Kafka Connect does not answer")
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Send a request to the REST API; returns the JSON of the response."""

@@ -1,4 +1,4 @@
-"""The texts of the documentation, and what stands in them."""
+"""The texts of the documentation, and their code blocks and tables."""
 
 from __future__ import annotations
 

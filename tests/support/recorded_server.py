@@ -1,4 +1,4 @@
-"""A server made of a recorded binlog file: sends its events from a resume position on, as a real one does."""
+"""A stub of a server that sends the events of a recorded binlog file from a resume position on."""
 
 from __future__ import annotations
 

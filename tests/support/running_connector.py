@@ -28,7 +28,7 @@ def running(config: WorkerConfig) -> Iterator[ConnectorTask]:
 def failure(config: WorkerConfig) -> BaseException:
     """Run a connector that must fail; returns its error."""
     with running(config) as task:
-        assert task.wait(SOON), "it goes on"
+        assert task.wait(SOON), "the connector still runs"
     assert task.failure is not None
     assert task.state == "FAILED"
     return task.failure
