@@ -15,7 +15,7 @@ from rowtide.schema_history.ddl.statements import (
     TableOptions,
 )
 from rowtide.schema_history.model import Column, Constraint, Database, DefaultKind, Index, Table
-from rowtide.schema_history.structure.actions import UnknownColumn, Work, collect
+from rowtide.schema_history.structure.actions import PendingActions, UnknownColumn, collect
 from rowtide.schema_history.structure.columns import (
     literal_in,
     promote_first_timestamp,
@@ -52,20 +52,20 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
         LookupError: an unknown collation, or a column that the table does not have.
     """
     (charset, collation), inherited, convert = _charset(table, actions, ctx, database)
-    work = Work(table, ctx)
+    pending = PendingActions(table, ctx)
     for action in actions:
-        collect(work, action, *inherited)
-    placed = _columns(work)
+        collect(pending, action, *inherited)
+    placed = _columns(pending)
     columns = [column for column, _ in placed]
-    renamed = _renamed(work, placed)
-    constraints = _constraints(work, renamed)
-    if not ctx.explicit_timestamp and (not ctx.mariadb or _is_about_timestamps(work)):
-        new = {c.name.lower() for c, _, _ in work.added}
-        primary = primary_names((*table.indexes, *work.new_keys))
+    renamed = _renamed(pending, placed)
+    constraints = _constraints(pending, renamed)
+    if not ctx.explicit_timestamp and (not ctx.mariadb or _is_about_timestamps(pending)):
+        new = {c.name.lower() for c, _, _ in pending.added}
+        primary = primary_names((*table.indexes, *pending.new_keys))
         columns = promote_first_timestamp(columns, ctx, new, primary, period_names(constraints))
     if convert is not None:
-        columns = _converted(work, columns, *convert)
-    indexes = _indexes(work, columns, renamed)
+        columns = _converted(pending, columns, *convert)
+    indexes = _indexes(pending, columns, renamed)
     options = _options(actions)
     table = replace(
         table,
@@ -85,28 +85,28 @@ def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Datab
     return finished(table, ctx)
 
 
-def _converted(work: Work, columns: Sequence[Column], charset: str, collation: str) -> list[Column]:
-    defined = {e.name.lower(): e for e in work.elements if isinstance(e, ColumnDef)}
-    replaced = {new.name.lower(): work.table.column(old) for old, new in work.changed.items()}
+def _converted(pending: PendingActions, columns: Sequence[Column], charset: str, collation: str) -> list[Column]:
+    defined = {e.name.lower(): e for e in pending.elements if isinstance(e, ColumnDef)}
+    replaced = {new.name.lower(): pending.table.column(old) for old, new in pending.changed.items()}
     result = []
     for column in columns:
         definition = defined.get(column.name.lower())
         # BINARY alone means the binary collation of the target character set.
         keeps = definition is not None and definition.type.binary and not definition.type.charset
         written = definition.type if definition is not None else None
-        new = column if keeps else converted(column, charset, collation, work.ctx, written)
+        new = column if keeps else converted(column, charset, collation, pending.ctx, written)
         if definition is not None and column.data_type in TEXTS:
             given = definition.type.arguments
             before = replaced.get(definition.name.lower())
-            new = redefined_text(new, int(given[0]) if given else None, before, work.ctx)
+            new = redefined_text(new, int(given[0]) if given else None, before, pending.ctx)
         result.append(new)
     return result
 
 
-def _is_about_timestamps(work: Work) -> bool:
+def _is_about_timestamps(pending: PendingActions) -> bool:
     """Whether the statement defines a TIMESTAMP or its default: only then MariaDB promotes the first one."""
-    named = [column for column in work.table.columns if column.name.lower() in work.defaults]
-    return any(c.data_type == "timestamp" for c in (*named, *(column for column, _, _ in work.added)))
+    named = [column for column in pending.table.columns if column.name.lower() in pending.defaults]
+    return any(c.data_type == "timestamp" for c in (*named, *(column for column, _, _ in pending.added)))
 
 
 def _options(actions: Sequence[Action]) -> TableOptions:
@@ -152,73 +152,73 @@ def _charset(
     return own, own, None
 
 
-def _columns(work: Work) -> list[tuple[Column, str]]:
+def _columns(pending: PendingActions) -> list[tuple[Column, str]]:
     """The columns in their new order, each with its former name in lower case, which indexes still have."""
     result: list[tuple[Column, str]] = []
-    defaults = dict(work.defaults)
-    for column in work.table.columns:
+    defaults = dict(pending.defaults)
+    for column in pending.table.columns:
         key = column.name.lower()
-        if key in work.dropped:
+        if key in pending.dropped:
             continue
-        if key in work.changed:
-            result.append((work.changed[key], key))
+        if key in pending.changed:
+            result.append((pending.changed[key], key))
         else:
-            result.append((_kept(work, column, key, defaults), key))
-    for column, place, old in work.added:
-        if old is not None and old not in work.dropped and work.changed.get(old) is column:
+            result.append((_kept(pending, column, key, defaults), key))
+    for column, place, old in pending.added:
+        if old is not None and old not in pending.dropped and pending.changed.get(old) is column:
             if place is None:
                 continue
             result = [entry for entry in result if entry[0] is not column]
         elif old is not None:  # MariaDB has dropped or changed the column before: this replaces a new column
-            del result[_index(work, result, column.name)]
-        if work.ctx.mariadb and (default := defaults.pop(column.name.lower(), None)) is not None:
-            column = _with_new_default(column, default.default, work.ctx)  # noqa: PLW2901
+            del result[_index(pending, result, column.name)]
+        if pending.ctx.mariadb and (default := defaults.pop(column.name.lower(), None)) is not None:
+            column = _with_new_default(column, default.default, pending.ctx)  # noqa: PLW2901
         entry = (column, column.name.lower() if old is None else old)
         if place is None:
             result.append(entry)
         elif place.after is None:
             result.insert(0, entry)
         else:
-            result.insert(_index(work, result, place.after) + 1, entry)
-    return _with_row_id_first(work, result)
+            result.insert(_index(pending, result, place.after) + 1, entry)
+    return _with_row_id_first(pending, result)
 
 
-def _index(work: Work, placed: Sequence[tuple[Column, str]], name: str) -> int:
+def _index(pending: PendingActions, placed: Sequence[tuple[Column, str]], name: str) -> int:
     for at, (column, _) in enumerate(placed):
         if column.name.lower() == name.lower():
             return at
-    raise UnknownColumn(f"column {name} of table {work.table.id} is not known")
+    raise UnknownColumn(f"column {name} of table {pending.table.id} is not known")
 
 
-def _with_row_id_first(work: Work, placed: list[tuple[Column, str]]) -> list[tuple[Column, str]]:
+def _with_row_id_first(pending: PendingActions, placed: list[tuple[Column, str]]) -> list[tuple[Column, str]]:
     """MySQL keeps a generated invisible primary key in front of all other columns."""
-    first = work.table.columns[0] if work.table.columns else None
-    if first is None or work.ctx.mariadb or first.name.lower() != "my_row_id":
+    first = pending.table.columns[0] if pending.table.columns else None
+    if first is None or pending.ctx.mariadb or first.name.lower() != "my_row_id":
         return placed
     if not (first.invisible and first.auto_increment and first.unsigned and first.data_type == "bigint"):
         return placed
     return sorted(placed, key=lambda entry: entry[0] is not first)
 
 
-def _renamed(work: Work, placed: Sequence[tuple[Column, str]]) -> dict[str, str]:
+def _renamed(pending: PendingActions, placed: Sequence[tuple[Column, str]]) -> dict[str, str]:
     """New names by old ones: for each the first column in the new order that had the old name."""
     names: dict[str, str] = {}
     for column, key in placed:
         names.setdefault(key, column.name)
-    known = {c.name.lower() for c in work.table.columns}
+    known = {c.name.lower() for c in pending.table.columns}
     return {key: name for key, name in names.items() if key in known}
 
 
-def _kept(work: Work, column: Column, key: str, defaults: dict[str, AlterDefault]) -> Column:
+def _kept(pending: PendingActions, column: Column, key: str, defaults: dict[str, AlterDefault]) -> Column:
     """A column that is not redefined, with its new default from ``defaults``, which is consumed."""
-    if key in work.renamed:
-        column = replace(column, name=work.renamed[key])
-    if key in defaults and not (key in work.renamed and work.ctx.mariadb):  # MariaDB applies only one of the two
-        column = _with_new_default(column, defaults.pop(key).default, work.ctx)
-    elif column.data_type == "char" and column.default is not None and not work.ctx.mariadb:
-        column = replace(column, default=padded(column.default, column, work.ctx))
-    if key in work.visibility:
-        column = replace(column, invisible=work.visibility[key])
+    if key in pending.renamed:
+        column = replace(column, name=pending.renamed[key])
+    if key in defaults and not (key in pending.renamed and pending.ctx.mariadb):  # MariaDB applies only one of the two
+        column = _with_new_default(column, defaults.pop(key).default, pending.ctx)
+    elif column.data_type == "char" and column.default is not None and not pending.ctx.mariadb:
+        column = replace(column, default=padded(column.default, column, pending.ctx))
+    if key in pending.visibility:
+        column = replace(column, invisible=pending.visibility[key])
     return column
 
 
@@ -240,42 +240,42 @@ def _with_new_default(column: Column, default: Default | None, ctx: Context) -> 
     return changed
 
 
-def _indexes(work: Work, columns: list[Column], renamed: dict[str, str]) -> list[Index]:
+def _indexes(pending: PendingActions, columns: list[Column], renamed: dict[str, str]) -> list[Index]:
     kept = []
-    for index in work.table.indexes:
+    for index in pending.table.indexes:
         name = index.name.lower()
         kinds = ("index", "constraint", *(("primary",) if index.kind == "primary" else ()))
-        if any(f"{kind} {name}" in work.dropped_keys for kind in kinds) and not _is_constraint(work, name):
+        if any(f"{kind} {name}" in pending.dropped_keys for kind in kinds) and not _is_constraint(pending, name):
             continue
-        kept.append(replace(index, name=work.renamed_keys.get(name, index.name)))
-    kept = [reprinted(i, work.table.columns) for i in kept]
-    return with_columns(kept, work.table.columns, renamed, columns, work.dropped, work.ctx) + work.new_keys
+        kept.append(replace(index, name=pending.renamed_keys.get(name, index.name)))
+    kept = [reprinted(i, pending.table.columns) for i in kept]
+    return with_columns(kept, pending.table.columns, renamed, columns, pending.dropped, pending.ctx) + pending.new_keys
 
 
-def _is_constraint(work: Work, name: str) -> bool:
+def _is_constraint(pending: PendingActions, name: str) -> bool:
     """Whether DROP CONSTRAINT of that name means a foreign key or check, not an index."""
-    if f"index {name}" in work.dropped_keys or f"primary {name}" in work.dropped_keys:
+    if f"index {name}" in pending.dropped_keys or f"primary {name}" in pending.dropped_keys:
         return False
-    return any(c.name.lower() == name and c.kind != "period" for c in work.table.constraints)
+    return any(c.name.lower() == name and c.kind != "period" for c in pending.table.constraints)
 
 
 def _drops(kind: str) -> tuple[str, ...]:
     return ("period",) if kind == "period" else (kind, "constraint")
 
 
-def _constraints(work: Work, renamed: dict[str, str]) -> tuple[Constraint, ...]:
+def _constraints(pending: PendingActions, renamed: dict[str, str]) -> tuple[Constraint, ...]:
     kept = []
-    for constraint in work.table.constraints:
+    for constraint in pending.table.constraints:
         name = constraint.name.lower()
-        if any(f"{kind} {name}" in work.dropped_keys for kind in _drops(constraint.kind)):
+        if any(f"{kind} {name}" in pending.dropped_keys for kind in _drops(constraint.kind)):
             continue
         columns = tuple(renamed.get(c.lower(), c) for c in constraint.columns)
-        if constraint.kind == "check" and constraint.columns and constraint.columns[0].lower() in work.changed:
+        if constraint.kind == "check" and constraint.columns and constraint.columns[0].lower() in pending.changed:
             continue  # CHANGE replaces the column's own check
         if constraint.columns and all(c.lower() not in renamed for c in constraint.columns):
             continue
         kept.append(replace(constraint, columns=columns))
-    return constraints_of(work.elements, work.table.id.table, kept)
+    return constraints_of(pending.elements, pending.table.id.table, kept)
 
 
 def _with_system_versioning(table: Table, add: bool) -> Table:
