@@ -98,7 +98,7 @@ class UnparsedDdl(SchemaHistoryError):
             near = f", near {self.near!r}"
         return (
             f"DDL statement not understood{at}: {self.reason}, line {self.line} column {self.column}{near}. "
-            "Set schema.history.internal.skip.unparseable.ddl=true to go on without it. Statement: "
+            "Set schema.history.internal.skip.unparseable.ddl=true to skip it. Statement: "
             f"{self.statement if literals else without_literals(self.statement)}"
         )
 
@@ -127,7 +127,7 @@ class InconsistentDdl(SchemaHistoryError):
         """The text of the error."""
         at = f" at {self.position}" if self.position else ""
         return (
-            f"DDL statement does not fit the known structure{at}: {self.reason}. Some change did not reach the schema "
+            f"DDL statement does not fit the known structure{at}: {self.reason}. A change is missing in the schema "
             "history; snapshot.mode=recovery rebuilds it. Statement: "
             f"{self.statement if literals else without_literals(self.statement)}"
         )

@@ -298,7 +298,7 @@ def _labels(literal: Literal, column: Column, ctx: Context) -> str:
     folded = {label.casefold(): label for label in reversed(column.labels)}
     exact = {label: label for label in column.labels}
     if literal.kind in ("number", "bool") and (ctx.mariadb or column.charset == "latin1"):
-        # MySQL takes a number for a label's text, but in the character set of numbers, for which it converts nothing.
+        # In MySQL a number selects a label by its position only in a column with the character set of numbers, latin1.
         return _labels_of_number(int(number_of(literal, ctx)), column)
     text = literal_text(literal, ctx, column.charset)
     if column.charset == "binary" and literal.kind == "string":
