@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from rowtide import cli
-from rowtide.connector.config.reference import markdown as properties
+from rowtide.connector.config.property_reference import markdown as properties
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("connector", "schema_history", "envelope", "topics", "spark_consumers", "rowtide/cli")

@@ -8,7 +8,7 @@ import functools
 import re
 from collections.abc import Iterable
 
-from rowtide.topics.character_classes import family
+from rowtide.topics.java_character_classes import family
 
 _LINE_ENDS = "\\n\\r\\x85\\u2028\\u2029"
 _NOT_LINE_END = f"[^{_LINE_ENDS}]"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.errors import ConfigurationError, Problem
+from rowtide.connector.config.files.config_providers import resolve
 from rowtide.connector.config.files.environment import overrides
 from rowtide.connector.config.files.files import providers, read_file
-from rowtide.connector.config.files.references import resolve
 from rowtide.connector.config.model import Configuration
 from rowtide.connector.config.sections.connector import build
 

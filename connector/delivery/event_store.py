@@ -3,7 +3,8 @@
 The reader puts batches; the consumer, which is the delivery loop or a program with ``rowtide.Engine``, gets them and
 then acknowledges them or rolls back. Two limits apply: ``max.queue.size`` to the messages that wait to be taken, as in
 Debezium, and ``max.queue.size.in.bytes`` to the bytes of all batches that are not acknowledged. A slow consumer slows
-the reader down instead of filling memory. Each call takes the lock once, never once per row. The ring is in ``ring``.
+the reader down instead of filling memory. Each call takes the lock once, never once per row. The ring is in
+``batch_ring``.
 
 ``quiet`` exists because of Python's global interpreter lock: a Kafka client that takes the lock once per delivery
 report loses it to a busy reader each time, and waits up to 5 ms to get it back. While reports are served the reader
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rowtide.connector.delivery.ring import BatchRing
+from rowtide.connector.delivery.batch_ring import BatchRing
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch
 

@@ -19,8 +19,8 @@ from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.catalogue.connect import SINK
 from rowtide.connector.config.files.environment import property_name
 from rowtide.connector.config.files.files import read_file
+from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.event_store import EventStore, Taken
-from rowtide.connector.delivery.ring import INIT_SEQUENCE
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.change_batch import ChangeBatch
 from rowtide.connector.engine.task import ConnectorTask

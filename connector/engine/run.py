@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from rowtide.connector.check import require
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.delivery.delivery_loop import Delivery
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
-from rowtide.connector.delivery.loop import Delivery
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader, describe
 from rowtide.connector.engine.start_position import decide_start

@@ -12,12 +12,12 @@ from rowtide.connector.config.kafka.producer_settings import (
     transactional_id,
     transactional_settings,
 )
+from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
-from rowtide.connector.delivery.loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetStore
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink

@@ -21,7 +21,7 @@ from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.statements import StatementContext, Statements, is_begin, is_end, is_xa, query_event
 from rowtide.connector.pipeline.structures import CurrentStructures, Structures
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
-from rowtide.connector.pipeline.xa import FL_PREPARED_XA, ReadXa, XaTransactions
+from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event, RowsKind
@@ -29,7 +29,7 @@ from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
 from rowtide.connector.records.codecs.builder import Codecs
-from rowtide.connector.records.codecs.messages import json_message
+from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard

@@ -12,8 +12,8 @@ from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.change import Change
-from rowtide.connector.records.codecs.changes import table_layout
-from rowtide.connector.records.codecs.messages import json_message
+from rowtide.connector.records.codecs.debezium_messages import json_message
+from rowtide.connector.records.codecs.python_changes import table_layout
 from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
@@ -27,7 +27,7 @@ from rowtide.schema_history.errors import SchemaHistoryError, without_literals
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.server.query_event import QueryEvent
-from rowtide.schema_history.store.record import history_record
+from rowtide.schema_history.store.history_record import history_record
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table, TableId
-from rowtide.schema_history.store.record import history_record
+from rowtide.schema_history.store.history_record import history_record
 from rowtide.schema_history.structure.tables import ROW_HASH, row_hashes
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
-from rowtide.connector.pipeline.xa import ReadXa
+from rowtide.connector.pipeline.xa_transactions import ReadXa
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings

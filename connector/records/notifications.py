@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.codecs.messages import json_message
+from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.schema import INT64, STRING, Schema, struct

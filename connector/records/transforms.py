@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch, Headers, Message, Output, joined
-from rowtide.connector.records.codecs.messages import wrapping
+from rowtide.connector.records.codecs.debezium_messages import wrapping
 from rowtide.connector.records.settings import Transforms
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import value_from_json

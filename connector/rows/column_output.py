@@ -1,6 +1,6 @@
 """How a column's values appear in a record, and the Python source that turns them into JSON text.
 
-Both row compilers build on this module: :mod:`rowtide.connector.rows.compiler` for the binlog and
+Both row compilers build on this module: :mod:`rowtide.connector.rows.row_compiler` for the binlog and
 :mod:`rowtide.connector.rows.text_protocol_rows` for snapshots.
 """
 

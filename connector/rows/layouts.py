@@ -3,7 +3,7 @@
 TABLE_MAP states a column's type and metadata; the table's structure adds what the binlog leaves out, such as the sign,
 the character set or the labels of an ENUM. The result is the canonical value of a kind
 (:mod:`rowtide.envelope.types.column_type`). This module only returns source lines, for
-:mod:`rowtide.connector.rows.compiler`.
+:mod:`rowtide.connector.rows.row_compiler`.
 
 Layouts: MySQL's ``Field::pack`` and ``log_event_print_value``; source code documentation "Row Based Replication".
 """

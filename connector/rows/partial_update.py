@@ -14,8 +14,8 @@ from dataclasses import replace
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.json.binary import json_text, patched_json_text
-from rowtide.connector.rows.compiler import Column
 from rowtide.connector.rows.layouts import JSON, ColumnLayout
+from rowtide.connector.rows.row_compiler import Column
 
 _PARTIAL_JSON = 1
 _DIFF_MARKER = 0xFF  # not a type of binary JSON

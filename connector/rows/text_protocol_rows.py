@@ -1,6 +1,6 @@
 """The row compiler for snapshots: generates one function per query, from packets of the text protocol to JSON.
 
-It is the counterpart of :mod:`rowtide.connector.rows.compiler`. The packet of a row holds the columns one after
+It is the counterpart of :mod:`rowtide.connector.rows.row_compiler`. The packet of a row holds the columns one after
 another, each as a length and the value in the server's text format.
 """
 

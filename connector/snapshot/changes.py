@@ -7,7 +7,7 @@ from typing import Any
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import UNAVAILABLE, Change, DebeziumMessage, SourcePosition
 from rowtide.connector.records.codecs.builder import absent_value, column_output
-from rowtide.connector.records.codecs.changes import table_layout
+from rowtide.connector.records.codecs.python_changes import table_layout
 from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings

@@ -16,14 +16,14 @@ from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.transforms import Transformer
-from rowtide.connector.snapshot import plan, view
+from rowtide.connector.snapshot import consistent_view, plan
 from rowtide.connector.snapshot.changes import snapshot_table
+from rowtide.connector.snapshot.consistent_view import TablesChanged, View
 from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.plan import Statement
 from rowtide.connector.snapshot.prepared_xa import await_ends
 from rowtide.connector.snapshot.records import ReadTime, RecordStream, SnapshotTable
 from rowtide.connector.snapshot.structure import StructureWriter
-from rowtide.connector.snapshot.view import TablesChanged, View
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import StreamBroken
@@ -121,7 +121,7 @@ class Snapshot:
             position = replace(opened.position, prepared=self._prepared_before(opened))
             yield from self._outputs(session, position, statements, to_read)
             if opened.until_end:
-                view.unlock(session)
+                consistent_view.unlock(session)
 
     def aborted(self) -> Iterator[Batch]:
         """The notification that the snapshot failed or was aborted; none before its position is known."""
@@ -136,7 +136,7 @@ class Snapshot:
         config = self._config
         for _ in range(_VIEWS):
             try:
-                opened = view.open_view(
+                opened = consistent_view.open_view(
                     session, config.locking, config.lock_timeout_ms, self._row_tables, stream=self._decision.stream
                 )
                 with contextlib.ExitStack() as stack:
@@ -144,12 +144,12 @@ class Snapshot:
                     statements = self._statements(other, opened.tables)
                     self._refuse_changed(other, opened)
                     if opened.locked and not opened.until_end:
-                        view.unlock(session)
+                        consistent_view.unlock(session)
                     return opened, statements, self._ordered(other, self._row_tables(opened.tables))
             except (TablesChanged, TableGone) as change:
                 log.info("tables changed while the snapshot started, it starts again: %s", change)
                 reason = str(change)
-                view.release(session)
+                consistent_view.release(session)
                 session.execute(f"DO SLEEP({_VIEW_WAIT_S})")
         raise SnapshotError(
             f"tables changed each of the {_VIEWS} times that the snapshot started, the last time: {reason}. Take it "

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from rowtide.connector.records.batch import Batch, Schemas
 from rowtide.connector.records.codecs.builder import absent_value, column_output, warn_unknown
-from rowtide.connector.records.codecs.messages import NO_TRANSACTION, wrapping
+from rowtide.connector.records.codecs.debezium_messages import NO_TRANSACTION, wrapping
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, text_rows

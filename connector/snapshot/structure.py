@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
-from rowtide.connector.records.codecs.messages import json_message
+from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.plan import Statement
@@ -15,7 +15,7 @@ from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.server.query_event import QueryEvent
-from rowtide.schema_history.store.record import history_record
+from rowtide.schema_history.store.history_record import history_record
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from rowtide.connector.config.model import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, ProtocolError, SnapshotError
 from rowtide.connector.pipeline.statements import is_xa
-from rowtide.connector.pipeline.xa import second_part
+from rowtide.connector.pipeline.xa_transactions import second_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, ROWS_TYPES, EventType

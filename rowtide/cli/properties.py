@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 import click
 
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES, SECTIONS, entries
-from rowtide.connector.config.reference import Entry, default_of, describe, markdown, name_of
-from rowtide.connector.config.sections.reader import family_of
+from rowtide.connector.config.property_reference import Entry, default_of, describe, markdown, name_of
+from rowtide.connector.config.sections.property_reader import family_of
 
 __all__ = ["properties"]
 

@@ -20,7 +20,7 @@ from rowtide.schema_history.queries.point_in_time import InvalidPointInTime, Poi
 from rowtide.schema_history.queries.table_changes import changes_of_table
 from rowtide.schema_history.queries.table_diff import diff_tables, matching_tables
 from rowtide.schema_history.server.query_event import Flavor, Server
-from rowtide.schema_history.store.record import id_text, table_fields
+from rowtide.schema_history.store.history_record import id_text, table_fields
 from rowtide.schema_history.structure.show_create import show_create
 
 F = TypeVar("F", bound=Callable[..., None])

@@ -14,7 +14,7 @@ from rowtide.envelope.json.text import JsonFormat, schema_text
 from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.recovery.table_history import merge_recorded
-from rowtide.schema_history.store.record import RecordedTable, parse_record
+from rowtide.schema_history.store.history_record import RecordedTable, parse_record
 from rowtide.spark_consumers.errors import SchemaMissingError, SettingsError
 
 Json = dict[str, Any]

@@ -19,8 +19,8 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
 from rowtide.schema_history.recovery.recover import Recovery, garbage_collection_paused
 from rowtide.schema_history.server.query_event import Server
+from rowtide.schema_history.store.history_record import HistoryRecord, parse_record
 from rowtide.schema_history.store.history_store import HistoryStoreError, SchemaHistoryStore, StoredText, parsed
-from rowtide.schema_history.store.record import HistoryRecord, parse_record
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.recovery.recover import IDENTITY_BYTES, Recovery
 from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
 from rowtide.schema_history.server.query_event import Flavor, Server
-from rowtide.schema_history.store.record import RecordedTable
+from rowtide.schema_history.store.history_record import RecordedTable
 
 FORMAT = 2
 """Version of the format. Raise it when fields change, or when records are read differently: others are not used."""

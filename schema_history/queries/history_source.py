@@ -14,8 +14,8 @@ from rowtide.schema_history.queries.table_changes import TableChange
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.recovery.session_settings import recorded_event
 from rowtide.schema_history.server.query_event import Server
+from rowtide.schema_history.store.history_record import HistoryRecord, parse_record
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
-from rowtide.schema_history.store.record import HistoryRecord, parse_record
 from rowtide.schema_history.structure.context import context_of
 
 

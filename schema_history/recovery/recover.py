@@ -45,7 +45,7 @@ from rowtide.schema_history.position.binlog_position import BinlogPosition, Posi
 from rowtide.schema_history.recovery.session_settings import recorded_event
 from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory, build_from_history
 from rowtide.schema_history.server.query_event import QueryEvent, Server
-from rowtide.schema_history.store.record import HistoryRecord, RecordedTable
+from rowtide.schema_history.store.history_record import HistoryRecord, RecordedTable
 from rowtide.schema_history.structure.context import context_of
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Database, Table, TableId
 from rowtide.schema_history.recovery.session_settings import recorded_event
 from rowtide.schema_history.server.query_event import Server
-from rowtide.schema_history.store.record import RecordedTable
+from rowtide.schema_history.store.history_record import RecordedTable
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """The protocol of a schema history store, and its implementation in memory.
 
-A store keeps texts in order; each is a JSON object. ``kafka`` and ``file`` are the other implementations, ``record``
-formats and parses the texts, and ``compaction.history_reader`` selects the records that count.
+A store keeps texts in order; each is a JSON object. ``kafka`` and ``file`` are the other implementations,
+``history_record`` formats and parses the texts, and ``compaction.history_reader`` selects the records that count.
 """
 
 import json

@@ -16,6 +16,7 @@ from rowtide.schema_history.ddl.statements import (
 )
 from rowtide.schema_history.model import Column, Constraint, Database, DefaultKind, Index, Table
 from rowtide.schema_history.structure.actions import PendingActions, UnknownColumn, collect
+from rowtide.schema_history.structure.charset_conversion import converted, redefined_text
 from rowtide.schema_history.structure.columns import (
     literal_in,
     promote_first_timestamp,
@@ -23,7 +24,6 @@ from rowtide.schema_history.structure.columns import (
     with_unused_default,
 )
 from rowtide.schema_history.structure.context import Context
-from rowtide.schema_history.structure.conversion import converted, redefined_text
 from rowtide.schema_history.structure.keys import reprinted, with_columns
 from rowtide.schema_history.structure.literals import padded
 from rowtide.schema_history.structure.tables import (

@@ -20,7 +20,7 @@ from rowtide.schema_history.compaction.summary_store import FileSummaries
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
-from rowtide.schema_history.store.record import history_record
+from rowtide.schema_history.store.history_record import history_record
 from tests.bench.measure import peak_bytes
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")

@@ -13,7 +13,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.queries.point_in_time import InvalidPointInTime, parse_point_in_time
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
-from rowtide.schema_history.store.record import history_record
+from rowtide.schema_history.store.history_record import history_record
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -8,7 +8,7 @@ from rowtide.cli.table_schemas import HistorySchemas
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
-from rowtide.schema_history.store.record import history_record
+from rowtide.schema_history.store.history_record import history_record
 from rowtide.spark_consumers.columns.conversion import ConverterSettings
 from rowtide.spark_consumers.errors import SchemaMissingError, SettingsError
 from rowtide.spark_consumers.messages.versions import key_version, value_version

@@ -19,7 +19,7 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.files.files import flattened
 from rowtide.connector.config.files.properties_file import parse_properties
-from rowtide.connector.config.sections.reader import family_of
+from rowtide.connector.config.sections.property_reader import family_of
 from rowtide.connector.worker.status import STATES
 
 FIELDS = {"source.version", "source.snapshot", "source.gtid", "source.file"}

@@ -11,7 +11,7 @@ from golden import Case, cases
 
 from rowtide.connector.config.catalogue import SECTIONS, entries
 from rowtide.connector.config.catalogue.property import Property, Status
-from rowtide.connector.config.reference import name_of
+from rowtide.connector.config.property_reference import name_of
 
 __all__ = ["ABOUT", "reasons", "render", "types"]
 

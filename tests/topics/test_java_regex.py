@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.topics.character_classes import category_ranges, complement
+from rowtide.topics.java_character_classes import category_ranges, complement
 from rowtide.topics.java_regex import InvalidPatternError, Replacement, compile_java
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("java_regex.json").read_text())

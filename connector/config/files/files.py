@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.config.files.config_providers import Provider
 from rowtide.connector.config.files.properties_file import PropertiesSyntaxError, parse_properties
-from rowtide.connector.config.files.references import Provider
 
 _JSON = frozenset({".json"})
 _YAML = frozenset({".yaml", ".yml"})

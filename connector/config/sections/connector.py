@@ -21,7 +21,7 @@ from rowtide.connector.config.sections.kafka import (
     kafka_config,
     uses_kafka,
 )
-from rowtide.connector.config.sections.reader import PropertyReader
+from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.connector.config.sections.source import (
     capture_config,
     database_config,

@@ -21,7 +21,7 @@ from rowtide.connector.config.model import (
     KafkaConfig,
 )
 from rowtide.connector.config.secret import Secret
-from rowtide.connector.config.sections.reader import PropertyReader
+from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.topics.internal import offsets_settings
 
 _COMMON = re.compile(connect.CLIENTS.pattern)

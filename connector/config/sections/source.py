@@ -17,7 +17,7 @@ from rowtide.connector.config.model import (
     ValuesConfig,
 )
 from rowtide.connector.config.secret import Secret
-from rowtide.connector.config.sections.reader import PropertyReader
+from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.topics.column_rules import ColumnRules, Hash, is_rule_name, parse_rule_name
 from rowtide.topics.filters import (
     ColumnFilter,

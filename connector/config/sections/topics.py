@@ -9,7 +9,7 @@ from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.model import (
     TopicsConfig,
 )
-from rowtide.connector.config.sections.reader import PropertyReader
+from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.topics.java_regex import InvalidPatternError, Replacement, compile_java
 from rowtide.topics.naming import NameParts, Routing, StandardNaming
 from rowtide.topics.settings import TopicCreation, TopicGroup, TopicSettings, topic_patterns

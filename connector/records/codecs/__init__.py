@@ -1,5 +1,5 @@
 """Codecs: what a table's row images become, compiled once for each structure of the table.
 
-``builder`` makes and caches the codecs; ``messages`` writes Debezium's messages. A codec must not know positions or
-transactions: an event's context brings them.
+``builder`` makes and caches the codecs; ``debezium_messages`` writes messages, ``python_changes`` Python values. A
+codec must not know positions or transactions: an event's context brings them.
 """

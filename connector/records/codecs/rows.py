@@ -15,8 +15,8 @@ from rowtide.connector.records.batch import Batch, Headers
 from rowtide.connector.records.change import DebeziumMessage, SourcePosition
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.compiler import Column
 from rowtide.connector.rows.partial_update import expand_images, with_json_diffs
+from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.table import TableSchema
 
 Row = TypeVar("Row")

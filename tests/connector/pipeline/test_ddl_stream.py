@@ -14,7 +14,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.schema_history.queries.information_schema import table_json
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, Server
-from rowtide.schema_history.store.record import parse_record
+from rowtide.schema_history.store.history_record import parse_record
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

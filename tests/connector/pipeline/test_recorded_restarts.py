@@ -17,8 +17,8 @@ from pymysql.constants import CLIENT
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.recovery.recover import recover
+from rowtide.schema_history.store.history_record import parse_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
-from rowtide.schema_history.store.record import parse_record
 
 if TYPE_CHECKING:
     from rowtide_stack import MariaDB, MySQL, SqlServer

@@ -17,7 +17,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.record import history_record, parse_record
+from rowtide.schema_history.store.history_record import history_record, parse_record
 from rowtide.schema_history.structure.show_create import show_create
 
 if TYPE_CHECKING:

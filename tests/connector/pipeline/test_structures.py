@@ -17,7 +17,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.record import parse_record
+from rowtide.schema_history.store.history_record import parse_record
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
 PROPERTIES = {

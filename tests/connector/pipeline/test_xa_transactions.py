@@ -17,15 +17,15 @@ from packets import event, started
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.errors import ProtocolError, SnapshotError
-from rowtide.connector.pipeline.xa import XaTransactions
+from rowtide.connector.pipeline.xa_transactions import XaTransactions
 from rowtide.connector.protocol import EventType, events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.recovery.recover import recover
+from rowtide.schema_history.store.history_record import parse_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
-from rowtide.schema_history.store.record import parse_record
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, SqlServer

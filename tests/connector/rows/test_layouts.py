@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rowtide.connector.rows import layouts
 from rowtide.connector.rows.column_output import ColumnOutput
-from rowtide.connector.rows.compiler import Column, text_rows, value_rows
 from rowtide.connector.rows.layouts import ColumnDecoding, ColumnLayout, column_layout
+from rowtide.connector.rows.row_compiler import Column, text_rows, value_rows
 from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import STRING
 from rowtide.envelope.types.column_type import ColumnType, Fallback, Kind

@@ -19,7 +19,7 @@ from pymysql.constants import ER
 from rowtide.connector.config import Configuration
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Output
-from rowtide.connector.snapshot import Snapshot, initial, view
+from rowtide.connector.snapshot import Snapshot, consistent_view, initial
 from rowtide.connector.source import binlog_search
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -225,13 +225,13 @@ def test_a_table_that_takes_the_name_of_another_between_position_and_view(
 def test_tables_that_change_all_the_time_stop_a_snapshot_without_locks(
     filled: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep = view._Opener._keep_structures
+    keep = consistent_view._Opener._keep_structures
 
     def changed(self: Any, listed: Any) -> None:
         filled.execute("ALTER TABLE a COMMENT 'again'")
         keep(self, listed)
 
-    monkeypatch.setattr(view._Opener, "_keep_structures", changed)
+    monkeypatch.setattr(consistent_view._Opener, "_keep_structures", changed)
     monkeypatch.setattr(initial, "_VIEW_WAIT_S", 0)
     config = configured(filled, {"snapshot.locking.mode": "none"})
     with pytest.raises(SnapshotError, match=r"tables changed each of the 5 times .* a statement at .*minimal"):

@@ -18,7 +18,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.schema_history.recovery.recover import recover
-from rowtide.schema_history.store.record import parse_record
+from rowtide.schema_history.store.history_record import parse_record
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

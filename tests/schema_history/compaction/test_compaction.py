@@ -25,8 +25,8 @@ from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
+from rowtide.schema_history.store.history_record import RecordedTable, history_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, StoredText
-from rowtide.schema_history.store.record import RecordedTable, history_record
 
 UUIDS = ("1e0355b3-e5bc-11f1-acec-02fc00000001", "2e0355b3-e5bc-11f1-acec-02fc00000002")
 SERVERS = (

@@ -13,8 +13,8 @@ from rowtide.schema_history.compaction.history_reader import NotInHistory, Store
 from rowtide.schema_history.errors import DamagedHistory
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.schema_history.store.history_record import history_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, StoredText, TrimmedHistory
-from rowtide.schema_history.store.record import history_record
 
 SERVER = Server(Flavor.MYSQL, "8.4.3", collation="utf8mb4_0900_ai_ci")
 DAMAGED = ["", "{", '{"ddl":"CREATE TA', "17", "[]", "null", '{"source":{"server":"p"}}', "\udcff",

@@ -11,7 +11,7 @@ import pytest
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.record import history_record
+from rowtide.schema_history.store.history_record import history_record
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
 TABLES, ALTERS = 10_000, 4

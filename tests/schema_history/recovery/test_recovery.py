@@ -23,7 +23,7 @@ from rowtide.schema_history.queries.apply import event_of, tables_of_header
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.record import history_record, parse_record
+from rowtide.schema_history.store.history_record import history_record, parse_record
 
 MYSQL = Server(Flavor.MYSQL, "8.4.3", collation="utf8mb4_0900_ai_ci")
 

@@ -9,7 +9,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.position.binlog_position import BinlogPosition, is_at_or_before
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.record import HistoryRecord, history_record, parse_record
+from rowtide.schema_history.store.history_record import HistoryRecord, history_record, parse_record
 
 SERVER = Server(Flavor.MYSQL, "8.4.0")
 UUID = "1e0355b3-e5bc-11f1-acec-02fc00000001"

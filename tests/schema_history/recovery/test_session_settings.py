@@ -13,7 +13,7 @@ from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.recovery.session_settings import recorded_event, required_session, session_fields
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.record import history_record, parse_record
+from rowtide.schema_history.store.history_record import history_record, parse_record
 
 MYSQL = Server(Flavor.MYSQL, "8.4.3", collation="utf8mb4_0900_ai_ci")
 MARIADB = Server(Flavor.MARIADB, "11.4.5-MariaDB", collation="latin1_swedish_ci")

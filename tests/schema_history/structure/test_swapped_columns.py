@@ -6,7 +6,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.record import history_record, parse_record
+from rowtide.schema_history.store.history_record import history_record, parse_record
 
 ORACLE, MAXDB = 1 << 9, 1 << 12
 

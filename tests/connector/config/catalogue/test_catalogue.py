@@ -13,8 +13,8 @@ import pytest
 from rowtide.connector.config import ConfigurationError, from_properties, model
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES, SECTIONS, entries
 from rowtide.connector.config.catalogue.property import Property, Status
-from rowtide.connector.config.reference import default_of, describe, markdown, name_of
-from rowtide.connector.config.sections.reader import family_of
+from rowtide.connector.config.property_reference import default_of, describe, markdown, name_of
+from rowtide.connector.config.sections.property_reader import family_of
 from rowtide.topics.filters import Patterns
 
 DEBEZIUM: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("debezium_properties.json").read_text())[

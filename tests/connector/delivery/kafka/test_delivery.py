@@ -12,12 +12,12 @@ import pytest
 from topic_tools import Topics, partition_for
 
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
+from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import ProducerFenced, RecordRejected
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
-from rowtide.connector.delivery.loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset

@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.records.codecs.messages import TableCodec
+from rowtide.connector.records.codecs.debezium_messages import TableCodec
 from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.rows import layouts
 from rowtide.connector.rows.column_output import ColumnOutput
-from rowtide.connector.rows.compiler import Column
 from rowtide.connector.rows.layouts import ColumnDecoding, column_layout
+from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import INT32
 from rowtide.envelope.schema import struct as connect_struct

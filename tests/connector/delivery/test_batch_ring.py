@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowtide.connector.delivery.ring import INIT_SEQUENCE, BatchRing
+from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE, BatchRing
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 

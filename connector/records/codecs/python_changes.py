@@ -8,11 +8,11 @@ from typing import Any
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change, Layout, Op
-from rowtide.connector.records.codecs.messages import TableCodec
+from rowtide.connector.records.codecs.debezium_messages import TableCodec
 from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.compiler import Column, KeyValueRows, key_value_rows
+from rowtide.connector.rows.row_compiler import Column, KeyValueRows, key_value_rows
 from rowtide.envelope.table import TableSchema
 
 Values = tuple[tuple[Any, ...], tuple[Any, ...]]

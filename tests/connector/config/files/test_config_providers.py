@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from rowtide.connector.config.files.config_providers import resolve
 from rowtide.connector.config.files.files import providers
-from rowtide.connector.config.files.references import resolve
 
 
 def test_values_from_a_file_a_directory_and_the_environment(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtide.connector.delivery.counters import Rate
+from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import (
     DeliveryError,
     DeliveryInterrupted,
@@ -18,7 +19,6 @@ from rowtide.connector.delivery.errors import (
     TransactionAborted,
 )
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
-from rowtide.connector.delivery.loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.sink import InMemorySink
 from rowtide.connector.records.batch import Batch, joined
 from rowtide.connector.records.offset import SourceOffset
@@ -76,7 +76,7 @@ def test_delivers_all_in_order_and_stores_the_last_offset(transactional: bool, p
 
 @pytest.mark.parametrize("transactional", [False, True])
 def test_an_aborted_transaction_is_sent_again(transactional: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowtide.connector.delivery.loop._FIRST_RETRY_S", 0.001)
+    monkeypatch.setattr("rowtide.connector.delivery.delivery_loop._FIRST_RETRY_S", 0.001)
     sink = InMemorySink(transactional, failures=[None, TransactionAborted("broker went away"), None, None, None])
     batches = [batch(n) for n in range(3)]
     delivery = delivered(sink, batches, CommitPolicy(by_poll=True))
@@ -110,7 +110,7 @@ def test_every_message_is_visible_once_regardless_of_aborts(
     sizes: list[int], aborts: list[bool], by_poll: bool, queue: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rowtide.connector.delivery.loop._FIRST_RETRY_S", 0.0)
+        patch.setattr("rowtide.connector.delivery.delivery_loop._FIRST_RETRY_S", 0.0)
         failures: list[BaseException | None] = [TransactionAborted("again") if abort else None for abort in aborts]
         sink, store = InMemorySink(True, failures=failures), EventStore(max_events=queue)
         batches = [batch(n, size) for n, size in enumerate(sizes)]
@@ -322,7 +322,7 @@ def test_a_topic_that_cannot_be_created_ends_delivery() -> None:
 
 
 def test_topic_creation_is_retried_while_kafka_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowtide.connector.delivery.loop._FIRST_RETRY_S", 0.001)
+    monkeypatch.setattr("rowtide.connector.delivery.delivery_loop._FIRST_RETRY_S", 0.001)
     answers = [KafkaUnreachable("no broker answers"), KafkaUnreachable("no broker answers"), None]
 
     def ensure(_topic: str) -> None:

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
 from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted, TransactionAborted
 from rowtide.connector.delivery.event_store import EventStore, Taken
-from rowtide.connector.delivery.ring import INIT_SEQUENCE
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.errors import KafkaUnreachable, TopicError

@@ -12,7 +12,7 @@ from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.compiler import Column, TextRows, text_rows
+from rowtide.connector.rows.row_compiler import Column, TextRows, text_rows
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import parse_value
 from rowtide.envelope.json.text import schema_text, value_text
