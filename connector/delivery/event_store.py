@@ -148,14 +148,22 @@ class EventStore:
             The batches; none after a time-out, or if the store is closed and empty.
         """
         with self._news:
-            if not self._ring.unread and not self._closed and timeout != 0:
-                start = time.monotonic()
-                self._news.wait_for(lambda: self._closed or self._ring.unread > 0, timeout)
-                self._get_blocked_s += time.monotonic() - start
+            self._wait_for_news(timeout)
             batches = self._ring.get(max_events)
             if batches:
                 self._room.notify()
             return Taken(batches, self._ring.get_sequence)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait as ``get`` does, and take nothing."""
+        with self._news:
+            self._wait_for_news(timeout)
+
+    def _wait_for_news(self, timeout: float | None) -> None:
+        if not self._ring.unread and not self._closed and timeout != 0:
+            start = time.monotonic()
+            self._news.wait_for(lambda: self._closed or self._ring.unread > 0, timeout)
+            self._get_blocked_s += time.monotonic() - start
 
     def ack(self, sequence: int) -> None:
         """Free every batch up to ``sequence``: they are delivered.

@@ -172,9 +172,10 @@ class Engine:
             raise EngineError("the engine was not started: use it in a with statement, or call start()")
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            ended = task.ended  # before the store is asked: what comes after that is in it already
+            ended = task.ended  # first: what was read until then is in the store already
             left = _TICK_S if deadline is None else min(_TICK_S, max(0.0, deadline - time.monotonic()))
-            batch = self._take(size, left)
+            self._wait(0.0 if ended else left)
+            batch = self._take(size)
             if batch is not None:
                 return batch
             if ended and (self._store is None or not self._store.unread):
@@ -184,19 +185,28 @@ class Engine:
             if deadline is not None and time.monotonic() >= deadline:
                 return None
 
-    def _take(self, size: int, wait: float) -> ChangeBatch | None:
+    def _wait(self, seconds: float) -> None:
+        """Wait until there is something to take, at most so long, and take nothing: the caller may be cancelled."""
+        store = self._current_store()
+        if store is None or (store.closed and not store.unread):  # the connector starts, or starts again
+            time.sleep(seconds)
+        else:
+            store.wait(seconds)
+
+    def _take(self, size: int) -> ChangeBatch | None:
         store = self._current_store()
         if store is None:
-            time.sleep(wait)
             return None
-        generation = self._generation
-        taken = store.get(size, wait)
-        changes = [change for batch in taken.batches for change in batch.changes]
-        if changes:
-            self._taken = taken.sequence
-            return ChangeBatch(changes, lambda: self._ack(store, generation, taken))
-        if taken.batches and self._taken <= self._acknowledged:
-            self._ack(store, generation, taken)  # a position without changes, behind what is acknowledged
+        with self._lock:  # no rollback between the taking and its generation
+            generation = self._generation
+            taken = store.get(size, timeout=0)
+            changes = [change for batch in taken.batches for change in batch.changes]
+            if changes:
+                self._taken = taken.sequence
+                return ChangeBatch(changes, lambda: self._ack(store, generation, taken))
+            behind_acknowledged = self._taken <= self._acknowledged
+        if taken.batches and behind_acknowledged:
+            self._ack(store, generation, taken)  # a position without changes
         elif store.starved:
             self._warn_of_full_store()
         return None
@@ -212,8 +222,7 @@ class Engine:
 
     def _current_store(self) -> EventStore | None:
         """The event store of the current run; a new one if the connector has started again."""
-        assert self._task is not None
-        components = self._task.current.components
+        components = None if self._task is None else self._task.current.components
         store = None if components is None else components.store
         if store is not self._store and store is not None:
             with self._lock:
@@ -260,11 +269,12 @@ class Engine:
 
     async def __aiter__(self) -> AsyncIterator[ChangeBatch]:
         while True:
-            batch = await asyncio.to_thread(self.get, timeout=_TICK_S)
+            await asyncio.to_thread(self._wait, _TICK_S)
+            ended = self.ended
+            batch = self.get(timeout=0)  # not in the thread: after a cancellation nobody would have its batch
             if batch is not None:
                 yield batch
-            elif self.ended:
-                await asyncio.to_thread(self.get, timeout=0)  # raises what has ended it
+            elif ended:
                 return
 
     # --- structures -------------------------------------------------------------------------------------------------

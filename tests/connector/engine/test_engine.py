@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import json
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,6 +149,20 @@ def test_a_batch_that_was_rolled_back_cannot_be_acknowledged(mysql_db: Database,
         assert again.ack(), "a second time changes nothing"
 
 
+def test_a_rollback_while_another_thread_waits_for_changes(mysql_db: Database, properties: Properties) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    with rowtide.Engine(properties(mysql_db)) as engine, ThreadPoolExecutor() as threads:
+        first = take(engine, 2, ack=False)
+        for _ in range(5):
+            waiting = threads.submit(engine.get, timeout=SOON)
+            assert engine.get(timeout=0.05) is None
+            engine.rollback()
+            again = waiting.result()
+            assert again is not None
+            assert rows(again) == rows(first)
+        assert again.ack(), "it was taken after the rollback"
+
+
 def test_a_cut_connection_loses_nothing(mysql_db: Database, properties: Properties) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (0)")
     with rowtide.Engine(properties(mysql_db)) as engine:
@@ -195,6 +211,27 @@ def test_async_iteration(mysql_db: Database, properties: Properties) -> None:
         return found
 
     assert asyncio.run(run()) == [1, 2, 3]
+
+
+def test_a_cancelled_task_takes_no_changes_with_it(mysql_db: Database, properties: Properties) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (0)")
+
+    async def run() -> list[int]:
+        found = []
+        async with rowtide.Engine(properties(mysql_db)) as engine:
+            while len(found) < 6:
+                async for batch in engine:
+                    found += [change.after["id"] for change in batch if change.after]
+                    batch.ack()
+                    break
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(0.02):
+                        async for batch in engine:
+                            raise AssertionError(batch)
+                mysql_db.execute(f"INSERT INTO t VALUES ({len(found)})")
+        return found
+
+    assert asyncio.run(asyncio.wait_for(run(), SOON)) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_full_store_without_acknowledgement_is_reported(
