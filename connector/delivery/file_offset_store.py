@@ -4,9 +4,11 @@ The file is a serialized Java object, a ``HashMap<byte[], byte[]>`` (Java Object
 6). Kafka Connect's standalone worker and Debezium Engine read what is written here, and the reverse.
 """
 
+import fcntl
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rowtide.connector.delivery.errors import OffsetStoreError
@@ -62,23 +64,23 @@ class FileOffsetStore:
         Raises:
             OffsetStoreError: the file cannot be written.
         """
+        try:
+            with _locked(self._path.parent) as folder:
+                self._write(offset)
+                os.fsync(folder)
+        except OSError as error:
+            raise OffsetStoreError(f"the offset cannot be written to {self._path}: {error.strerror}") from error
+
+    def _write(self, offset: SourceOffset | None) -> None:
         entries = {key: value for key, value in self._read().items() if not self._is_ours(key)}
         if offset is not None:
             entries[offset_key(self._name, self._prefix)] = offset.to_json().encode()
         temporary = self._path.with_name(f"{self._path.name}.tmp")
-        try:
-            with temporary.open("wb") as stream:
-                stream.write(serialized(entries))
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise OffsetStoreError(f"the offset cannot be written to {self._path}: {error.strerror}") from error
+        with temporary.open("wb") as stream:
+            stream.write(serialized(entries))
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(self._path)
 
     def _is_ours(self, key: bytes) -> bool:
         return is_offset_key(key, self._name, self._prefix)
@@ -96,6 +98,18 @@ class FileOffsetStore:
             raise OffsetStoreError(
                 f"{self._path} is no offset file of Kafka Connect (offset.storage.file.filename): {error}"
             ) from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[int]:
+    """Open a folder and lock it: other connectors keep their offsets in the same file."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # NFS has no locks on folders
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield opened
+    finally:
+        os.close(opened)
 
 
 def serialized(entries: Mapping[bytes, bytes | None]) -> bytes:

@@ -3,6 +3,7 @@
 A line is ``{"topic":…,"key":…,"value":…,"headers":{…}}``, with key and value as the configured converters write them.
 """
 
+import errno
 import json
 import os
 import re
@@ -35,6 +36,16 @@ def json_line(record: Record) -> bytes:
     return b"".join(parts)
 
 
+def _write_all(stream: BinaryIO, data: bytes) -> None:
+    """Write everything to a stream, which may have no buffer (``python -u``) and take a part only."""
+    rest = memoryview(data)
+    while rest:
+        taken = stream.write(rest)
+        if taken is None:
+            raise BlockingIOError(errno.EAGAIN, "the stream does not wait for its reader; make it blocking")
+        rest = rest[taken:]
+
+
 class StreamSink:
     """Writes records to a stream, such as standard output.
 
@@ -55,7 +66,7 @@ class StreamSink:
             DeliveryError: the reader has gone.
         """
         try:
-            self._stream.write(b"".join(map(json_line, records)))
+            _write_all(self._stream, b"".join(map(json_line, records)))
             self._stream.flush()
         except BrokenPipeError as error:
             raise DeliveryError("nobody reads standard output any more") from error
@@ -104,7 +115,12 @@ class FileSink:
             self._stream.close()
             self._number += 1
             self._stream = self._opened()
-        self._stream.write(b"".join(map(json_line, records)))
+        end = self._stream.tell()
+        try:
+            _write_all(self._stream, b"".join(map(json_line, records)))
+        except OSError:
+            self._stream.truncate(end)  # the sink may be used again: a torn line would damage the line behind it
+            raise
 
     def flush(self) -> None:
         """Write everything to disk.
@@ -112,15 +128,21 @@ class FileSink:
         Raises:
             OSError: as for ``write``.
         """
-        self._stream.flush()
         os.fsync(self._stream.fileno())
 
     def close(self) -> None:
-        """Close the file; what is buffered is written."""
+        """Close the file."""
         self._stream.close()
 
     def _opened(self) -> BinaryIO:
-        return (self._directory / f"records-{self._number:08d}.jsonl").open("ab")
+        """Open the current file without a buffer, and write its name to disk."""
+        stream = (self._directory / f"records-{self._number:08d}.jsonl").open("ab", buffering=0)
+        folder = os.open(self._directory, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return stream
 
     def _remove_torn_line(self) -> None:
         path = self._directory / f"records-{self._number:08d}.jsonl"

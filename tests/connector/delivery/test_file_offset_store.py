@@ -2,6 +2,7 @@
 
 import base64
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,20 @@ def test_offsets_of_other_connectors_stay(tmp_path: Path) -> None:
     one.save(OFFSET)
     assert (one.load(), other.load()) == (OFFSET, SourceOffset("b.9", 9))
     assert [file.name for file in tmp_path.iterdir()] == ["offsets.dat"]
+
+
+def test_connectors_write_to_one_file_at_the_same_time(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.dat"
+
+    def write(name: str) -> SourceOffset | None:
+        store = FileOffsetStore(path, name, "p")
+        for pos in range(100):
+            store.save(SourceOffset("b.1", pos))
+            assert store.load() == SourceOffset("b.1", pos)
+        return store.load()
+
+    with ThreadPoolExecutor() as threads:
+        assert list(threads.map(write, "abc")) == [SourceOffset("b.1", 99)] * 3
 
 
 @given(st.dictionaries(st.binary(max_size=40), st.none() | st.binary(max_size=40), max_size=40))

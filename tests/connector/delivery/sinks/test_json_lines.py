@@ -2,7 +2,9 @@
 
 import io
 import json
+import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +58,40 @@ def test_a_stream_that_nobody_reads_ends_delivery() -> None:
 
     with pytest.raises(DeliveryError, match="nobody reads"):
         StreamSink(Closed()).write([record(1)])
+
+
+def test_a_stream_without_buffer_gets_everything() -> None:
+    class Raw(io.BytesIO):
+        def write(self, data: Any) -> int:
+            return super().write(bytes(data)[:7])
+
+    stream = Raw()
+    StreamSink(stream).write([record(1), record(2)])
+    assert [json.loads(line)["key"]["id"] for line in stream.getvalue().splitlines()] == [1, 2]
+
+
+def test_a_stream_that_takes_nothing_fails() -> None:
+    class Full(io.BytesIO):
+        def write(self, _data: object) -> Any:
+            return None
+
+    with pytest.raises(OSError, match="make it blocking"):
+        StreamSink(Full()).write([record(1)])
+
+
+def test_a_sink_goes_on_after_a_full_disk(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path)
+    sink.write([record(1)])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(json_line(record(1))) + 20, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            sink.write([record(2)] * 5000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    sink.write([record(3)])
+    sink.close()
+    assert lines(tmp_path / "records-00000001.jsonl") == [1, 3]
 
 
 def test_files_follow_one_another_by_size_and_across_starts(tmp_path: Path) -> None:
