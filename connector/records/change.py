@@ -79,6 +79,10 @@ class Geometry(NamedTuple):
     srid: int
 
 
+_CHANGE_BYTES, _VALUE_BYTES = 200, 48
+"""Python's overhead of a change, and of each value: small rows take fifty times their size in the binlog."""
+
+
 class JsonText(str):
     """The text of a JSON document; :class:`Row` parses it when the column is read."""
 
@@ -100,9 +104,12 @@ class Layout:
         topic: the Kafka topic of the table.
         names: of the columns in ``before`` and ``after``.
         key_names: of the columns of the key; none for a table without one.
+
+    Attributes:
+        image_bytes: about the memory of a change with one row image, beside the bytes of its values.
     """
 
-    __slots__ = ("key_names", "key_places", "names", "places", "table", "topic")
+    __slots__ = ("image_bytes", "key_names", "key_places", "names", "places", "table", "topic")
 
     def __init__(self, table: Table, topic: str, names: Sequence[str], key_names: Sequence[str]) -> None:
         self.table = table
@@ -111,6 +118,7 @@ class Layout:
         self.places = {name: place for place, name in enumerate(names)}
         self.key_names = tuple(key_names)
         self.key_places = {name: place for place, name in enumerate(key_names)}
+        self.image_bytes = _CHANGE_BYTES + _VALUE_BYTES * len(self.names)
 
 
 class Row(Mapping[str, Any]):

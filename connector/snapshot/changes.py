@@ -68,8 +68,9 @@ class ChangeTable(SnapshotTable):
         ]
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
-        """A batch of changes; its size is estimated from the latest rows."""
-        return Batch(self.topic, -1, (), offset, len(messages) * self._row_bytes, ts_ms, changes=messages)
+        """A batch of changes; its size in memory is estimated from the latest rows."""
+        size = len(messages) * (self._row_bytes + self._layout.image_bytes)
+        return Batch(self.topic, -1, (), offset, size, ts_ms, changes=messages)
 
 
 class _Chunk:

@@ -67,8 +67,10 @@ class ChangeCodec(RowsCodec[Values, Change]):
         return super().batch(event, rows, skip, replace(context, debezium=_Messages(self, event, context)), offset)
 
     def packed(self, records: Sequence[Change], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
-        """The batch of an event's changes; its size is that of the event."""
-        return Batch(self.topic, -1, (), offset, event.end - event.start, ts_ms, changes=records)
+        """The batch of an event's changes; its size is about that of the event and of their objects in memory."""
+        images = 2 if event.kind is RowsKind.UPDATE else 1
+        size = event.end - event.start + len(records) * images * self.layout_of_rows.image_bytes
+        return Batch(self.topic, -1, (), offset, size, ts_ms, changes=records)
 
     def created(self, rows: Sequence[Values], first: int, context: EventContext) -> list[Change]:
         """One ``c`` for each image."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Context, Decimal
@@ -67,6 +68,15 @@ def test_a_change_becomes_the_message_that_the_other_form_writes(name: str) -> N
     assert [batch.offset for batch in batches] == offsets
     for change in changes:
         check_values(change)
+
+
+def test_the_size_of_a_batch_counts_its_objects() -> None:
+    """The limit in bytes is one of memory: a row of six bytes in the binlog is an object of three hundred."""
+    name = next(name for name in cases() if name not in NOT_REPLAYED and name not in PENDING)
+    batches = [batch for batch in outputs(name, replace(settings_of(name), changes=True)) if batch.changes]
+    assert batches
+    for batch in batches:
+        assert batch.size >= sum(sys.getsizeof(change) + sys.getsizeof(change.image) for change in batch.changes)
 
 
 def check_values(change: Change) -> None:
