@@ -128,6 +128,12 @@ class Delivery:
             self._thread.join(_INTERRUPT_S)
         return self.failure is None and not self._thread.is_alive()
 
+    def drain(self, stop: threading.Event) -> None:
+        """Close the store and wait, until its batches are delivered or ``stop`` is set."""
+        self._store.close()
+        while self._thread.is_alive() and not stop.is_set():
+            self._thread.join(_IDLE_WAIT_S)
+
     def raise_failure(self) -> None:
         """Raise the error that ended delivery, if there is one."""
         if self.failure is not None:

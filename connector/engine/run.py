@@ -113,6 +113,8 @@ class ConnectorRun:
 
     def _finish(self, failure: BaseException | None) -> BaseException | None:
         delivery, components = self.delivery, self.components
+        if delivery is not None and self._sink is not None:
+            delivery.drain(self._stop)  # to interrupt the sink is to close it, and the next run needs it
         limit = self._config.delivery.shutdown_timeout_ms / 1000
         if self._drained_by is not None:  # includes the time that reading took to stop
             limit = max(0.0, self._drained_by - time.monotonic())

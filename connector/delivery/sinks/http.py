@@ -15,6 +15,8 @@ from rowtide.connector.delivery.sinks.record_sink import Record
 log = logging.getLogger(__name__)
 
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.5, 30.0
+_LONGEST_RETRY_AFTER_S = 3600.0
+"""How far a server's ``Retry-After`` is respected."""
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers that may be another one later; all others above 299 are final."""
 
@@ -84,7 +86,7 @@ class HttpSink:
                     raise DeliveryError(f"{self._place()} refuses records: {error.code} {error.reason}") from error
                 problem = f"{error.code} {error.reason}"
                 after = error.headers.get("Retry-After", "")
-                pause = max(wait, float(after)) if after.isdecimal() else wait
+                pause = max(wait, min(float(after), _LONGEST_RETRY_AFTER_S)) if after.isdecimal() else wait
             except (URLError, HTTPException, OSError) as error:
                 problem = str(getattr(error, "reason", None) or error)
             log.warning("%s does not take records: %s; next try in %.1f s", self._place(), problem, pause)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from rowtide.connector.engine.run import write_snapshot
+import pytest
+from configurations import PROPERTIES
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
+from rowtide.connector.delivery.errors import DeliveryInterrupted
+from rowtide.connector.delivery.event_store import EventStore
+from rowtide.connector.delivery.offset_store import InMemoryOffsetStore
+from rowtide.connector.delivery.sinks import Record, RecordSinkDelivery
+from rowtide.connector.engine.run import ConnectorRun, write_snapshot
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.store.history_store import HistoryStoreError
 
 RUNNING, COMPLETE = SourceOffset("b.000001", 4, snapshot="INITIAL"), SourceOffset("b.000001", 4)
 
@@ -58,3 +68,42 @@ def test_a_snapshot_can_be_broken_off_until_its_last_record() -> None:
 
         assert write_snapshot(outputs(), cast("Any", seen), cast("Any", seen), stop) is complete
         assert seen.order[-1] == ("notes, None" if complete else "written down")
+
+
+def test_a_sink_of_the_caller_survives_a_failure_while_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run writes to it again, so it is not closed to interrupt a slow write."""
+
+    class Slow:
+        def __init__(self) -> None:
+            self.go, self.closed = threading.Event(), threading.Event()
+            self.written: list[str] = []
+
+        def write(self, records: Sequence[Record]) -> None:
+            while not self.go.wait(0.01):
+                if self.closed.is_set():
+                    raise DeliveryInterrupted("closed")
+            self.written += [record.topic for record in records]
+
+        def flush(self) -> None:
+            """Everything is written."""
+
+        def close(self) -> None:
+            self.closed.set()
+
+    sink, lost, store = Slow(), HistoryStoreError("away"), EventStore()
+    config = from_properties({**PROPERTIES, "task.shutdown.graceful.timeout.ms": "1"})
+    run = ConnectorRun(config, cast("Any", None), threading.Event(), None, check=False, sink=sink)
+    offsets = InMemoryOffsetStore()
+
+    def work() -> None:
+        run.delivery = Delivery(store, RecordSinkDelivery(sink, offsets, owned=False), CommitPolicy(1, by_poll=False))
+        run.delivery.start()
+        store.put([batch("p.d.t", COMPLETE)])
+        raise lost
+
+    monkeypatch.setattr(run, "_work", work)
+    threading.Timer(0.3, sink.go.set).start()
+    assert run.run() is lost
+    assert sink.written == ["p.d.t"]
+    assert not sink.closed.is_set()
+    assert offsets.load() == COMPLETE

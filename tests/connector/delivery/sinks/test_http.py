@@ -46,6 +46,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(code)
         if code in (301, 302, 307):
             self.send_header("Location", "/elsewhere")
+        if code == 503:
+            self.send_header("Retry-After", "9" * 30)
         self.end_headers()
 
     def do_GET(self) -> None:
@@ -67,6 +69,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_sink, "_FIRST_RETRY_S", 0.001)
+    monkeypatch.setattr(http_sink, "_LONGEST_RETRY_AFTER_S", 0.002)
 
 
 def records(count: int) -> list[Record]:
