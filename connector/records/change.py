@@ -64,7 +64,10 @@ class Unavailable:
 
 
 UNAVAILABLE: Final = Unavailable()
-"""The value of a column that the binlog leaves out (``binlog_row_image=NOBLOB``): it is unchanged, and not known."""
+"""The value of a column that the binlog leaves out (``binlog_row_image`` is NOBLOB or MINIMAL).
+
+It is not known: unchanged by an update, the default of the column in an INSERT with MINIMAL.
+"""
 
 
 class Geometry(NamedTuple):

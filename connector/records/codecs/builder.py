@@ -84,7 +84,7 @@ class Codecs:
 
         if not settings.changes:
             return messages()
-        python = python_columns(columns, records)
+        python = python_columns(columns, records, minimal_images=minimal)
         return ChangeCodec(
             records,
             python,
@@ -127,8 +127,14 @@ class Codecs:
         )
 
 
-def python_columns(columns: Sequence[Column], records: TableSchema) -> list[Column]:
-    """The columns with Python values as their output; what an image leaves out is unavailable."""
+def python_columns(columns: Sequence[Column], records: TableSchema, *, minimal_images: bool) -> list[Column]:
+    """The columns with Python values as their output; what an image leaves out is unavailable.
+
+    Args:
+        columns: with Connect values as their output.
+        records: the schemas of the table's records.
+        minimal_images: whether an image may leave out any column. Connect has null for numbers and dates then.
+    """
     by_index = {column.index: column for column in records.columns}
     return [
         column
@@ -136,7 +142,7 @@ def python_columns(columns: Sequence[Column], records: TableSchema) -> list[Colu
         else replace(
             column,
             output=python_output(column.output, by_index[index]),
-            absent_value=None if column.absent_value is None else UNAVAILABLE,
+            absent_value=UNAVAILABLE if minimal_images or column.absent_value is not None else None,
         )
         for index, column in enumerate(columns)
     ]

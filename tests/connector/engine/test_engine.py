@@ -188,6 +188,22 @@ def test_a_failure_is_raised_behind_the_changes_before_it(mysql_db: Database, pr
         assert engine.state == "FAILED"
 
 
+def test_what_a_minimal_image_leaves_out_is_not_null(database: Database, properties: Properties) -> None:
+    database.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT, day DATE, name VARCHAR(9))",
+        "INSERT INTO t VALUES (1, 1, '2024-02-29', 'a')",
+    )
+    with rowtide.Engine(properties(database), binlog_row_image_minimal_allowed="true") as engine:
+        take(engine, 1)
+        database.execute("SET SESSION binlog_row_image = MINIMAL", "UPDATE t SET n = NULL", "UPDATE t SET name = 'b'")
+        first, second = take(engine, 2)
+    away = rowtide.UNAVAILABLE
+    assert rows([first, second]) == [
+        ("u", {"id": 1, "n": away, "day": away, "name": away}, {"id": 1, "n": None, "day": away, "name": away}),
+        ("u", {"id": 1, "n": away, "day": away, "name": away}, {"id": 1, "n": away, "day": away, "name": "b"}),
+    ]
+
+
 def test_initial_only_ends_the_iteration(database: Database, properties: Properties) -> None:
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)")
     found = []
