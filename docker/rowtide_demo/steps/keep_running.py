@@ -54,5 +54,5 @@ def next_steps(root: Path) -> str:
         "What to try next:\n"
         f"  {shown} --keep            the same, and everything keeps running\n"
         f"  {shown} --rows 20000      a smaller shop\n"
-        '  README.md, "Quick start"      rowtide with your own MySQL'
+        "  docs/start.md                 rowtide step by step, and with your own servers"
     )
