@@ -131,7 +131,10 @@ class Engine:
 
     def _start(self, task: ConnectorTask) -> None:
         if self._task is not None:
-            raise EngineError("the engine was started already; make another one")
+            raise EngineError(
+                "the engine was started already: an engine runs once, and run() starts it itself, without a with "
+                "statement; make another engine"
+            )
         self._task = task
         task.start()
 

@@ -164,7 +164,7 @@ def record_sink(config: Configuration) -> RecordSink:
     if name == "stdout":
         return StreamSink(sys.stdout.buffer)
     if name.startswith("file:"):
-        return FileSink(Path(name.removeprefix("file:")))
+        return FileSink(name.removeprefix("file:"))
     return HttpSink(name, {key: text.reveal() for key, text in config.delivery.http_headers.items()})
 
 

@@ -178,5 +178,6 @@ def _history_missing(where: str) -> str:
         f"The db history topic is missing ({where}): without it, the structure of the tables at the stored position "
         "is not known. You may attempt to recover it by reconfiguring the connector to recovery "
         "(snapshot.mode=recovery, right if no table was altered since), or check that "
-        "schema.history.internal.kafka.topic names the topic that was used before"
+        "schema.history.internal.kafka.topic or schema.history.internal.file.filename names the history that was "
+        "used before"
     )

@@ -23,7 +23,8 @@ BOOTSTRAP_SERVERS = Property(
     "bootstrap.servers",
     names(),
     (),
-    "The Kafka brokers to connect to first, as `host:port,…`.",
+    "The Kafka brokers to connect to first, as `host:port,…`. Not needed if nothing is in Kafka: with another sink, "
+    "`offset.storage.file.filename` and `schema.history.internal.file.filename`.",
     required=True,
 )
 SINK = Property(

@@ -23,7 +23,8 @@ TOPIC = Property(
     f"{P}.kafka.topic",
     optional(text(r"[a-zA-Z0-9_.\-]{1,249}", "is not a valid name of a topic")),
     None,
-    "The topic of the history, with one partition. Required if the history is stored in a topic.",
+    "The topic of the history, with one partition. Required unless `schema.history.internal.file.filename` stores the "
+    "history in a file.",
 )
 SERVERS = Property(
     f"{P}.kafka.bootstrap.servers",

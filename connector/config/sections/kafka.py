@@ -102,7 +102,10 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
     storage, sink = offset_storage(reader.properties), reader[connect.SINK]
     if exactly_once and (storage != connect.KAFKA_OFFSETS or sink != "kafka"):
         name = connect.EXACTLY_ONCE.name if required else connect.EXACTLY_ONCE_SOURCE.name
-        reader.problem(name, "needs records and position in Kafka: leave offset.storage and rowtide.sink as they are")
+        reader.problem(
+            name,
+            "needs records and position in Kafka: disable it to use another rowtide.sink (--sink) or offset.storage",
+        )
     if storage == connect.FILE_OFFSETS and not reader.is_set(connect.OFFSET_FILE):
         reader.missing(connect.OFFSET_FILE)
     interval = reader[connect.BOUNDARY_INTERVAL] or reader[connect.OFFSET_FLUSH_INTERVAL]

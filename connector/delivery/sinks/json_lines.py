@@ -92,17 +92,20 @@ class FileSink:
         DeliveryError: the directory cannot be used.
     """
 
-    def __init__(self, directory: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-        self._directory = directory
+    def __init__(self, directory: str | os.PathLike[str], max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._directory = Path(directory)
         self._max_bytes = max_bytes
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            numbers = [int(match[1]) for path in directory.iterdir() if (match := _NAME.fullmatch(path.name))]
+            self._directory.mkdir(parents=True, exist_ok=True)
+            numbers = [int(match[1]) for path in self._directory.iterdir() if (match := _NAME.fullmatch(path.name))]
             self._number = max(numbers, default=0) or 1
             self._stream = self._opened()
             self._remove_torn_line()
         except OSError as error:
-            raise DeliveryError(f"no records can be written to {directory}: {error.strerror}") from error
+            raise DeliveryError(
+                f"no records can be written to {directory}: {error.strerror}. Name a directory that this user can "
+                "write to, or one that can be made"
+            ) from error
 
     def write(self, records: Sequence[Record]) -> None:
         """Write a line for each record.
@@ -118,9 +121,9 @@ class FileSink:
         end = self._stream.tell()
         try:
             _write_all(self._stream, b"".join(map(json_line, records)))
-        except OSError:
+        except OSError as error:
             self._stream.truncate(end)  # the sink may be used again: a torn line would damage the line behind it
-            raise
+            raise OSError(error.errno, error.strerror, self._stream.name) from error
 
     def flush(self) -> None:
         """Write everything to disk.

@@ -274,6 +274,11 @@ def test_a_function_is_called_with_every_batch(mysql_db: Database, properties: P
     assert rows(found) == [("r", None, {"id": 1}), ("r", None, {"id": 2})]
 
 
+def test_run_starts_the_engine_itself(mysql_db: Database, properties: Properties) -> None:
+    with rowtide.Engine(properties(mysql_db)) as engine, pytest.raises(rowtide.EngineError, match=r"run\(\) starts it"):
+        engine.run(print)
+
+
 def test_a_sink_of_ones_own_gets_debeziums_records(mysql_db: Database, properties: Properties) -> None:
     class Sink:
         def __init__(self) -> None:

@@ -144,6 +144,18 @@ def test_exactly_once_cannot_be_required_of_a_worker_without_support(valid: dict
     assert "enable it" in found["exactly.once.support"]
 
 
+def test_exactly_once_without_kafka_names_the_way_out(valid: dict[str, str]) -> None:
+    found = problems(valid | {"exactly.once.source.support": "enabled", "rowtide.sink": "stdout"})
+    assert "disable it to use another rowtide.sink" in found["exactly.once.source.support"]
+
+
+def test_what_only_kafka_needs_names_the_files_instead(valid: dict[str, str]) -> None:
+    names = ("bootstrap.servers", "schema.history.internal.kafka.topic")
+    found = problems({name: text for name, text in valid.items() if name not in names} | {"rowtide.sink": "stdout"})
+    assert "offset.storage.file.filename" in found["bootstrap.servers"]
+    assert all("schema.history.internal.file.filename" in found[name] for name in names)
+
+
 def test_a_problem_from_the_environment_names_the_variable(valid: dict[str, str]) -> None:
     assert "database.port (from ROWTIDE_DATABASE_PORT)" in problems(valid, {"ROWTIDE_DATABASE_PORT": "x"})
     assert "databse.port (from ROWTIDE_DATABSE_PORT)" in problems(valid, {"ROWTIDE_DATABSE_PORT": "1"})

@@ -85,7 +85,7 @@ def test_a_sink_goes_on_after_a_full_disk(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(json_line(record(1))) + 20, before[1]))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match=r"File too large: .*/records-00000001\.jsonl"):
             sink.write([record(2)] * 5000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -132,3 +132,10 @@ def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DeliveryError, match=f"no records can be written to {tmp_path}/file"):
         FileSink(tmp_path / "file")
+
+
+def test_a_directory_may_be_given_as_text(tmp_path: Path) -> None:
+    sink = FileSink(str(tmp_path / "records"))
+    sink.write([record(1)])
+    sink.close()
+    assert lines(tmp_path / "records/records-00000001.jsonl") == [1]
