@@ -6,7 +6,7 @@ from typing import Any
 
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import UNAVAILABLE, Change, DebeziumMessage, SourcePosition
-from rowtide.connector.records.codecs.builder import absent_value, column_output
+from rowtide.connector.records.codecs.builder import column_output
 from rowtide.connector.records.codecs.python_changes import table_layout
 from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.offset import SourceOffset
@@ -30,8 +30,7 @@ class ChangeTable(SnapshotTable):
         columns = []
         for record in self._records.columns:
             output = python_output(column_output(record, self._settings), record)
-            absent = None if absent_value(record.column, record, self._settings) is None else UNAVAILABLE
-            columns.append(ResultColumn(record.column, output, "", absent))
+            columns.append(ResultColumn(record.column, output, "", UNAVAILABLE))
         compiled = key_value_rows(columns, self._key_places(), names)
         json_reader = super().reader
 

@@ -204,6 +204,15 @@ def test_what_a_minimal_image_leaves_out_is_not_null(database: Database, propert
     ]
 
 
+def test_what_a_query_of_a_snapshot_leaves_out_is_not_null(mysql_db: Database, properties: Properties) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT, x TEXT)", "INSERT INTO t VALUES (1, 1, 'a')")
+    given = properties(mysql_db, snapshot_select_statement_overrides=f"{mysql_db.name}.t")
+    given[f"snapshot.select.statement.overrides.{mysql_db.name}.t"] = f"SELECT id FROM {mysql_db.name}.t"
+    with rowtide.Engine(given) as engine:
+        (read,) = take(engine, 1)
+    assert rows([read]) == [("r", None, {"id": 1, "n": rowtide.UNAVAILABLE, "x": rowtide.UNAVAILABLE})]
+
+
 def test_initial_only_ends_the_iteration(database: Database, properties: Properties) -> None:
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)")
     found = []
