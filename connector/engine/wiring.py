@@ -1,5 +1,6 @@
 """What a run of the connector works with, made from the configuration: event store, sink, offsets, schema history."""
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -162,7 +163,8 @@ def record_sink(config: Configuration) -> RecordSink:
     """
     name = config.delivery.sink
     if name == "stdout":
-        return StreamSink(sys.stdout.buffer)
+        # Without a buffer: at its end Python would flush what a reader that has gone did not take, and exit with 120.
+        return StreamSink(os.fdopen(sys.stdout.fileno(), "wb", buffering=0, closefd=False))
     if name.startswith("file:"):
         return FileSink(name.removeprefix("file:"))
     return HttpSink(name, {key: text.reveal() for key, text in config.delivery.http_headers.items()})
