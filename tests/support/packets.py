@@ -4,9 +4,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from rowtide.connector.protocol import EventDecoder, EventType
 from rowtide.connector.protocol.binlog_file import binlog_packets
-from rowtide.connector.protocol.header import HEADER
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.header import HEADER, EventType
 
 _PROTOCOL = Path(__file__).parent.parent / "connector" / "protocol"
 _GOLDEN = Path(__file__).parent.parent / "golden"

@@ -18,7 +18,8 @@ from packets import event, started
 from rowtide.connector.config import Configuration
 from rowtide.connector.errors import ProtocolError, SnapshotError
 from rowtide.connector.pipeline.xa_transactions import XaTransactions
-from rowtide.connector.protocol import EventType, events
+from rowtide.connector.protocol import events
+from rowtide.connector.protocol.header import EventType
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.schema_history.catalog.tables import Tables

@@ -14,10 +14,9 @@ from rowtide.connector.errors import (
     TruncatedEvent,
     UnsupportedEvent,
 )
-from rowtide.connector.protocol import (
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events import (
     Event,
-    EventDecoder,
-    EventType,
     FormatDescription,
     Ignorable,
     Rotate,
@@ -25,6 +24,7 @@ from rowtide.connector.protocol import (
     TableMap,
     TransactionPayload,
 )
+from rowtide.connector.protocol.header import EventType
 
 
 def all_events(packets: list[bytes]) -> list[Event]:

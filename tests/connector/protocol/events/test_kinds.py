@@ -6,9 +6,11 @@ import pytest
 import zstandard
 from packets import captured, captured_one, event, started
 
-from rowtide.connector import protocol
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
-from rowtide.connector.protocol import Event, EventDecoder, EventType
+from rowtide.connector.protocol import events
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events import Event
+from rowtide.connector.protocol.header import EventType
 from rowtide.schema_history.position.gtid import MariadbGtid
 
 
@@ -22,8 +24,8 @@ def decoded(event_type: EventType, body: bytes, server: str = "mysql") -> Event:
 
 
 def test_the_format_description_states_server_and_checksum() -> None:
-    mysql = kinds("mysql", protocol.FormatDescription)[0]
-    mariadb = kinds("mariadb", protocol.FormatDescription)[0]
+    mysql = kinds("mysql", events.FormatDescription)[0]
+    mariadb = kinds("mariadb", events.FormatDescription)[0]
     assert (mysql.server_version, mysql.mariadb, mysql.checksum) == ("9.7.4-2", False, "CRC32")
     assert (mariadb.server_version, mariadb.mariadb, mariadb.checksum) == ("11.4.5-MariaDB-log", True, "CRC32")
 
@@ -45,7 +47,7 @@ def test_an_unknown_format_is_refused(at: int, value: int, message: str) -> None
 
 
 def test_gtids_of_mysql() -> None:
-    tagged, plain = kinds("mysql", protocol.Gtid)[1:3]
+    tagged, plain = kinds("mysql", events.Gtid)[1:3]
     assert tagged.text == f"{plain.uuid}:tag_one:2"
     assert (tagged.tag, tagged.gno, tagged.last_committed, tagged.sequence_number) == ("tag_one", 2, 1, 2)
     assert tagged.immediate_server_version == tagged.original_server_version == 90704
@@ -69,13 +71,13 @@ def test_a_gtid_from_another_server_has_both_timestamps_and_versions() -> None:
 def test_a_gtid_of_an_older_server_lacks_later_fields(size: int) -> None:
     body = (b"\x00" + bytes(16) + struct.pack("<qBqq", 3, 2, 1, 2))[:size]
     gtid = decoded(EventType.GTID, body)
-    assert isinstance(gtid, protocol.Gtid)
+    assert isinstance(gtid, events.Gtid)
     assert (gtid.gno, gtid.sequence_number, gtid.original_commit_timestamp) == (3, 2 if size == 42 else 0, 0)
 
 
 def test_an_anonymous_gtid() -> None:
     gtid = decoded(EventType.ANONYMOUS_GTID, bytes(17) + struct.pack("<qBqq", 0, 2, 1, 2))
-    assert isinstance(gtid, protocol.Gtid)
+    assert isinstance(gtid, events.Gtid)
     assert gtid.anonymous
 
 
@@ -92,7 +94,7 @@ def test_a_gtid_with_unknown_fields_is_refused() -> None:
 
 
 def test_previous_gtids_in_both_encodings() -> None:
-    old, new = kinds("mysql", protocol.PreviousGtids)
+    old, new = kinds("mysql", events.PreviousGtids)
     assert str(old.gtids) == ""
     assert ":tag_one:1-2" in str(new.gtids)
     assert new.gtids.encode() == captured_one("mysql", EventType.PREVIOUS_GTIDS, 1)[19:-4]
@@ -101,14 +103,14 @@ def test_previous_gtids_in_both_encodings() -> None:
 
 
 def test_gtids_of_mariadb() -> None:
-    gtids = kinds("mariadb", protocol.MariadbGtidEvent)
+    gtids = kinds("mariadb", events.MariadbGtidEvent)
     first, start_alter, commit_alter, prepared, completed = gtids[:5]
     assert (first.text, first.standalone, first.ddl) == ("0-1-1", True, True)
     assert (start_alter.flags_extra, start_alter.start_alter) == (2, None)
     assert (commit_alter.flags_extra, commit_alter.start_alter) == (4, 2)
     assert prepared.xa == completed.xa == (7, b"x1", b"b")
     assert gtids[-1].gtid == MariadbGtid(3, 9, 1)
-    lists = kinds("mariadb", protocol.MariadbGtidList)
+    lists = kinds("mariadb", events.MariadbGtidList)
     assert [set(event.gtids) for event in lists] == [set(), {MariadbGtid(3, 9, 1), MariadbGtid(0, 1, 27)}]
 
 
@@ -121,26 +123,26 @@ def test_a_mariadb_gtid_with_a_commit_id_and_a_thread_id() -> None:
 
 
 def test_ends_of_transactions() -> None:
-    assert all(xid.xid > 0 for xid in kinds("mysql", protocol.Xid))
+    assert all(xid.xid > 0 for xid in kinds("mysql", events.Xid))
     for server in ("mysql", "mariadb"):
-        prepare = kinds(server, protocol.XaPrepare)[0]
+        prepare = kinds(server, events.XaPrepare)[0]
         assert (prepare.one_phase, prepare.xid) == (False, "X'7831',X'62',7")
-        texts = [query.text for query in kinds(server, protocol.Query)]
+        texts = [query.text for query in kinds(server, events.Query)]
         assert f"XA COMMIT {prepare.xid}" in texts
 
 
 def test_statements_that_are_logged_as_text() -> None:
     for server in ("mysql", "mariadb"):
         decoder = EventDecoder()
-        events = [decoder.decode(packet) for packet in captured(server)]
-        variables = {e.name: e for e in events if isinstance(e, protocol.UserVar)}
+        found = [decoder.decode(packet) for packet in captured(server)]
+        variables = {e.name: e for e in found if isinstance(e, events.UserVar)}
         assert variables["u"].value == "häßlich".encode()
         assert variables["n"].value is None
         assert struct.unpack("<d", variables["d"].value or b"") == (1.5,)
-        assert {e.kind for e in events if isinstance(e, protocol.IntVar)} == {1, 2}
-        assert [e.seed1 > 0 for e in events if isinstance(e, protocol.Rand)] == [True]
-        block = next(e for e in events if isinstance(e, protocol.LoadBlock))
-        load = next(e for e in events if isinstance(e, protocol.ExecuteLoadQuery))
+        assert {e.kind for e in found if isinstance(e, events.IntVar)} == {1, 2}
+        assert [e.seed1 > 0 for e in found if isinstance(e, events.Rand)] == [True]
+        block = next(e for e in found if isinstance(e, events.LoadBlock))
+        load = next(e for e in found if isinstance(e, events.ExecuteLoadQuery))
         assert (block.file_id, block.block) == (load.file_id, b"100\ta\n101\tb\n")
         assert b"INFILE" in load.query.statement[load.name_start : load.name_end]
         assert load.query.database == "cap"
@@ -150,15 +152,15 @@ def test_the_text_of_a_statement_is_decoded_by_its_own_character_set() -> None:
     status = bytes([4]) + struct.pack("<HHH", 8, 8, 255)
     body = struct.pack("<IIBHH", 9, 0, 1, 0, len(status)) + status + b"d\0" + "drop table é".encode("latin-1")
     query = decoded(EventType.QUERY, body)
-    assert isinstance(query, protocol.Query)
+    assert isinstance(query, events.Query)
     assert (query.text, query.database, query.thread_id, query.status.client_collation) == ("drop table é", "d", 9, 8)
 
 
 def test_queries_rows_and_columns_of_a_compressed_mariadb_binlog() -> None:
-    compressed = next(q for q in kinds("mariadb", protocol.Query) if b"cq" in q.statement)
+    compressed = next(q for q in kinds("mariadb", events.Query) if b"cq" in q.statement)
     assert compressed.text.startswith("create table cq (v varchar(10) comment 'zzz")
     rows = [
-        e for e in kinds("mariadb", protocol.Rows) if e.header.type_code >= EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1
+        e for e in kinds("mariadb", events.Rows) if e.header.type_code >= EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1
     ]
     assert [(e.kind.value, e.start, e.end - len(e.buffer)) for e in rows] == [("u", 0, 0), ("d", 0, 0)]
     packet = bytearray(captured_one("mariadb", EventType.MARIADB_QUERY_COMPRESSED))
@@ -169,28 +171,28 @@ def test_queries_rows_and_columns_of_a_compressed_mariadb_binlog() -> None:
 
 
 def test_rows_queries() -> None:
-    assert kinds("mysql", protocol.RowsQuery)[0].text == "insert into a (id) values (7)"
-    assert kinds("mariadb", protocol.RowsQuery)[-1].text == "insert into a (id) values (9)"
+    assert kinds("mysql", events.RowsQuery)[0].text == "insert into a (id) values (7)"
+    assert kinds("mariadb", events.RowsQuery)[-1].text == "insert into a (id) values (9)"
 
 
 def test_heads_of_rows_events() -> None:
-    partitioned = [e for e in kinds("mysql", protocol.Rows) if e.extra]
+    partitioned = [e for e in kinds("mysql", events.Rows) if e.extra]
     assert [(e.kind.value, e.extra.hex()) for e in partitioned] == [
         ("c", "010000"), ("c", "010100"), ("u", "0101000000"), ("d", "010100"),
     ]  # fmt: skip
     assert all(e.columns[0] & e.columns_after[0] & 3 == 3 and e.column_count == 2 for e in partitioned)
-    assert [e.flags & protocol.STATEMENT_END for e in partitioned] == [0, 1, 1, 1]
+    assert [e.flags & events.STATEMENT_END for e in partitioned] == [0, 1, 1, 1]
     wide = decoded(
         EventType.UPDATE_ROWS,
         struct.pack("<IHHH", 5, 1, 1, 2) + b"\xfc\x2c\x01" + b"\xff" * 38 + b"\xfe" * 38 + b"rows",
     )
-    assert isinstance(wide, protocol.Rows)
+    assert isinstance(wide, events.Rows)
     assert (wide.table_id, wide.column_count) == (5 + (1 << 32), 300)
     assert (wide.columns, wide.columns_after) == (b"\xff" * 38, b"\xfe" * 38)
     assert wide.buffer[wide.start : wide.end] == b"rows"
     old = decoded(EventType.DELETE_ROWS_V1, struct.pack("<IHH", 5, 0, 1) + b"\x01\x01\0\x07")
-    assert isinstance(old, protocol.Rows)
-    assert (old.kind, old.buffer[old.start : old.end]) == (protocol.RowsKind.DELETE, b"\0\x07")
+    assert isinstance(old, events.Rows)
+    assert (old.kind, old.buffer[old.start : old.end]) == (events.RowsKind.DELETE, b"\0\x07")
     for body in (struct.pack("<IHHH", 5, 0, 0, 1), struct.pack("<IHHH", 5, 0, 0, 2) + b"\xfd\0\0\0"):
         with pytest.raises(RemoteProtocolError, match="rows event"):
             decoded(EventType.WRITE_ROWS, body + bytes(9))
@@ -200,11 +202,11 @@ def test_a_compressed_transaction_is_unpacked_one_event_at_a_time() -> None:
     packet = captured_one("mysql", EventType.TRANSACTION_PAYLOAD)
     decoder = started()
     payload = decoder.decode(packet)
-    assert isinstance(payload, protocol.TransactionPayload)
+    assert isinstance(payload, events.TransactionPayload)
     place = decoder.position
     inner = decoder.unpack(payload)
-    assert isinstance(next(inner), protocol.Query)
-    assert isinstance(decoder.decode(captured_one("mysql", EventType.XID)), protocol.Xid)  # in between, with a checksum
+    assert isinstance(next(inner), events.Query)
+    assert isinstance(decoder.decode(captured_one("mysql", EventType.XID)), events.Xid)  # in between, with a checksum
     decoder.position = place
     assert [type(e).__name__ for e in inner] == ["RowsQuery", "TableMap", "Rows", "Xid"]
     assert decoder.position == place
@@ -224,8 +226,8 @@ def test_a_transaction_payload_without_compression_or_in_several_frames() -> Non
     for body in (payload_body(plain, len(plain)), payload_body(frames, len(plain), 0)):
         decoder = started()
         payload = decoder.decode(event(EventType.TRANSACTION_PAYLOAD, body))
-        assert isinstance(payload, protocol.TransactionPayload)
-        assert [e.xid for e in decoder.unpack(payload) if isinstance(e, protocol.Xid)] == list(range(9))
+        assert isinstance(payload, events.TransactionPayload)
+        assert [e.xid for e in decoder.unpack(payload) if isinstance(e, events.Xid)] == list(range(9))
 
 
 @pytest.mark.parametrize(
@@ -246,7 +248,7 @@ def test_a_damaged_transaction_payload_is_refused_with_its_position(body: bytes,
     decoder = started()
     with pytest.raises((RemoteProtocolError, UnsupportedEvent), match=rf"(?s){message}.*\(at binlog.000001:\d+\)"):
         list(decoder.unpack(decoder.decode(event(EventType.TRANSACTION_PAYLOAD, body))))  # type: ignore[arg-type]
-    assert isinstance(decoder.decode(captured_one("mysql", EventType.XID)), protocol.Xid)
+    assert isinstance(decoder.decode(captured_one("mysql", EventType.XID)), events.Xid)
 
 
 def test_events_of_the_log_itself() -> None:
@@ -255,10 +257,10 @@ def test_events_of_the_log_itself() -> None:
     with pytest.raises(UnsupportedEvent, match="field 3"):
         decoded(EventType.HEARTBEAT_V2, b"\x03\x01\x00")
     assert decoded(EventType.INCIDENT, b"\x01\x00\x04lost")[1:] == (1, "lost")
-    assert isinstance(decoded(EventType.STOP, b""), protocol.Stop)
+    assert isinstance(decoded(EventType.STOP, b""), events.Stop)
     assert decoded(EventType.IGNORABLE, b"abc")[1:] == (b"abc",)
     assert decoded(EventType.DELETE_FILE, b"\x09\0\0\0")[1:] == (9,)
-    assert kinds("mariadb", protocol.BinlogCheckpoint)[0].file == "binlog.000001"
+    assert kinds("mariadb", events.BinlogCheckpoint)[0].file == "binlog.000001"
     encryption = decoded(EventType.MARIADB_START_ENCRYPTION, b"\x01\x02\0\0\0" + bytes(12), "mariadb")
     assert encryption[1:] == (1, 2, bytes(12))
 

@@ -4,8 +4,9 @@ import pytest
 from packets import captured
 
 from rowtide.connector.errors import TruncatedEvent, UnsupportedEvent
-from rowtide.connector.protocol import EventDecoder, Query, QueryStatus
-from rowtide.connector.protocol.events.query_status import parse_query_status
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events import Query
+from rowtide.connector.protocol.events.query_status import QueryStatus, parse_query_status
 
 
 def statuses(server: str) -> list[QueryStatus]:

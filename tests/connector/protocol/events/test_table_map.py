@@ -4,9 +4,11 @@ import pytest
 from packets import captured, captured_one, event, started
 
 from rowtide.connector.errors import RemoteProtocolError, TruncatedEvent, UnsupportedEvent
-from rowtide.connector.protocol import EventDecoder, EventType, TableMap, TableStructure
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events import TableMap
 from rowtide.connector.protocol.events.table_map import parse_structure
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn
+from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.header import EventType
 
 
 def maps(server: str, table: str) -> list[TableStructure]:

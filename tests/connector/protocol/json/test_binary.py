@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from packets import golden_files, golden_packets
 
 from rowtide.connector.errors import ProtocolError, RemoteProtocolError, UnsupportedEvent
-from rowtide.connector.protocol import EventDecoder, Rows, RowsKind, TableMap
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events import Rows, RowsKind, TableMap
 from rowtide.connector.protocol.json.binary import SERVER, STREAM, JsonStyle, json_text, patched_json_text
 from rowtide.connector.protocol.json.values import server_double, stream_double
 
