@@ -11,9 +11,9 @@ from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
 from rowtide.connector.source.binlog_end import bytes_behind
-from rowtide.connector.worker.metrics import render
 from rowtide.connector.worker.progress_display import ProgressLog
 from rowtide.connector.worker.status import STATES, Status, health
+from rowtide.connector.worker.web.metrics import render
 from rowtide.schema_history.model import TableId
 
 UUID = "1e0355b3-e5bc-11f1-acec-02fc00000001"
