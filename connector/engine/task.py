@@ -44,7 +44,6 @@ class ConnectorTask:
     Attributes:
         current: the current run, or the last one.
         failure: the failure that ended the task; ``None`` if it was stopped.
-        error: the message of the last failure of a run.
         restarts: the number of runs after the first.
         snapshot: the progress of the snapshot.
     """
@@ -62,7 +61,7 @@ class ConnectorTask:
         self._sink = sink
         self.started_at = time.time()
         self.failure: BaseException | None = None
-        self.error: str | None = None
+        self._error: str | None = None
         self.restarts = 0
         self.snapshot = SnapshotStatus(progress)
         self._settings = pipeline_settings(config, run_id(), changes=changes)
@@ -81,6 +80,13 @@ class ConnectorTask:
         if self._stop.is_set():
             return "STOPPING"
         return "RESTARTING" if self._waiting else self.current.state
+
+    @property
+    def error(self) -> str | None:
+        """The message of the last failure of a run, until the next run works."""
+        if self._error is not None and self._ended is None and not self._waiting and self.current.works:
+            self._error = None
+        return self._error
 
     @property
     def ended(self) -> bool:
@@ -125,7 +131,7 @@ class ConnectorTask:
             failure = self.current.run()
             if failure is None or not self._passes(failure):
                 break
-            self.error = str(failure)
+            self._error = str(failure)
             wait = _FIRST_WAIT_S if time.monotonic() - begin > _GOOD_S else wait
             log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)
             self._waiting = True
@@ -137,7 +143,7 @@ class ConnectorTask:
             self.current = self._new_run(check=isinstance(failure, CheckFailedError))
             self._waiting = False
         self.failure = failure
-        self.error = self.error if failure is None else str(failure)
+        self._error = self._error if failure is None else str(failure)
         self._ended = "STOPPED" if failure is None else "FAILED"
         self._on_end(failure)
 

@@ -56,6 +56,9 @@ class RecordProducer:
         show_keys: whether errors may show the keys of messages.
         new_client: creates the client.
 
+    Attributes:
+        problem: the last error of the client that it retries, until a sink resets it.
+
     Raises:
         DeliveryError: the settings are invalid.
     """
@@ -70,6 +73,7 @@ class RecordProducer:
     ) -> None:
         self.transactional_id = str(settings.get("transactional.id", ""))
         self.transaction_timeout_s = int(settings.get("transaction.timeout.ms", 60_000)) / 1000
+        self.problem: str | None = None
         self._quiet = quiet
         self._show_keys = show_keys
         self._failure: DeliveryError | None = None
@@ -134,11 +138,12 @@ class RecordProducer:
             DeliveryError: a message failed, now or earlier.
         """
         self._unserved = 0
-        served = self._poll()
+        served = self.poll()
         self.check()
         return served
 
-    def _poll(self) -> int:
+    def poll(self) -> int:
+        """Process the available delivery reports and errors, and raise none of them; returns their number."""
         with self._quiet():
             try:
                 return self.client.poll(0)
@@ -207,7 +212,7 @@ class RecordProducer:
         """Drop all queued messages."""
         self._interrupted.set()
         self.client.purge()
-        self._poll()
+        self.poll()
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         """Delivery report of a failed message; there are none of successful ones."""
@@ -230,7 +235,8 @@ class RecordProducer:
         if error.fatal():
             self._keep_worst(call_failed("send", error, self.transactional_id))
         else:
-            client_log.warning("%s", error.str())
+            self.problem = error.str()
+            client_log.warning("%s", self.problem)
 
 
 def _size(key: bytes | None, value: bytes | None) -> int:

@@ -22,4 +22,21 @@ def pages(status: StatusSource) -> list[web.RouteDef]:
         text = render(await status())
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
-    return [web.get("/health", page_health), web.get("/metrics", page_metrics)]
+    async def page_live(_request: web.Request) -> web.Response:
+        return _probe(await status(), lambda now: now.state != "FAILED")
+
+    async def page_ready(_request: web.Request) -> web.Response:
+        return _probe(await status(), lambda now: now.ready)
+
+    return [
+        web.get("/health", page_health),
+        web.get("/health/live", page_live),
+        web.get("/health/ready", page_ready),
+        web.get("/metrics", page_metrics),
+    ]
+
+
+def _probe(now: Status, passes: Callable[[Status], bool]) -> web.Response:
+    up = passes(now)
+    body = {"status": "UP" if up else "DOWN", "state": now.state, "error": now.problem}
+    return web.json_response(body, status=200 if up else 503)

@@ -16,7 +16,8 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.worker.faust_app import create_app
 from rowtide.connector.worker.web.server import WebServer, url
 
-PAGES = {"/health", "/metrics"}
+PAGES = {"/health": 200, "/health/live": 200, "/health/ready": 503, "/metrics": 200}
+"""The pages, and what they answer while the connector starts."""
 
 
 @pytest.fixture
@@ -51,8 +52,8 @@ def test_it_serves_its_own_pages_and_none_of_fausts() -> None:
     web = server(free_port(), any_port=False)
     paths = ["/", "/router/", "/table/", "/graph/", "/stats/", *PAGES]
     codes = asyncio.run(status_codes(web, paths))
-    assert codes == {path: 200 if path in PAGES else 404 for path in paths}
-    assert {route.resource.canonical for route in web.web_app.router.routes() if route.resource} == PAGES
+    assert codes == {path: PAGES.get(path, 404) for path in paths}
+    assert {route.resource.canonical for route in web.web_app.router.routes() if route.resource} == set(PAGES)
 
 
 def test_a_free_port_is_taken_if_none_was_chosen(busy: int, caplog: pytest.LogCaptureFixture) -> None:
