@@ -18,12 +18,11 @@ from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
+from rowtide.schema_history.store.history_store import HistoryStoreError
 from rowtide.topics.errors import KafkaUnreachable
 
 log = logging.getLogger(__name__)
 
-_PASSING = (HistoryStoreError, KafkaUnreachable)
 _FIRST_WAIT_S = 1.0
 GRACEFUL = 0.9
 """The part of ``task.shutdown.graceful.timeout.ms`` in which a stop must succeed; the rest is for the report."""
@@ -158,4 +157,6 @@ class ConnectorTask:
             return failure.retriable
         if isinstance(failure, StreamBroken):  # the reader has used up its own attempts
             return self.current.reader is None
-        return isinstance(failure, _PASSING) and not isinstance(failure, TrimmedHistory)
+        if isinstance(failure, HistoryStoreError):
+            return failure.retriable
+        return isinstance(failure, KafkaUnreachable)

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted
 from rowtide.connector.delivery.kafka.client_log import log as client_log
-from rowtide.connector.delivery.kafka.errors import call_failed, is_purged, message_failed, severity
+from rowtide.connector.delivery.kafka.errors import call_failed, is_purged, larger_than_queue, message_failed, severity
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Headers
 
@@ -107,29 +107,36 @@ class RecordProducer:
         for key, value, given in messages:
             if given is not shared:  # usually one object for all messages; librdkafka needs a list
                 shared, headers = given, list(given)
-            while True:
-                try:
-                    produce(topic, value, key, partition, reported, None, timestamp, headers)
-                    break
-                except BufferError:
-                    self._wait_for_room()
-                except KafkaException as failure:
-                    self.serve()  # an earlier report is more specific
-                    raise self._refused(failure.args[0], topic, key, value) from failure
+            try:
+                produce(topic, value, key, partition, reported, None, timestamp, headers)
+            except BufferError:
+                self._queue(topic, value, key, partition, reported, None, timestamp, headers)
+            except KafkaException as failure:
+                raise self._not_queued(failure, topic, key, value) from failure
 
     def put(self, record: OffsetRecord) -> None:
         """Queue the record that stores an offset; waits and raises as ``send`` does."""
         topic, key, value = record
+        self._queue(topic, value, key, -1, self._on_delivery)
+
+    def _queue(self, topic: str, value: bytes | None, key: bytes | None, *more: Any) -> None:
+        """Queue one message; waits while the queue is full."""
         while True:
+            empty = not len(self.client)
             try:
-                self.client.produce(topic, value, key, -1, self._on_delivery)
-            except BufferError:
+                self.client.produce(topic, value, key, *more)
+            except BufferError as failure:
+                if empty:  # waiting makes no more room
+                    raise larger_than_queue(topic, _size(key, value)) from failure
                 self._wait_for_room()
             except KafkaException as failure:
-                self.serve()
-                raise self._refused(failure.args[0], topic, key, value) from failure
+                raise self._not_queued(failure, topic, key, value) from failure
             else:
                 return
+
+    def _not_queued(self, failure: KafkaException, topic: str, key: bytes | None, value: bytes | None) -> DeliveryError:
+        self.serve()  # an earlier report is more specific
+        return self._refused(failure.args[0], topic, key, value)
 
     def serve(self) -> int:
         """Process the available delivery reports; returns their number.
@@ -179,7 +186,7 @@ class RecordProducer:
 
     def _wait_for_room(self) -> None:
         start = time.monotonic()
-        while self.serve() == 0:
+        while self.serve() == 0 and len(self.client):
             self._pause(time.monotonic() - start, "there was no room to send on")
 
     def _pause(self, waited: float, state: str) -> None:

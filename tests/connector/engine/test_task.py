@@ -25,7 +25,7 @@ from rowtide.connector.errors import UnknownTable
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.worker.failures import describe
-from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
+from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory, UnusableHistory
 from rowtide.topics.errors import KafkaUnreachable
 
 SOON = 20.0
@@ -144,6 +144,7 @@ def test_the_check_at_the_start_is_repeated_until_it_passes(made: Made) -> None:
     [
         ("RUNNING", UnknownTable("x")),
         ("RUNNING", TrimmedHistory("x")),
+        ("RUNNING", UnusableHistory("x")),
         ("RUNNING", ZeroDivisionError("x")),
         ("RUNNING", ProducerFenced("x")),
         ("STARTING", ProducerFenced("x")),

@@ -168,6 +168,15 @@ def test_sending_waits_while_the_queue_is_full() -> None:
     assert values(client) == [b"%d" % n for n in range(10)]
 
 
+def test_a_message_for_which_an_empty_queue_has_no_room_is_refused() -> None:
+    made, client = producer()
+    client.room = 2
+    made.send([batch(b"1", b"2", b"3")])
+    client.room = 0
+    with pytest.raises(RecordRejected, match=r"producer\.override\.buffer\.memory"):
+        made.send([batch(b"4")])
+
+
 def test_waiting_for_room_can_be_interrupted() -> None:
     made, client = producer()
     client.room, client.answering = 2, False
