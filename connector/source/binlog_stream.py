@@ -92,22 +92,22 @@ class BinlogStream:
         """
         try:
             sock = self._open()
-            buffer = PacketBuffer(_CHUNK)
+            buffer = PacketBuffer()
             heard = time.monotonic()
             while True:
                 try:
-                    count = sock.recv_into(buffer.space())
+                    chunk = sock.recv(_CHUNK)
                 except TimeoutError:
                     self._check_silence(heard)
                     yield []
                     continue
                 heard = time.monotonic()
-                if not count and self._closed:
+                if not chunk and self._closed:
                     return
-                if not count:
+                if not chunk:
                     raise StreamBroken(f"{self._address()} closed the replication connection")
-                self._received_bytes += count
-                if payloads := buffer.received(count):
+                self._received_bytes += len(chunk)
+                if payloads := buffer.feed(chunk):
                     yield [self._event(payload) for payload in payloads]
         except OSError as error:
             if self._closed:

@@ -3,7 +3,6 @@
 import functools
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -134,8 +133,7 @@ def _with_source(command: F) -> F:
     @functools.wraps(command)
     def run(config: Path | None, history: Path | None, binlogs: Path | None, flavor: str, **arguments: Any) -> None:
         try:
-            with _source(config, history, binlogs, Flavor(flavor)) as source:
-                command(source, **arguments)
+            command(_source(config, history, binlogs, Flavor(flavor)), **arguments)
         except (SchemaHistoryError, InvalidPointInTime, OSError) as problem:
             raise click.ClickException(str(problem)) from None
         except Exception as problem:
@@ -154,20 +152,18 @@ def _with_source(command: F) -> F:
     return run  # type: ignore[return-value]
 
 
-def _source(
-    config: Path | None, history: Path | None, binlogs: Path | None, flavor: Flavor
-) -> AbstractContextManager[Source]:
+def _source(config: Path | None, history: Path | None, binlogs: Path | None, flavor: Flavor) -> Source:
     given = [name for name, value in (("config", config), ("history", history), ("binlogs", binlogs)) if value]
     if len(given) != 1:
         raise click.UsageError("a source is needed: one of --config, --history and --binlogs")
     if binlogs is not None:
-        return nullcontext(BinlogSource(binlogs, flavor))
+        return BinlogSource(binlogs, flavor)
     if history is not None:
         return file_source(history, flavor)
     from rowtide.cli.connector import read_configuration  # noqa: PLC0415 - needs the extra
-    from rowtide.connector.engine.wiring import history_source  # noqa: PLC0415
+    from rowtide.cli.schema_sources import configured_source  # noqa: PLC0415
 
-    return history_source(read_configuration(str(config), not_required={"database.password"}))
+    return configured_source(read_configuration(str(config), not_required={"database.password"}))
 
 
 _AT = {"type": _PointInTime(), "help": "A position (binlog.000042:1234), a GTID set, a time, or end."}

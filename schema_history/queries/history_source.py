@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.parser import parse
@@ -22,16 +21,10 @@ from rowtide.schema_history.structure.context import context_of
 
 @dataclass
 class HistorySource:
-    """A schema history, in a file or in a topic. As a context manager, it closes the history at the end."""
+    """A schema history, in a file or in a topic."""
 
     server: Server
     store: SchemaHistoryStore
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.store.close()
 
     def tables(self, at: PointInTime) -> Tables:
         """The structures of all tables at a position, GTID set or time."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Series", "account", "accounts_of", "entries_of"]
+__all__ = ["Series", "account", "accounts_of", "entries_of", "made_problems", "sent_problems"]
 
 
 @dataclass
@@ -20,11 +20,11 @@ class Series:
         problems: descriptions of gaps and of other errors.
     """
 
-    last: dict[int, int] = field(default_factory=dict)
+    last: dict[int | str, int] = field(default_factory=dict)
     repeated: int = 0
     problems: list[str] = field(default_factory=list)
 
-    def follow(self, of: int, number: int) -> None:
+    def follow(self, of: int | str, number: int) -> None:
         """Add the next number. A sequence may start anywhere, because a snapshot does not have deleted rows."""
         last = self.last.get(of, number - 1)
         if number > last + 1:
@@ -117,3 +117,54 @@ def account(
     if exactly_once and repeated:
         problems.append(f"{repeated} records are repeated")
     return problems, repeated
+
+
+def sent_problems(
+    sent: Mapping[str, Iterable[int]], rows: Mapping[str, int], *, exactly_once: bool
+) -> tuple[list[str], int]:
+    """Problems of the numbers that went through ``outbox``, and the number of repeated ones.
+
+    Args:
+        sent: the numbers of each kind, in order. The outbox pattern leaves nothing that tells a snapshot, so a sequence
+            may begin again at 1, as after an aborted snapshot.
+        rows: the final number of rows of each kind.
+        exactly_once: whether a repeated number is a problem.
+    """
+    series = Series()
+    for kind, numbers in sent.items():
+        series.last[kind] = 0
+        for number in numbers:
+            if number == 1:
+                series.last[kind] = 0
+            series.follow(kind, number)
+    problems = [f"outbox: {text}" for text in series.problems]
+    problems += [
+        f"outbox: {kind} ends with {series.last.get(kind, 0)}, not {count}"
+        for kind, count in sorted(rows.items())
+        if series.last.get(kind, 0) != count
+    ]
+    if exactly_once and series.repeated:
+        problems.append(f"outbox: {series.repeated} records are repeated")
+    return problems, series.repeated
+
+
+def made_problems(
+    made: Mapping[str, Iterable[bytes | None]], rows: Mapping[str, set[int]], *, exactly_once: bool
+) -> list[str]:
+    """Problems of the tables that were made meanwhile.
+
+    Args:
+        made: the values in the topic of each table.
+        rows: the final keys of each table; none is ever deleted.
+        exactly_once: whether a repeated record of an insertion is a problem.
+    """
+    problems = []
+    for table, values in made.items():
+        payloads = list(_payloads(values))
+        found = {payload["after"]["id"] for payload in payloads}
+        if found != rows[table]:
+            problems.append(f"{table} has rows {sorted(found)}, not {sorted(rows[table])}")
+        created = [payload["after"]["id"] for payload in payloads if payload["op"] == "c"]
+        if exactly_once and len(created) != len(set(created)):
+            problems.append(f"{table} has repeated records: {created}")
+    return problems

@@ -28,11 +28,16 @@ class Kafka(Server):
         self._controller_port = free_port()
         self._internal_port = free_port()
         self.options = {**_KAFKA_DEFAULTS, **(options or {})}
+        self._advertised_port = self.port
+
+    def advertise(self, port: int) -> None:
+        """Let clients connect to another port of this host, such as that of a proxy; call this before the start."""
+        self._advertised_port = port
 
     @property
     def bootstrap(self) -> str:
         """``host:port``: the value of ``bootstrap.servers``."""
-        return self.address
+        return f"{self.host}:{self._advertised_port}"
 
     def _ready(self) -> bool:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - not needed by users of MySQL alone
@@ -46,7 +51,7 @@ class Kafka(Server):
         # for clients, so it has an internal listener.
         return {
             "listeners": f"CLIENT://{listen}:{port},INTERNAL://{internal},CONTROLLER://{controller}",
-            "advertised.listeners": f"CLIENT://{self.address},INTERNAL://{internal}",
+            "advertised.listeners": f"CLIENT://{self.host}:{self._advertised_port},INTERNAL://{internal}",
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": log_dir,
             **self.options,
