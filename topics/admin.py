@@ -5,7 +5,7 @@ Every operation has a timeout. Errors name the topic and say what to do.
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -110,6 +110,40 @@ class TopicAdmin:
         replicas = len(metadata.partitions[min(metadata.partitions)].replicas)
         config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
         return TopicDescription(topic, len(metadata.partitions), replicas, config)
+
+    def topic_config(self, name: str, topics: Sequence[str]) -> dict[str, str]:
+        """The value of one setting of many topics, without those that do not exist or may not be described.
+
+        Raises:
+            TopicError: Kafka is not reachable.
+        """
+        if not topics:
+            return {}
+        resources = [_resource(topic) for topic in topics]
+        futures = self._admin.describe_configs(resources, request_timeout=self._timeout)
+        found = {resource.name: self._values(future) for resource, future in futures.items()}
+        return {topic: values[name] for topic, values in found.items() if name in values}
+
+    def broker_config(self) -> dict[str, str]:
+        """The settings of one of the brokers; none if they may not be described.
+
+        Raises:
+            TopicError: Kafka is not reachable.
+        """
+        try:
+            brokers = self._admin.list_topics(timeout=self._timeout).brokers
+        except KafkaException as failure:
+            raise KafkaUnreachable(f"cannot look up the brokers: {failure.args[0].str()}") from failure
+        resource = ConfigResource(ResourceType.BROKER, str(min(brokers)))
+        (future,) = self._admin.describe_configs([resource], request_timeout=self._timeout).values()
+        return self._values(future)
+
+    def _values(self, future: Future[Any]) -> dict[str, str]:
+        try:
+            entries = future.result(self._timeout + 5)
+        except (KafkaException, TimeoutError):
+            return {}
+        return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def ensure(self, topic: str, settings: TopicSettings) -> bool:
         """Create a topic if it does not exist, and wait until it can be used; returns whether it was created.

@@ -8,6 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from rowtide.connector.check.facts import TableFact
 from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.message_sizes import size_findings
 from rowtide.connector.config import ClientSettings, Configuration
 from rowtide.topics.admin import TopicAdmin
 from rowtide.topics.errors import TopicError
@@ -156,8 +157,10 @@ def _topics(config: Configuration, tables: tuple[TableFact, ...] | None, timeout
     try:
         yield from _offsets(config, admin)
         yield from _refused(config, admin)
-        if tables is not None and config.delivery.sink == "kafka":
-            yield from _missing(config.topics.creation, _data_topics(config, tables), admin)
+        if config.delivery.sink == "kafka":
+            topics = [] if tables is None else _data_topics(config, tables)
+            yield from _missing(config.topics.creation, topics, admin)
+            yield from size_findings(config, topics, admin)
     except TopicError as error:
         yield Finding(Severity.ERROR, "bootstrap.servers", str(error))
 

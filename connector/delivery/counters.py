@@ -28,7 +28,10 @@ class DeliveryCounters:
         committed_ts_ms: the same for the last rows that a stored offset covers.
         offset: the last stored offset; ``None`` if none was stored since the start.
         commit_s: seconds spent on storing offsets, including the wait for acknowledgements.
-        step_s: seconds since the current step started; many seconds mean that Kafka does not respond.
+        delivered: whether anything was acknowledged since the start.
+        stuck_s: seconds since the last acknowledgement, or since there was nothing to deliver; many seconds mean that
+            the sink does not respond.
+        problem: why delivery is retried: the last error since the last stored offset; ``None`` if there was none.
     """
 
     messages: int = 0
@@ -43,7 +46,9 @@ class DeliveryCounters:
     committed_ts_ms: int = 0
     offset: SourceOffset | None = None
     commit_s: float = 0.0
-    step_s: float = 0.0
+    delivered: bool = False
+    stuck_s: float = 0.0
+    problem: str | None = None
 
 
 class Rate:
@@ -77,11 +82,18 @@ class Totals:
         self._rate = Rate(now)
         self._state = DeliveryCounters()
         self._topics: dict[str, tuple[int, int]] = {}
-        self._step_at = now
+        self._progress_at = now
+        self._delivered = False
 
-    def step(self, now: float) -> None:
-        """Start the next step."""
-        self._step_at = now
+    def progress(self, now: float, *, delivered: bool) -> None:
+        """Note that delivery is not stuck.
+
+        Args:
+            now: the time.
+            delivered: whether messages were acknowledged; otherwise none wait for it.
+        """
+        self._progress_at = now
+        self._delivered |= delivered
 
     def sent(self, batches: Sequence[Batch], now: float) -> None:
         """Count batches that were passed to the sink."""
@@ -105,6 +117,7 @@ class Totals:
     def committed(self, offset: SourceOffset, ts_ms: int, seconds: float) -> None:
         """Count a stored offset."""
         old = self._state
+        self._delivered = True
         self._state = replace(
             old, commits=old.commits + 1, offset=offset, committed_ts_ms=ts_ms, commit_s=old.commit_s + seconds
         )
@@ -122,5 +135,6 @@ class Totals:
             topics=self._topics.copy(),
             messages_per_second=messages,
             bytes_per_second=size,
-            step_s=now - self._step_at,
+            delivered=self._delivered,
+            stuck_s=now - self._progress_at,
         )

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
@@ -102,6 +102,7 @@ class Delivery:
         self._in_snapshot = False
         self._in_transaction = False
         self._retry_s = _FIRST_RETRY_S
+        self._problem: str | None = None  # of a topic or a transaction; the sink's own errors say more
         self._interrupted = threading.Event()
         self._totals = Totals(clock())
         self._thread = threading.Thread(target=self.run, name="rowtide-delivery", daemon=True)
@@ -141,14 +142,13 @@ class Delivery:
 
     def counters(self) -> DeliveryCounters:
         """The current counters."""
-        return self._totals.snapshot(self._clock())
+        return replace(self._totals.snapshot(self._clock()), problem=self._sink.problem or self._problem)
 
     def run(self) -> None:
         """Deliver in the calling thread, as ``start`` does in a new one. Errors are stored in ``failure``."""
         try:
             while not self._done():
-                if self._acknowledge():
-                    self._totals.step(self._clock())
+                self._watch()
                 self._step()
         except DeliveryInterrupted as failure:
             log.warning("delivery was interrupted: %s", failure)
@@ -180,6 +180,12 @@ class Delivery:
             return False
         return True
 
+    def _watch(self) -> None:
+        """Note whether delivery is stuck. A transaction that is sent again is no progress before its commit."""
+        acknowledged = self._acknowledge()
+        if acknowledged or not (self._unacknowledged or self._problem):
+            self._totals.progress(self._clock(), delivered=acknowledged)
+
     def _acknowledge(self) -> bool:
         """Release acknowledged batches in the store.
 
@@ -187,16 +193,16 @@ class Delivery:
         depend on this: they are stored when all messages are acknowledged.
 
         Returns:
-            Whether nothing is pending, or there were acknowledgements since the last call.
+            Whether there were acknowledgements since the last call.
         """
         if not self._unacknowledged:
-            return True
+            return False
         acked = self._messages_sent - self._sink.waiting()
         moved = acked > self._messages_acked
         self._messages_acked = acked
         while self._unacknowledged and self._unacknowledged[0][1] <= acked:
             self._store.ack(self._unacknowledged.popleft()[0])
-        return moved or not self._unacknowledged
+        return moved
 
     def _step(self) -> None:
         try:
@@ -240,6 +246,7 @@ class Delivery:
             try:
                 self._ensure_topic(topic)
             except KafkaUnreachable as failure:
+                self._problem = str(failure)
                 log.warning("%s; retry in %.1f s", failure, retry_s)
                 if self._interrupted.wait(retry_s):
                     raise DeliveryInterrupted(f"stopped while topic {topic!r} could not be looked up") from failure
@@ -248,6 +255,7 @@ class Delivery:
                 raise DeliveryError(f"no message can be sent: {failure}") from failure
             else:
                 self._known.add(topic)
+                self._problem = None
 
     def _due(self) -> bool:
         return self._pending is not None and self._policy.due(
@@ -274,8 +282,10 @@ class Delivery:
         self._pending = self._rollback_offset = None
         self._in_transaction = False
         self._retry_s = _FIRST_RETRY_S
+        self._problem = None
 
     def _roll_back(self, failure: TransactionAborted) -> None:
+        self._problem = str(failure)
         self._sink.rollback()
         back = self._store.rollback()
         self._pending = self._rollback_offset

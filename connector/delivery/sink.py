@@ -20,6 +20,11 @@ class Sink(Protocol):
         """Whether messages become visible only together with the offset, so that a rollback can discard them."""
         ...
 
+    @property
+    def problem(self) -> str | None:
+        """Why messages are being retried: the last error since the last commit, if there was one."""
+        ...
+
     def open(self) -> None:
         """Prepare to send. A transactional sink fences older instances, so read the stored offset only afterwards.
 
@@ -91,6 +96,7 @@ class InMemorySink:
         transactional: whether messages appear in ``records`` at the commit, instead of immediately.
         records: topic, partition (of the batch) and message.
         offsets: all committed offsets.
+        problem: why messages are being retried.
         opened: the number of calls of ``open``.
         closed: whether ``close`` was called.
         failures: errors that the next calls of ``send`` and ``commit`` raise, in order; ``None`` lets a call succeed.
@@ -99,6 +105,7 @@ class InMemorySink:
     transactional: bool = False
     records: list[tuple[str, int, Message]] = field(default_factory=list)
     offsets: list[SourceOffset] = field(default_factory=list)
+    problem: str | None = None
     opened: int = 0
     closed: bool = False
     failures: list[BaseException | None] = field(default_factory=list)

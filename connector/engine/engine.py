@@ -24,13 +24,11 @@ from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.change_batch import ChangeBatch
 from rowtide.connector.engine.task import ConnectorTask
-from rowtide.connector.engine.wiring import history_store
+from rowtide.connector.engine.wiring import history_source
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.change import Change
 from rowtide.schema_history.model import Table
-from rowtide.schema_history.queries.history_source import HistorySource
 from rowtide.schema_history.queries.point_in_time import parse_point_in_time
-from rowtide.schema_history.server.query_event import Flavor, Server
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +74,11 @@ class Engine:
         environ: Mapping[str, str] | None = None,
         **more: str | int,
     ) -> None:
+        if properties is not None and not isinstance(properties, Mapping):
+            raise TypeError(
+                f"properties is a {type(properties).__name__}, not a mapping of names to texts; "
+                "Engine.from_config reads a file"
+            )
         given = {property_name(name, PROPERTIES): str(value) for name, value in more.items()}
         self.config: Configuration = from_properties({**(properties or {}), **given, SINK.name: "python"}, environ)
         self._task: ConnectorTask | None = None
@@ -295,11 +298,11 @@ class Engine:
 
         Raises:
             ValueError: ``at`` cannot be read.
-            SchemaHistoryError: the history cannot be read.
+            SchemaHistoryError: the history cannot be read, or the connector keeps it in memory.
         """
         database, _, table = name.partition(".")
-        source = HistorySource(Server(Flavor(self.config.flavor.value)), history_store(self.config))
-        return source.tables(parse_point_in_time(at)).table(database, table)
+        with history_source(self.config) as source:
+            return source.tables(parse_point_in_time(at)).table(database, table)
 
     # --- handing over -----------------------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ class ConnectorRun:
         reader: set when the run streams.
         delivery: set when the run delivers to a sink.
         components: set when Kafka, if it is used, has been reached.
+        stored: the position that was stored when the run began.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ConnectorRun:
         self.reader: Reader | None = None
         self.delivery: Delivery | None = None
         self.components: Components | None = None
+        self.stored: SourceOffset | None = None
         self._config = config
         self._settings = settings
         self._progress = progress
@@ -86,6 +88,16 @@ class ConnectorRun:
         self._drained_by: float | None = None
         self._done = threading.Event()
         self._behind = config.history.compact_interval  # a snapshot's records are in no summary
+
+    @property
+    def works(self) -> bool:
+        """Whether the run reads and delivers, as far as there is something to deliver."""
+        reader = None if self.reader is None else self.reader.status
+        if self.state != "SNAPSHOT" and (reader is None or not reader.connected):
+            return False
+        if self.delivery is None or self.components is None or self.delivery.counters().delivered:
+            return True
+        return reader is not None and reader.idle and not self.components.store.use().held_events
 
     def run(self) -> BaseException | None:
         """Run until :meth:`stop` is called or a failure ends the run; returns the failure."""
@@ -142,7 +154,7 @@ class ConnectorRun:
         components = self.components = build_components(self._config, self._sink)
         if components.sink is not None:
             components.sink.open()  # fences an older instance: only now is the stored offset final
-        offset = components.offsets.load()
+        offset = self.stored = components.offsets.load()
         decision = self._decide(components, offset)
         if components.sink is not None:
             self.delivery = Delivery(

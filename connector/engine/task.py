@@ -18,12 +18,11 @@ from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
+from rowtide.schema_history.store.history_store import HistoryStoreError
 from rowtide.topics.errors import KafkaUnreachable
 
 log = logging.getLogger(__name__)
 
-_PASSING = (HistoryStoreError, KafkaUnreachable)
 _FIRST_WAIT_S = 1.0
 GRACEFUL = 0.9
 """The part of ``task.shutdown.graceful.timeout.ms`` in which a stop must succeed; the rest is for the report."""
@@ -44,7 +43,6 @@ class ConnectorTask:
     Attributes:
         current: the current run, or the last one.
         failure: the failure that ended the task; ``None`` if it was stopped.
-        error: the message of the last failure of a run.
         restarts: the number of runs after the first.
         snapshot: the progress of the snapshot.
     """
@@ -62,7 +60,7 @@ class ConnectorTask:
         self._sink = sink
         self.started_at = time.time()
         self.failure: BaseException | None = None
-        self.error: str | None = None
+        self._error: str | None = None
         self.restarts = 0
         self.snapshot = SnapshotStatus(progress)
         self._settings = pipeline_settings(config, run_id(), changes=changes)
@@ -81,6 +79,13 @@ class ConnectorTask:
         if self._stop.is_set():
             return "STOPPING"
         return "RESTARTING" if self._waiting else self.current.state
+
+    @property
+    def error(self) -> str | None:
+        """The message of the last failure of a run, until the next run works."""
+        if self._error is not None and self._ended is None and not self._waiting and self.current.works:
+            self._error = None
+        return self._error
 
     @property
     def ended(self) -> bool:
@@ -125,7 +130,7 @@ class ConnectorTask:
             failure = self.current.run()
             if failure is None or not self._passes(failure):
                 break
-            self.error = str(failure)
+            self._error = str(failure)
             wait = _FIRST_WAIT_S if time.monotonic() - begin > _GOOD_S else wait
             log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)
             self._waiting = True
@@ -137,7 +142,7 @@ class ConnectorTask:
             self.current = self._new_run(check=isinstance(failure, CheckFailedError))
             self._waiting = False
         self.failure = failure
-        self.error = self.error if failure is None else str(failure)
+        self._error = self._error if failure is None else str(failure)
         self._ended = "STOPPED" if failure is None else "FAILED"
         self._on_end(failure)
 
@@ -152,4 +157,6 @@ class ConnectorTask:
             return failure.retriable
         if isinstance(failure, StreamBroken):  # the reader has used up its own attempts
             return self.current.reader is None
-        return isinstance(failure, _PASSING) and not isinstance(failure, TrimmedHistory)
+        if isinstance(failure, HistoryStoreError):
+            return failure.retriable
+        return isinstance(failure, KafkaUnreachable)

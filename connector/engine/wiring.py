@@ -24,6 +24,9 @@ from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.compaction.summary_store import FileSummaries, SummaryStore
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.queries.history_source import HistorySource
+from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, SchemaHistoryStore
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
@@ -31,6 +34,8 @@ from rowtide.topics.admin import MissingTopics, TopicAdmin
 from rowtide.topics.internal import history_settings
 
 _PATIENCE_S = 60.0
+_QUERY_S = 15.0
+"""How long somebody who looks up a structure waits for Kafka."""
 
 
 @dataclass(slots=True)
@@ -98,22 +103,41 @@ _OFFSETS_IN_MEMORY: dict[tuple[str, str], InMemoryOffsetStore] = {}
 """Of ``MemoryOffsetBackingStore``: they outlive a run, not the process."""
 
 
-def history_store(config: Configuration) -> SchemaHistoryStore:
-    """Where the schema history is; its topic is not made."""
+def history_store(config: Configuration, timeout: float | None = None) -> SchemaHistoryStore:
+    """Where the schema history is; its topic is not made.
+
+    Args:
+        config: the configuration.
+        timeout: seconds to wait for Kafka; by default those of the recovery at a start.
+    """
     history = config.history
+    recovery_s = history.recovery_poll_interval_ms * history.recovery_attempts / 1000
     if history.topic is not None:
         return KafkaSchemaHistory(
             history.topic,
             history.producer,
             history.consumer,
             history.admin,
-            timeout=max(_PATIENCE_S, history.recovery_poll_interval_ms * history.recovery_attempts / 1000),
+            timeout=max(_PATIENCE_S, recovery_s) if timeout is None else timeout,
             query_timeout=history.query_timeout_ms / 1000,
             batch=history.buffer_batch_size,
         )
     if history.file is not None:
         return FileSchemaHistory(Path(history.file))
     return InMemorySchemaHistory()
+
+
+def history_source(config: Configuration) -> HistorySource:
+    """The schema history as a source of the tables' structures, to be closed after use.
+
+    Raises:
+        SchemaHistoryError: the connector keeps its history in memory.
+    """
+    if config.history.topic is None and config.history.file is None:
+        raise SchemaHistoryError(
+            f"the connector {config.name} keeps its schema history in memory only: nothing is left of it behind a run"
+        )
+    return HistorySource(Server(Flavor(config.flavor.value)), history_store(config, _QUERY_S))
 
 
 def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:

@@ -4,43 +4,92 @@ A packet has a header of four bytes: the length of its payload (three bytes, lit
 payload of 2^24-1 bytes continues in the next packet.
 """
 
+_HEADER = 4
 _LARGEST = 0xFFFFFF
 
 
 class PacketBuffer:
-    """Takes chunks of any size and returns complete payloads."""
+    """A buffer to receive into, which returns complete payloads.
 
-    __slots__ = ("_parts", "_rest")
+    ::
 
-    def __init__(self) -> None:
-        self._rest = b""
+        count = sock.recv_into(buffer.space())
+        payloads = buffer.received(count)
+
+    A packet that is larger than the buffer gets a buffer of its own size, until its payload is complete. Every byte is
+    therefore copied a fixed number of times, however small the pieces are in which it arrives (TLS: 16 KB).
+
+    Args:
+        size: bytes that can be received at once.
+    """
+
+    __slots__ = ("_data", "_end", "_parts", "_size")
+
+    def __init__(self, size: int = 1 << 20) -> None:
+        self._size = size
+        self._data = bytearray(size)
+        self._end = 0
         self._parts: list[bytes] = []
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The payloads that are complete with this chunk, in order."""
-        data = self._rest + chunk if self._rest else chunk
-        payloads = []
-        pos, end = 0, len(data)
-        while end - pos >= 4:
-            length = data[pos] | data[pos + 1] << 8 | data[pos + 2] << 16
-            stop = pos + 4 + length
-            if stop > end:
-                break
-            if length == _LARGEST:
-                self._parts.append(data[pos + 4 : stop])
-            elif self._parts:
-                payloads.append(b"".join((*self._parts, data[pos + 4 : stop])))
-                self._parts = []
-            else:
-                payloads.append(data[pos + 4 : stop])
-            pos = stop
-        self._rest = data[pos:]
-        return payloads
+    def space(self) -> memoryview:
+        """The free part of the buffer, at least one byte; use it before the next call of :meth:`received`."""
+        return memoryview(self._data)[self._end :]
 
     @property
     def missing(self) -> int:
         """The minimum number of bytes that the current packet still lacks; 0 between packets."""
-        rest = self._rest
-        if len(rest) < 4:
-            return 4 - len(rest) if rest else 0
-        return (rest[0] | rest[1] << 8 | rest[2] << 16) + 4 - len(rest)
+        if not self._end:
+            return 0
+        return (_HEADER if self._end < _HEADER else self._packet_size()) - self._end
+
+    def received(self, count: int) -> list[bytes]:
+        """The payloads that are complete with ``count`` more bytes in the buffer, in order."""
+        end = self._end = self._end + count
+        if end >= _HEADER and self._packet_size() <= end:
+            return self._complete()
+        self._grow()
+        return []
+
+    def _packet_size(self) -> int:
+        """The size of the first packet, with its header."""
+        data = self._data
+        return (data[0] | data[1] << 8 | data[2] << 16) + _HEADER
+
+    def _complete(self) -> list[bytes]:
+        """Take the complete packets out of the buffer."""
+        with memoryview(self._data) as view:
+            data = bytes(view[: self._end])
+        payloads = []
+        pos, end = 0, len(data)
+        while end - pos >= _HEADER:
+            length = data[pos] | data[pos + 1] << 8 | data[pos + 2] << 16
+            stop = pos + _HEADER + length
+            if stop > end:
+                break
+            payload = data[pos + _HEADER : stop]
+            if length == _LARGEST:
+                self._parts.append(payload)
+            elif self._parts:
+                payloads.append(b"".join((*self._parts, payload)))
+                self._parts = []
+            else:
+                payloads.append(payload)
+            pos = stop
+        self._keep(data[pos:])
+        return payloads
+
+    def _keep(self, rest: bytes) -> None:
+        """Begin again with an incomplete packet."""
+        if len(self._data) > self._size and not self._parts:
+            self._data = bytearray(max(self._size, len(rest) + 1))
+        self._end = len(rest)
+        self._data[: self._end] = rest
+        self._grow()
+
+    def _grow(self) -> None:
+        """Make room for the first packet, if its size is known."""
+        needed = self._packet_size() if self._end >= _HEADER else self._end + 1
+        if needed > len(self._data):
+            begun = self._data[: self._end]
+            self._data = bytearray(needed)
+            self._data[: self._end] = begun

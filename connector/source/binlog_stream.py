@@ -92,22 +92,22 @@ class BinlogStream:
         """
         try:
             sock = self._open()
-            buffer = PacketBuffer()
+            buffer = PacketBuffer(_CHUNK)
             heard = time.monotonic()
             while True:
                 try:
-                    chunk = sock.recv(_CHUNK)
+                    count = sock.recv_into(buffer.space())
                 except TimeoutError:
                     self._check_silence(heard)
                     yield []
                     continue
                 heard = time.monotonic()
-                if not chunk and self._closed:
+                if not count and self._closed:
                     return
-                if not chunk:
+                if not count:
                     raise StreamBroken(f"{self._address()} closed the replication connection")
-                self._received_bytes += len(chunk)
-                if payloads := buffer.feed(chunk):
+                self._received_bytes += count
+                if payloads := buffer.received(count):
                     yield [self._event(payload) for payload in payloads]
         except OSError as error:
             if self._closed:

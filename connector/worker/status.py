@@ -25,7 +25,7 @@ STATES = (
 )
 _HEALTHY = frozenset({"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
 _STUCK_S = 30.0
-"""A step of delivery takes milliseconds; after this long, Kafka does not answer."""
+"""Records are acknowledged within milliseconds; after this long, the sink does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Status:
         restarts: restarts from the stored position.
         reader: the reader's status; ``None`` before the stream.
         delivery: the counters of delivery; ``None`` before it starts.
+        sink: what takes the records, for messages.
+        stored: the stored position; ``None`` if there is none, or it is not loaded yet.
         queue: the use of the queue; ``None`` before delivery starts.
         snapshot: rows by table (``db.table``), in reading order.
         lag_bytes: bytes of the server's binlog after the last event that was read; ``None`` if not known.
@@ -61,6 +63,8 @@ class Status:
     reader: ReaderStatus | None
     delivery: DeliveryCounters | None
     queue: StoreUse | None
+    sink: str
+    stored: SourceOffset | None
     snapshot: Mapping[str, TableRows]
     lag_bytes: int | None
 
@@ -70,9 +74,22 @@ class Status:
         return self.state in _HEALTHY and not self.stuck
 
     @property
+    def ready(self) -> bool:
+        """Whether the connector streams: it reads the binlog and delivers."""
+        return self.healthy and self.state == "RUNNING" and self.reader is not None and self.reader.connected
+
+    @property
     def stuck(self) -> bool:
-        """Whether delivery has waited for Kafka for too long."""
-        return self.delivery is not None and self.delivery.step_s > _STUCK_S
+        """Whether delivery has waited for the sink for too long."""
+        return self.delivery is not None and self.delivery.stuck_s > _STUCK_S
+
+    @property
+    def problem(self) -> str | None:
+        """Why the connector is not healthy, or the last error."""
+        if not self.stuck or self.delivery is None:
+            return self.error
+        reason = f": {self.delivery.problem}" if self.delivery.problem else ""
+        return f"{self.sink} has not answered for {self.delivery.stuck_s:.0f} s{reason}"
 
     @property
     def lag_s(self) -> float | None:
@@ -88,11 +105,6 @@ class Status:
             return None
         return max(0.0, *ages) if ages else 0.0
 
-    @property
-    def stored(self) -> SourceOffset | None:
-        """The last offset stored since the start."""
-        return self.delivery.offset if self.delivery is not None else None
-
 
 def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> Status:
     """The status of a task.
@@ -107,9 +119,9 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
     state, error = task.state, task.error
     if state == "RUNNING" and reader is not None and reader.error is not None:
         state, error = "RECONNECTING", reader.error
-    elif state == "RUNNING":
-        error = None
-    delivery = run.delivery
+    elif error is not None and state in _HEALTHY:
+        state = "RESTARTING"  # until the new run works: otherwise each attempt would be reported as healthy
+    delivery = None if run.delivery is None else run.delivery.counters()
     return Status(
         name=config.name,
         prefix=config.topics.prefix,
@@ -121,7 +133,9 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
         error=error,
         restarts=task.restarts,
         reader=reader,
-        delivery=delivery.counters() if delivery is not None else None,
+        delivery=delivery,
+        sink="Kafka" if config.delivery.sink == "kafka" else "the sink",
+        stored=run.stored if delivery is None or delivery.offset is None else delivery.offset,
         queue=run.components.store.use() if run.components is not None else None,
         snapshot={str(table): rows for table, rows in task.snapshot.table_rows.items()},
         lag_bytes=lag_bytes,
@@ -131,16 +145,13 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
 def health(status: Status) -> dict[str, Any]:
     """The response body of ``/health``."""
     reader, stored, queue = status.reader, status.stored, status.queue
-    error = status.error
-    if status.stuck and status.delivery is not None:
-        error = f"Kafka has not answered for {status.delivery.step_s:.0f} s"
     return {
         "status": "UP" if status.healthy else "DOWN",
         "state": status.state,
         "connector": status.name,
         "version": __version__,
         "uptime_seconds": round(status.now - status.started_at, 1),
-        "error": error,
+        "error": status.problem,
         "restarts": status.restarts,
         "position": {
             "read": None if reader is None else {"file": reader.file, "pos": reader.pos, "gtid": reader.gtid},

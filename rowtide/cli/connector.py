@@ -86,9 +86,13 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
     type=click.Path(dir_okay=False),
     help="Append the log to this file instead of writing it to the terminal.",
 )
-@click.option("--web-port", type=click.IntRange(1, 65535), help="Port of /health and /metrics.  [default: 6066]")
-@click.option("--web-bind", help="Address of /health and /metrics; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]")
-@click.option("--no-web", is_flag=True, help="Do not serve /health and /metrics.")
+@click.option(
+    "--web-port",
+    type=click.IntRange(1, 65535),
+    help="Port of the web server.  [default: 6066, or a free port if it is in use]",
+)
+@click.option("--web-bind", help="Address of the web server; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]")
+@click.option("--no-web", is_flag=True, help="Do not start the web server.")
 @click.option("--no-progress", is_flag=True, help="Do not show a progress bar, even on a terminal.")
 def run(
     config: str,

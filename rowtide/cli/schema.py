@@ -3,6 +3,7 @@
 import functools
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -133,7 +134,8 @@ def _with_source(command: F) -> F:
     @functools.wraps(command)
     def run(config: Path | None, history: Path | None, binlogs: Path | None, flavor: str, **arguments: Any) -> None:
         try:
-            command(_source(config, history, binlogs, Flavor(flavor)), **arguments)
+            with _source(config, history, binlogs, Flavor(flavor)) as source:
+                command(source, **arguments)
         except (SchemaHistoryError, InvalidPointInTime, OSError) as problem:
             raise click.ClickException(str(problem)) from None
         except Exception as problem:
@@ -152,18 +154,20 @@ def _with_source(command: F) -> F:
     return run  # type: ignore[return-value]
 
 
-def _source(config: Path | None, history: Path | None, binlogs: Path | None, flavor: Flavor) -> Source:
+def _source(
+    config: Path | None, history: Path | None, binlogs: Path | None, flavor: Flavor
+) -> AbstractContextManager[Source]:
     given = [name for name, value in (("config", config), ("history", history), ("binlogs", binlogs)) if value]
     if len(given) != 1:
         raise click.UsageError("a source is needed: one of --config, --history and --binlogs")
     if binlogs is not None:
-        return BinlogSource(binlogs, flavor)
+        return nullcontext(BinlogSource(binlogs, flavor))
     if history is not None:
         return file_source(history, flavor)
     from rowtide.cli.connector import read_configuration  # noqa: PLC0415 - needs the extra
-    from rowtide.cli.schema_sources import configured_source  # noqa: PLC0415
+    from rowtide.connector.engine.wiring import history_source  # noqa: PLC0415
 
-    return configured_source(read_configuration(str(config), not_required={"database.password"}))
+    return history_source(read_configuration(str(config), not_required={"database.password"}))
 
 
 _AT = {"type": _PointInTime(), "help": "A position (binlog.000042:1234), a GTID set, a time, or end."}

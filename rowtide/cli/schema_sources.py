@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.queries.history_source import HistorySource
 from rowtide.schema_history.queries.point_in_time import PointInTime
 from rowtide.schema_history.queries.table_changes import TableChange
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
-
-if TYPE_CHECKING:
-    from rowtide.connector.config import Configuration
 
 
 class Source(Protocol):
@@ -75,20 +71,3 @@ class BinlogSource:
 def file_source(path: Path, flavor: Flavor) -> HistorySource:
     """A schema history file."""
     return HistorySource(Server(flavor), FileSchemaHistory(path))
-
-
-def configured_source(config: "Configuration") -> HistorySource:
-    """The schema history of a connector.
-
-    Raises:
-        SchemaHistoryError: the connector keeps its history in memory.
-    """
-    history, flavor = config.history, Flavor(config.flavor.value)
-    if history.topic is not None:
-        from rowtide.schema_history.store.kafka import KafkaSchemaHistory  # noqa: PLC0415 - needs the extra
-
-        store = KafkaSchemaHistory(history.topic, history.producer, history.consumer, history.admin, timeout=15)
-        return HistorySource(Server(flavor), store)
-    if history.file is None:
-        raise SchemaHistoryError(f"the connector {config.name} keeps its schema history in memory only")
-    return file_source(Path(history.file), flavor)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rowtide.cli.schema_sources import configured_source
 from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.engine.pipeline_settings import record_rules
 from rowtide.envelope.json.text import JsonFormat, schema_text
@@ -87,10 +86,13 @@ def _read_history(path: Path) -> _History:
     capture, naming = config.capture.tables, config.topics.naming
     tables: dict[str, list[RecordedTable]] = {}
     try:
-        for record in configured_source(config).store.replay_as(parse_record):
-            for table in record.tables:
-                if table.fields is not None and capture.captures(table.id.database, table.id.table):
-                    tables.setdefault(naming.data_change(table.id.database, table.id.table), []).append(table)
+        from rowtide.connector.engine.wiring import history_source  # noqa: PLC0415 - needs the extra
+
+        with history_source(config) as source:
+            for record in source.store.replay_as(parse_record):
+                for table in record.tables:
+                    if table.fields is not None and capture.captures(table.id.database, table.id.table):
+                        tables.setdefault(naming.data_change(table.id.database, table.id.table), []).append(table)
     except (SchemaHistoryError, ModuleNotFoundError) as error:
         raise SettingsError(f"{path}: the schema history cannot be read: {error}. {way_out}") from error
     return _History(config, tables)

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from rowtide.schema_history.compaction.summary_store import SUMMARIES_KEPT
-from rowtide.schema_history.store.history_store import HistoryStoreError
+from rowtide.schema_history.store.history_store import HistoryStoreError, UnusableHistory
 from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
 from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWriter
 
@@ -84,7 +84,8 @@ class KafkaSummaries:
                 self._writer.send(self._topic, part, key.encode(), _PARTITION)
             self._writer.wait()
         except TopicWriteError as failure:
-            raise HistoryStoreError(f"cannot write the compact schema history {self._topic!r}: {failure}") from failure
+            kind = HistoryStoreError if failure.retriable else UnusableHistory
+            raise kind(f"cannot write the compact schema history {self._topic!r}: {failure}") from failure
         finally:
             self._writer.close()
         if len(before) >= SUMMARIES_KEPT:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.parser import parse
@@ -21,10 +22,16 @@ from rowtide.schema_history.structure.context import context_of
 
 @dataclass
 class HistorySource:
-    """A schema history, in a file or in a topic."""
+    """A schema history, in a file or in a topic. As a context manager, it closes the history at the end."""
 
     server: Server
     store: SchemaHistoryStore
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
 
     def tables(self, at: PointInTime) -> Tables:
         """The structures of all tables at a position, GTID set or time."""

@@ -7,7 +7,7 @@ A store keeps texts in order; each is a JSON object. ``kafka`` and ``file`` are 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 
@@ -15,10 +15,22 @@ T = TypeVar("T")
 
 
 class HistoryStoreError(SchemaHistoryError):
-    """The schema history cannot be reached, read or written; the message says where, and what to do."""
+    """The schema history cannot be reached, read or written; the message says where, and what to do.
+
+    Attributes:
+        retriable: whether a later attempt may succeed without any other change.
+    """
+
+    retriable: ClassVar[bool] = True
 
 
-class TrimmedHistory(HistoryStoreError):
+class UnusableHistory(HistoryStoreError):
+    """The schema history cannot be used until somebody mends it, or a setting or a permission."""
+
+    retriable = False
+
+
+class TrimmedHistory(UnusableHistory):
     """Records of the schema history were deleted, so structures can no longer be recovered from it."""
 
 

@@ -13,7 +13,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rowtide.schema_history.store.history_store import HistoryStoreError, SchemaHistoryStore, StoredText, TrimmedHistory
+from rowtide.schema_history.store.history_store import (
+    HistoryStoreError,
+    SchemaHistoryStore,
+    StoredText,
+    TrimmedHistory,
+    UnusableHistory,
+)
 from rowtide.schema_history.store.topic_reader import Extent, TopicReader, TopicReadError
 from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWriter
 
@@ -76,9 +82,22 @@ class KafkaSchemaHistory(SchemaHistoryStore):
             raise self._failed(failure) from failure
 
     def _failed(self, reason: TopicWriteError) -> HistoryStoreError:
+        text = f"cannot write to the schema history topic {self._topic!r}: {reason}"
+        if reason.too_large:
+            return UnusableHistory(
+                f"{text}. The record of a statement or a table has {reason.too_large} bytes. Allow larger records on "
+                "the topic with max.message.bytes (on the brokers message.max.bytes; compressed records count), and, "
+                "if you have set it, with schema.history.internal.producer.max.request.size. No row that depends on "
+                "the record was sent"
+            )
+        if not reason.retriable:
+            return UnusableHistory(
+                f"{text}. Check the settings schema.history.internal.producer.*, and grant the connector's Kafka user "
+                "WRITE on the topic. No row that depends on the record was sent"
+            )
         return HistoryStoreError(
-            f"cannot write to the schema history topic {self._topic!r}: {reason}. No row that depends on the record "
-            "was sent; the connector resumes from its stored offset when the topic can be written again"
+            f"{text}. No row that depends on the record was sent; the connector resumes from its stored offset when "
+            "the topic can be written again"
         )
 
     @contextmanager
@@ -108,7 +127,7 @@ class KafkaSchemaHistory(SchemaHistoryStore):
                 raw = b"" if record.value is None else record.value
                 yield StoredText(record.offset, expected, raw.decode("utf-8", "surrogateescape"))
         except TopicReadError as failure:
-            raise HistoryStoreError(f"the schema history cannot be recovered: {failure}") from failure
+            raise _unreadable(f"the schema history cannot be recovered: {failure}", failure) from failure
 
     def _lost(self, begin: int, end: int) -> TrimmedHistory:
         if begin == 0:
@@ -134,11 +153,11 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         try:
             extents = self._reader.extents(self._topic)
         except TopicReadError as failure:
-            raise HistoryStoreError(f"the schema history cannot be read: {failure}") from failure
+            raise _unreadable(f"the schema history cannot be read: {failure}", failure) from failure
         if extents is None:
             return None
         if len(extents) != 1:
-            raise HistoryStoreError(
+            raise UnusableHistory(
                 f"the schema history topic {self._topic!r} has {len(extents)} partitions and must have exactly 1, "
                 "because the order of its records matters"
             )
@@ -150,3 +169,7 @@ class KafkaSchemaHistory(SchemaHistoryStore):
             self._flush()
         finally:
             self._writer.close()
+
+
+def _unreadable(text: str, reason: TopicReadError) -> HistoryStoreError:
+    return HistoryStoreError(text) if reason.retriable else UnusableHistory(text)

@@ -5,15 +5,44 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-_SETTINGS: dict[str, Any] = {"enable.idempotence": True, "acks": "all"}
+_DEFAULTS: dict[str, Any] = {
+    "linger.ms": 0,
+    "batch.size": 32 * 1024,  # as Debezium's; the topic's limit applies to a whole batch
+    # The broker limits what a record occupies after compression. Statements and structures shrink to a tenth.
+    "compression.type": "gzip",
+    "message.max.bytes": 64 * 1024 * 1024,  # the topic's limit applies; this is what consumers can read by default
+}
+_REQUIRED: dict[str, Any] = {"enable.idempotence": True, "acks": "all", "allow.auto.create.topics": False}
+"""A topic that is missing was deleted: the broker must not create it again with its own settings."""
 _ERRORS_ONLY = 2
 """Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
 _CHOSEN_BY_KEY = -1
 _GRACE_S = 5
+_TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
+_FINAL = {
+    *_TOO_LARGE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.INVALID_RECORD,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError._INVALID_ARG,  # noqa: SLF001 - librdkafka's local code
+}
 
 
 class TopicWriteError(Exception):
-    """A record was not written, or possibly not; the message has the reason."""
+    """A record was not written, or possibly not; the message has the reason.
+
+    Attributes:
+        retriable: whether a later attempt may succeed without any other change.
+        too_large: the size of a record that Kafka or the producer's settings do not allow, in bytes; 0 for any other
+            reason.
+    """
+
+    def __init__(self, message: str, *, retriable: bool = True, too_large: int = 0) -> None:
+        super().__init__(message)
+        self.retriable = retriable
+        self.too_large = too_large
 
 
 class TopicWriter:
@@ -25,30 +54,37 @@ class TopicWriter:
     """
 
     def __init__(self, settings: Mapping[str, Any], timeout: float) -> None:
-        own = {"log_level": _ERRORS_ONLY, "linger.ms": 0, "message.timeout.ms": int(timeout * 1000)}
-        self._settings = {**own, **settings, **_SETTINGS}
+        own = {"log_level": _ERRORS_ONLY, "message.timeout.ms": int(timeout * 1000)}
+        self._settings = {**_DEFAULTS, **own, **settings, **_REQUIRED}
         self._timeout = int(self._settings["message.timeout.ms"]) / 1000
         self._producer: Producer | None = None
-        self._errors: list[KafkaError] = []
+        self._failure: TopicWriteError | None = None
 
     def send(self, topic: str, value: bytes | None, key: bytes | None = None, partition: int = _CHOSEN_BY_KEY) -> None:
-        """Send a record without waiting.
+        """Send a record without waiting, unless the producer's buffer is full.
 
         Raises:
-            TopicWriteError: the producer rejects it.
+            TopicWriteError: the producer rejects it, or an earlier record was not acknowledged.
         """
         try:
             if self._producer is None:
                 self._producer = Producer(self._settings)
-            self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
+            try:
+                self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
+            except BufferError:
+                self.wait()
+                self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
         except KafkaException as failure:
-            raise TopicWriteError(failure.args[0].str()) from failure
+            raise _failed(failure.args[0], _size(key, value)) from failure
         except BufferError as failure:
-            raise TopicWriteError(str(failure)) from failure
+            size = _size(key, value)
+            raise TopicWriteError("it is larger than buffer.memory", retriable=False, too_large=size) from failure
 
-    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._errors.append(error)
+            failure = _failed(error, _size(message.key(), message.value()))
+            if self._failure is None or _rank(failure) > _rank(self._failure):
+                self._failure = failure
 
     def wait(self) -> None:
         """Wait until all records are acknowledged.
@@ -59,12 +95,26 @@ class TopicWriter:
         if self._producer is None:
             return
         left = self._producer.flush(self._timeout + _GRACE_S)
-        errors, self._errors = self._errors, []
-        if errors:
-            raise TopicWriteError(errors[0].str())
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
         if left:
             raise TopicWriteError(f"no acknowledgement within {self._timeout:.0f} s")
 
     def close(self) -> None:
         """Release the producer."""
         self._producer = None
+
+
+def _failed(error: KafkaError, size: int) -> TopicWriteError:
+    too_large = size if error.code() in _TOO_LARGE else 0
+    return TopicWriteError(error.str(), retriable=error.code() not in _FINAL, too_large=too_large)
+
+
+def _rank(failure: TopicWriteError) -> tuple[bool, int]:
+    """Of several failures, the one with the highest rank is raised: a final one, about the largest record."""
+    return not failure.retriable, failure.too_large
+
+
+def _size(key: bytes | str | None, value: bytes | str | None) -> int:
+    return len(key or b"") + len(value or b"")

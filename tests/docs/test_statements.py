@@ -97,7 +97,7 @@ def test_the_account_has_the_privileges_of_the_compose_files() -> None:
 
 
 def test_every_metric_is_in_the_table() -> None:
-    tree = ast.parse((ROOT / "connector/worker/metrics.py").read_text())
+    tree = ast.parse((ROOT / "connector/worker/web/metrics.py").read_text())
     made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Metric"]
     metrics = [[f"`rowtide_{ast.literal_eval(call.args[0])}`", ast.literal_eval(call.args[1])] for call in made]
     assert len(metrics) > 30

@@ -10,7 +10,7 @@ from typing import Any
 DEFAULTS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",  # as Java's producer, so that rows keep their partitions when rowtide takes over
     "message.max.bytes": 1048576,  # Java's max.request.size; librdkafka's default is slightly smaller
-    "queue.buffering.max.kbytes": 65536,  # librdkafka's default is 1 GiB
+    "queue.buffering.max.kbytes": 65536,  # librdkafka's default is 1 GiB; raised for larger messages
     "queue.buffering.max.messages": 100000,
     # While a request is in flight, librdkafka polls without a pause for records that have waited this long: with Java's
     # 5 ms, that takes more processor time than everything else. A busy broker also receives fewer, larger requests.
@@ -97,4 +97,7 @@ def _with_defaults(client: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
         for name, value in defaults.items()
         if not any(spelling in client for spelling in _SPELLINGS.get(name, (name,)))
     }
+    if "queue.buffering.max.kbytes" in missing:  # a message larger than the queue would never have room
+        largest = int(settings.get("message.max.bytes", DEFAULTS["message.max.bytes"]))
+        missing["queue.buffering.max.kbytes"] = max(missing["queue.buffering.max.kbytes"], largest // 1024 + 1)
     return settings | missing

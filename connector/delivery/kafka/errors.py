@@ -87,6 +87,19 @@ def rejected(
     return None
 
 
+def larger_than_queue(topic: str, size: int) -> RecordRejected:
+    """The error for a message that does not fit into the producer's empty queue.
+
+    Args:
+        topic: the message's topic.
+        size: bytes of key and value.
+    """
+    return RecordRejected(
+        f"a message for topic {topic!r} has {size} bytes, more than the producer's buffer. Remove "
+        "producer.override.buffer.memory, or set it to at least producer.override.max.request.size"
+    )
+
+
 def message_failed(
     error: KafkaError, topic: str, key: bytes | None, size: int, transactional_id: str = "", *, show_key: bool = False
 ) -> DeliveryError:

@@ -97,7 +97,8 @@ class KafkaOffsetStore:
             self._writer.send(topic, value, key)
             self._writer.wait()
         except TopicWriteError as failure:
-            raise OffsetStoreError(
+            kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
+            raise kind(
                 f"cannot write the source offset to topic {self._topic!r}: {failure}. The previous offset stays "
                 "valid: after a restart the changes since then are sent again"
             ) from failure

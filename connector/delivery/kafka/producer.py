@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted
 from rowtide.connector.delivery.kafka.client_log import log as client_log
-from rowtide.connector.delivery.kafka.errors import call_failed, is_purged, message_failed, severity
+from rowtide.connector.delivery.kafka.errors import call_failed, is_purged, larger_than_queue, message_failed, severity
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Headers
 
@@ -56,6 +56,9 @@ class RecordProducer:
         show_keys: whether errors may show the keys of messages.
         new_client: creates the client.
 
+    Attributes:
+        problem: the last error of the client that it retries, until a sink resets it.
+
     Raises:
         DeliveryError: the settings are invalid.
     """
@@ -70,6 +73,7 @@ class RecordProducer:
     ) -> None:
         self.transactional_id = str(settings.get("transactional.id", ""))
         self.transaction_timeout_s = int(settings.get("transaction.timeout.ms", 60_000)) / 1000
+        self.problem: str | None = None
         self._quiet = quiet
         self._show_keys = show_keys
         self._failure: DeliveryError | None = None
@@ -103,29 +107,36 @@ class RecordProducer:
         for key, value, given in messages:
             if given is not shared:  # usually one object for all messages; librdkafka needs a list
                 shared, headers = given, list(given)
-            while True:
-                try:
-                    produce(topic, value, key, partition, reported, None, timestamp, headers)
-                    break
-                except BufferError:
-                    self._wait_for_room()
-                except KafkaException as failure:
-                    self.serve()  # an earlier report is more specific
-                    raise self._refused(failure.args[0], topic, key, value) from failure
+            try:
+                produce(topic, value, key, partition, reported, None, timestamp, headers)
+            except BufferError:
+                self._queue(topic, value, key, partition, reported, None, timestamp, headers)
+            except KafkaException as failure:
+                raise self._not_queued(failure, topic, key, value) from failure
 
     def put(self, record: OffsetRecord) -> None:
         """Queue the record that stores an offset; waits and raises as ``send`` does."""
         topic, key, value = record
+        self._queue(topic, value, key, -1, self._on_delivery)
+
+    def _queue(self, topic: str, value: bytes | None, key: bytes | None, *more: Any) -> None:
+        """Queue one message; waits while the queue is full."""
         while True:
+            empty = not len(self.client)
             try:
-                self.client.produce(topic, value, key, -1, self._on_delivery)
-            except BufferError:
+                self.client.produce(topic, value, key, *more)
+            except BufferError as failure:
+                if empty:  # waiting makes no more room
+                    raise larger_than_queue(topic, _size(key, value)) from failure
                 self._wait_for_room()
             except KafkaException as failure:
-                self.serve()
-                raise self._refused(failure.args[0], topic, key, value) from failure
+                raise self._not_queued(failure, topic, key, value) from failure
             else:
                 return
+
+    def _not_queued(self, failure: KafkaException, topic: str, key: bytes | None, value: bytes | None) -> DeliveryError:
+        self.serve()  # an earlier report is more specific
+        return self._refused(failure.args[0], topic, key, value)
 
     def serve(self) -> int:
         """Process the available delivery reports; returns their number.
@@ -134,11 +145,12 @@ class RecordProducer:
             DeliveryError: a message failed, now or earlier.
         """
         self._unserved = 0
-        served = self._poll()
+        served = self.poll()
         self.check()
         return served
 
-    def _poll(self) -> int:
+    def poll(self) -> int:
+        """Process the available delivery reports and errors, and raise none of them; returns their number."""
         with self._quiet():
             try:
                 return self.client.poll(0)
@@ -174,7 +186,7 @@ class RecordProducer:
 
     def _wait_for_room(self) -> None:
         start = time.monotonic()
-        while self.serve() == 0:
+        while self.serve() == 0 and len(self.client):
             self._pause(time.monotonic() - start, "there was no room to send on")
 
     def _pause(self, waited: float, state: str) -> None:
@@ -207,7 +219,7 @@ class RecordProducer:
         """Drop all queued messages."""
         self._interrupted.set()
         self.client.purge()
-        self._poll()
+        self.poll()
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         """Delivery report of a failed message; there are none of successful ones."""
@@ -230,7 +242,8 @@ class RecordProducer:
         if error.fatal():
             self._keep_worst(call_failed("send", error, self.transactional_id))
         else:
-            client_log.warning("%s", error.str())
+            self.problem = error.str()
+            client_log.warning("%s", self.problem)
 
 
 def _size(key: bytes | None, value: bytes | None) -> int:

@@ -38,6 +38,11 @@ class IdempotentSink:
         self._producer = producer
         self._offsets = offsets
 
+    @property
+    def problem(self) -> str | None:
+        """The last error of the client since the last commit."""
+        return self._producer.problem
+
     def open(self) -> None:
         """Do nothing: there is no instance to fence."""
 
@@ -60,9 +65,12 @@ class IdempotentSink:
         record = self._offsets.record(offset)
         if record is None:
             self._offsets.save(offset)
-            return True
-        self._producer.put(record)
-        return self._producer.drain(timeout)
+        else:
+            self._producer.put(record)
+            if not self._producer.drain(timeout):
+                return False
+        self._producer.problem = None
+        return True
 
     def rollback(self) -> None:
         """Do nothing: without a transaction, messages cannot be taken back."""
@@ -102,6 +110,11 @@ class TransactionalSink:
         self._clock = clock
         self._in_transaction = False
         self._begun_at = 0.0
+
+    @property
+    def problem(self) -> str | None:
+        """The last error of the client since the last commit."""
+        return self._producer.problem
 
     def open(self) -> None:
         """Fence older instances and end their open transactions. From now on, the stored offset is final."""
@@ -157,6 +170,7 @@ class TransactionalSink:
                 return False
             self._until_done("commit the transaction", self._producer.client.commit_transaction)
         self._in_transaction = False
+        self._producer.problem = None
         return True
 
     def rollback(self) -> None:
@@ -180,6 +194,8 @@ class TransactionalSink:
                         f"cannot {what} within {self._open_timeout:.0f} s: {error.str()}. "
                         "Check that bootstrap.servers can be reached"
                     ) from failure
+                self._producer.poll()  # for the client's own errors, which say more than a time-out
+                self._producer.problem = self._producer.problem or f"cannot {what}: {error.str()}"
                 self._producer.pause(0.05, f"trying to {what}")
             else:
                 return

@@ -39,6 +39,9 @@ class HttpSink:
         headers: of every request, such as ``Authorization``.
         batch_size: records of one request at most.
         timeout: seconds to wait for an answer.
+
+    Attributes:
+        problem: why the current request is sent again; ``None`` if it is not.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class HttpSink:
         self._timeout = timeout
         self._opener = build_opener(_NoRedirects)
         self._closed = threading.Event()
+        self.problem: str | None = None
 
     def write(self, records: Sequence[Record]) -> None:
         """Post records, and wait until the server has taken them.
@@ -79,17 +83,19 @@ class HttpSink:
             pause = wait
             try:
                 with self._opener.open(request, timeout=self._timeout):
+                    self.problem = None
                     return
             except HTTPError as error:
                 error.close()
                 if error.code not in _PASSING:
                     raise DeliveryError(f"{self._place()} refuses records: {error.code} {error.reason}") from error
-                problem = f"{error.code} {error.reason}"
+                reason = f"{error.code} {error.reason}"
                 after = error.headers.get("Retry-After", "")
                 pause = max(wait, min(float(after), _LONGEST_RETRY_AFTER_S)) if after.isdecimal() else wait
             except (URLError, HTTPException, OSError) as error:
-                problem = str(getattr(error, "reason", None) or error)
-            log.warning("%s does not take records: %s; next try in %.1f s", self._place(), problem, pause)
+                reason = str(getattr(error, "reason", None) or error)
+            self.problem = f"{self._place()} does not take records: {reason}"
+            log.warning("%s; next try in %.1f s", self.problem, pause)
             self._closed.wait(pause)
             wait = min(wait * 2, _LONGEST_RETRY_S)
 

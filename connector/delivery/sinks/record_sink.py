@@ -66,6 +66,11 @@ class RecordSinkDelivery:
         self._offsets = offsets
         self._owned = owned
 
+    @property
+    def problem(self) -> str | None:
+        """Why the sink retries, if it says so in an attribute ``problem``."""
+        return getattr(self._sink, "problem", None)
+
     def open(self) -> None:
         """Nothing needs to be opened."""
 

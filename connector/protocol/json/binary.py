@@ -27,6 +27,9 @@ _NUMBERS = {
 }
 _INLINED = (frozenset({0x04, 0x05, 0x06}), frozenset({0x04, 0x05, 0x06, 0x07, 0x08}))
 """Types whose values are inlined in the entries of small and of large containers."""
+_KEY_ENTRY = (struct.Struct("<HH"), struct.Struct("<IH"))
+_VALUE_ENTRY = (struct.Struct("<BH"), struct.Struct("<BI"))
+"""The entries of keys and of values in small and in large containers."""
 _F64 = struct.Struct("<d")
 _I64 = struct.Struct("<q")
 _DAMAGED = (struct.error, IndexError, KeyError, UnicodeDecodeError, RecursionError)
@@ -107,16 +110,16 @@ def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[
         raise IndexError(f"{count} elements in {len(data) - at} bytes")
     keys: list[bytes] = []
     if kind <= _LARGE_OBJECT:
-        spans = struct.unpack_from("<" + ("IH" if large else "HH") * count, data, at)
-        keys = [data[pos + spans[i] : pos + spans[i] + spans[i + 1]] for i in range(0, 2 * count, 2)]
+        spans = _KEY_ENTRY[large].iter_unpack(_take(data, at, count * (width + 2)))
+        keys = [data[pos + start : pos + start + size] for start, size in spans]
         at += count * (width + 2)
-    entries = struct.unpack_from("<" + ("BI" if large else "BH") * count, data, at)
     inlined, step = _INLINED[large], width + 1
-    found = []
-    for i in range(count):
-        value_kind = entries[2 * i]
-        offset = at + i * step + 1 if value_kind in inlined else pos + entries[2 * i + 1]
-        found.append((value_kind, offset))
+    entries = _VALUE_ENTRY[large].iter_unpack(_take(data, at, count * step))
+    # Not one format for all entries: struct keeps the last 100 formats, each several times as large as its data.
+    found = [
+        (value_kind, at + i * step + 1 if value_kind in inlined else pos + value)
+        for i, (value_kind, value) in enumerate(entries)
+    ]
     return keys, found
 
 

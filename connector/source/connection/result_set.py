@@ -71,13 +71,22 @@ def _begin(connection: Any, query: str) -> list[str]:
 def _large(source: Any, begun: bytes) -> bytes:
     """The payload of a row larger than a chunk, whose first bytes are ``begun``."""
     packets = PacketBuffer()
-    payloads = packets.feed(begun)
+    packets.space()[: len(begun)] = begun
+    payloads = packets.received(len(begun))
     while not payloads:
-        payloads = packets.feed(_some(source.read(packets.missing or 4)))
+        with packets.space() as space:
+            count = source.readinto(space[: packets.missing or 4])
+        if not count:
+            raise _lost()
+        payloads = packets.received(count)
     return payloads[0]
 
 
 def _some(data: bytes) -> bytes:
     if not data:
-        raise OperationalError(CR.CR_SERVER_LOST, "Lost connection to MySQL server during query")
+        raise _lost()
     return data
+
+
+def _lost() -> OperationalError:
+    return OperationalError(CR.CR_SERVER_LOST, "Lost connection to MySQL server during query")

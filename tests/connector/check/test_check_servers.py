@@ -249,6 +249,35 @@ def test_a_replication_factor_above_the_brokers_and_topics_that_are_not_created(
     assert f"checked.{mysql_db.name}.t" in next(f.message for f in found if f.subject == "topic.creation.enable")
 
 
+def test_limits_that_are_lower_than_the_size_of_messages(mysql_db: Database, kafka: Kafka) -> None:
+    mysql_db.execute(*(f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in ("low", "high", "missing")))
+    prefix = f"sizes-{uuid.uuid4().hex[:8]}"
+    names = {name: f"{prefix}.{mysql_db.name}.{name}" for name in ("low", "high", "missing")}
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    limits = {names["low"]: "100000", names["high"]: "300000000"}
+    new = [NewTopic(topic, 1, 1, config={"max.message.bytes": limit}) for topic, limit in limits.items()]
+    for future in admin.create_topics(new).values():
+        future.result(30)
+    given = {"topic.prefix": prefix, "database.include.list": mysql_db.name}
+    plain = from_properties({**properties(mysql_db.server, kafka.bootstrap), **given})
+    (low,) = [found for found in check(plain) if found.subject == "max.message.bytes"]
+    assert low.severity is Severity.WARNING
+    assert f"the topics {names['low']} take at most 100000 bytes" in low.message
+    large = {"producer.override.max.request.size": "200000000", "producer.override.buffer.memory": "1048576"}
+    found = {f"{each.subject} {each.message}" for each in check(from_properties({**plain.properties, **large}))}
+    for part in (
+        "producer.override.buffer.memory is 1048576 bytes, less than producer.override.max.request.size=200000000",
+        "producer.override.max.request.size is 200000000, but the brokers close",
+        "a request of more than socket.request.max.bytes=104857600",
+        f"the topics {names['low']} take at most 100000 bytes",
+        f"the topics {names['missing']} take at most 1048588 bytes",
+    ):
+        assert [each for each in found if part in each], part
+    created = {**large, "topic.creation.default.max.message.bytes": "200000000"}
+    found = {each.message for each in check(from_properties({**plain.properties, **created}))}
+    assert not [each for each in found if names["missing"] in each or names["high"] in each]
+
+
 def test_settings_of_topics_that_kafka_refuses(mysql: MySQL, kafka: Kafka) -> None:
     more = {"topic.creation.default.partions": "3", "topic.creation.groups": "g", "topic.creation.g.include": "x.*"}
     configuration = from_properties({**properties(mysql, kafka.bootstrap), **more})

@@ -207,16 +207,40 @@ def test_an_unresponsive_kafka_is_detected_without_transactions_too() -> None:
             delivery._store.close()
 
         def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
-            steps.append(delivery.counters().step_s)
+            steps.append(delivery.counters().stuck_s)
             return super().commit(offset, timeout)
 
     steps: list[float] = []
-    sink, store = Silent(), EventStore()
+    sink, store = Silent(problem="the broker is down"), EventStore()
     sink.unanswered = 1
     delivery = Delivery(store, sink, SELDOM, clock=lambda: now[0])
     store.put([batch(1)])
     delivery.run()
     assert steps == [40]
+    assert delivery.counters().problem == "the broker is down"
+
+
+def test_a_transaction_that_is_sent_again_and_again_is_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtide.connector.delivery.delivery_loop._FIRST_RETRY_S", 0.001)
+    now = [0.0]
+    found: list[tuple[float, bool, str | None]] = []
+
+    class Refused(InMemorySink):
+        def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
+            counters = delivery.counters()
+            found.append((counters.stuck_s, counters.delivered, counters.problem))
+            now[0] += 20
+            return super().commit(offset, timeout)
+
+    aborted = TransactionAborted("the leader is away")
+    sink, store = Refused(True, failures=[None, aborted, None, aborted, None, None]), EventStore()
+    delivery = Delivery(store, sink, CommitPolicy(by_poll=True), clock=lambda: now[0])
+    store.put([batch(1)])
+    store.close()
+    delivery.run()
+    assert found == [(0, False, None), (20, False, "the leader is away"), (40, False, "the leader is away")]
+    counters = delivery.counters()
+    assert (counters.delivered, counters.problem, counters.rollbacks) == (True, None, 2)
 
 
 @pytest.mark.parametrize("transactional", [False, True])

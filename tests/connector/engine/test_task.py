@@ -25,7 +25,7 @@ from rowtide.connector.errors import UnknownTable
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.worker.failures import describe
-from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
+from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory, UnusableHistory
 from rowtide.topics.errors import KafkaUnreachable
 
 SOON = 20.0
@@ -42,6 +42,7 @@ class FakeRun:
         self.state = state
         self.reader = "reader" if state == "RUNNING" else None
         self.delivery = self.components = None
+        self.works = False
         self.begun = threading.Event()
         self._stop = stop
         self._failure = failure
@@ -98,7 +99,11 @@ def test_a_failure_that_may_pass_is_followed_by_a_new_run(made: Made, failure: B
     task.start()
     begun(task, 2)
     assert checks == [True, False, False], "only the first one checks everything"
-    assert task.error == str(failure)
+    assert task.error == str(failure), "the third run has begun, which says nothing yet"
+    task.current.works = True  # type: ignore[misc]
+    assert task.error is None
+    task.current.works = False  # type: ignore[misc]
+    assert task.error is None, "it has worked"
     assert ends == []
     assert task.stop(SOON)
     assert (task.failure, task.state, ends) == (None, "STOPPED", [None])
@@ -139,6 +144,7 @@ def test_the_check_at_the_start_is_repeated_until_it_passes(made: Made) -> None:
     [
         ("RUNNING", UnknownTable("x")),
         ("RUNNING", TrimmedHistory("x")),
+        ("RUNNING", UnusableHistory("x")),
         ("RUNNING", ZeroDivisionError("x")),
         ("RUNNING", ProducerFenced("x")),
         ("STARTING", ProducerFenced("x")),

@@ -1,19 +1,22 @@
 """The status of a connector: ``/health``, the metrics, the lines of the log."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from configurations import PROPERTIES
 
+from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
 from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
 from rowtide.connector.source.binlog_end import bytes_behind
-from rowtide.connector.worker.metrics import render
 from rowtide.connector.worker.progress_display import ProgressLog
-from rowtide.connector.worker.status import STATES, Status, health
+from rowtide.connector.worker.status import STATES, Status, health, status_of
+from rowtide.connector.worker.web.metrics import render
 from rowtide.schema_history.model import TableId
 
 UUID = "1e0355b3-e5bc-11f1-acec-02fc00000001"
@@ -63,6 +66,8 @@ def status(**fields: Any) -> Status:
         "reader": None,
         "delivery": None,
         "queue": None,
+        "sink": "Kafka",
+        "stored": None,
         "snapshot": {},
         "lag_bytes": None,
     }
@@ -85,6 +90,7 @@ def test_every_number_has_its_metric() -> None:
         status(
             reader=reader,
             delivery=counters,
+            stored=OFFSET,
             queue=use(events=5, max_events=8192, bytes=77, max_bytes=1 << 26, oldest_ts_ms=1_040_000),
             snapshot={"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3)},
             lag_bytes=99,
@@ -155,11 +161,75 @@ def test_health_depends_on_the_state(state: str) -> None:
 
 
 def test_a_kafka_that_does_not_answer_is_not_healthy() -> None:
-    now = status(delivery=DeliveryCounters(step_s=45.0, offset=OFFSET))
+    now = status(delivery=DeliveryCounters(stuck_s=45.0), stored=OFFSET)
     answer = health(now)
     assert answer["status"] == "DOWN"
     assert answer["error"] == "Kafka has not answered for 45 s"
     assert answer["position"]["stored"]["pos"] == 1234
+
+
+@pytest.mark.parametrize(
+    ("fields", "ready"),
+    [
+        ({"reader": ReaderStatus(connected=True)}, True),
+        ({"reader": ReaderStatus(connected=False)}, False),
+        ({"state": "RECONNECTING", "reader": ReaderStatus(connected=True)}, False),
+        ({"state": "SNAPSHOT"}, False),
+        ({"reader": ReaderStatus(connected=True), "delivery": DeliveryCounters(stuck_s=31.0)}, False),
+        ({"reader": ReaderStatus(connected=True), "delivery": DeliveryCounters(stuck_s=29.0)}, True),
+    ],
+)
+def test_a_connector_is_ready_if_it_streams(fields: dict[str, Any], ready: bool) -> None:
+    assert status(**fields).ready is ready
+
+
+def test_a_sink_that_does_not_answer_is_reported_with_its_error() -> None:
+    delivery = DeliveryCounters(stuck_s=45.0, problem="127.0.0.1:9092: Connection refused")
+    assert (
+        health(status(delivery=delivery))["error"]
+        == "Kafka has not answered for 45 s: 127.0.0.1:9092: Connection refused"
+    )
+    assert health(status(delivery=delivery, sink="the sink"))["error"].startswith(
+        "the sink has not answered for 45 s: "
+    )
+
+
+class Task:
+    """A connector task in a state, for ``status_of``."""
+
+    def __init__(self, state: str, error: str | None, *, stored: SourceOffset | None = None) -> None:
+        self.config = from_properties(PROPERTIES)
+        self.state, self.error, self.restarts, self.started_at = state, error, 1, 0.0
+        self.snapshot = SnapshotStatus()
+        self.delivery: Any = None
+        self.reader = self.components = None
+        self.stored = stored
+        self.current = self
+
+    def counters(self) -> DeliveryCounters:
+        return DeliveryCounters(offset=replace(OFFSET, pos=77))
+
+
+@pytest.mark.parametrize("state", ["STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"])
+def test_a_new_run_is_not_healthy_before_it_works(state: str) -> None:
+    task: Any = Task(state, "the broker is away")
+    now = status_of(task, 1.0)
+    assert (now.state, now.healthy, now.error) == ("RESTARTING", False, "the broker is away")
+    task.error = None
+    now = status_of(task, 1.0)
+    assert (now.state, now.healthy, now.error) == (state, True, None)
+
+
+def test_a_failure_is_reported_as_such() -> None:
+    task: Any = Task("FAILED", "the server has purged the binlog")
+    assert (status_of(task, 1.0).state, status_of(task, 1.0).error) == ("FAILED", task.error)
+
+
+def test_the_stored_position_is_that_of_the_start_until_another_one_is_stored() -> None:
+    task: Any = Task("RUNNING", None, stored=OFFSET)
+    assert health(status_of(task, 1.0))["position"]["stored"]["pos"] == 1234
+    task.delivery = task
+    assert health(status_of(task, 1.0))["position"]["stored"]["pos"] == 77
 
 
 def test_bytes_behind_the_server() -> None:
@@ -197,7 +267,7 @@ def test_progress_is_logged_less_often_with_time_and_only_if_there_is_any() -> N
             log.tick(status(now=float(second), state="SNAPSHOT", snapshot=snapshot))
         else:
             records = min(second, 1000)
-            log.tick(status(now=float(second), reader=reader, delivery=DeliveryCounters(records, offset=OFFSET)))
+            log.tick(status(now=float(second), reader=reader, delivery=DeliveryCounters(records), stored=OFFSET))
         said += [(second, 1)] * (len(lines) - before)
     assert lines[0] == "snapshot: 1 of 2 tables, 13 rows, in db.b 3 of about 8"
     assert [second for second, _ in said] == [10, 20, 30, 50, 90, 170, 330, 630, 930, 1230]

@@ -1,5 +1,8 @@
 """The producer's settings: defaults, overrides, and those that delivery requires."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from rowtide.connector.config.kafka.producer_settings import (
@@ -71,3 +74,16 @@ def test_a_transaction_may_last_as_long_as_its_interval() -> None:
 
 def test_the_transactional_id_equals_that_of_a_kafka_connect_task() -> None:
     assert transactional_id("connect-cluster", "inventory") == "connect-cluster-inventory-0"
+
+
+@pytest.mark.parametrize("settings", [idempotent_settings, lambda client: transactional_settings(client, "x")])
+def test_the_largest_message_fits_into_the_buffer_unless_the_user_sets_it(
+    settings: Callable[[dict[str, str]], dict[str, Any]],
+) -> None:
+    def buffer(**more: str) -> int:
+        named = {name.replace("_", "."): value for name, value in more.items()}
+        return int(settings({**SERVERS, **named})["queue.buffering.max.kbytes"]) * 1024
+
+    assert buffer() == 64 << 20
+    assert buffer(message_max_bytes="100000001") >= 100_000_001
+    assert buffer(message_max_bytes="100000001", queue_buffering_max_kbytes="7") == 7 * 1024

@@ -168,6 +168,15 @@ def test_sending_waits_while_the_queue_is_full() -> None:
     assert values(client) == [b"%d" % n for n in range(10)]
 
 
+def test_a_message_for_which_an_empty_queue_has_no_room_is_refused() -> None:
+    made, client = producer()
+    client.room = 2
+    made.send([batch(b"1", b"2", b"3")])
+    client.room = 0
+    with pytest.raises(RecordRejected, match=r"producer\.override\.buffer\.memory"):
+        made.send([batch(b"4")])
+
+
 def test_waiting_for_room_can_be_interrupted() -> None:
     made, client = producer()
     client.room, client.answering = 2, False
@@ -396,3 +405,35 @@ def test_exactly_once_closing_never_fails() -> None:
     sink.send([batch(b"1")])
     sink.close()
     assert client.purged
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_the_clients_error_is_a_problem_until_the_next_commit(exactly_once: bool) -> None:
+    sink: TransactionalSink | IdempotentSink
+    if exactly_once:
+        sink, client = transactional()
+    else:
+        made, client = producer()
+        sink = IdempotentSink(made, TopicOffsets())
+    sink.open()
+    assert sink.problem is None
+    client.settings["error_cb"](kafka_error(K._TRANSPORT))
+    sink.send([batch(b"1")])
+    assert sink.problem == "broker says so"
+    assert sink.commit(OFFSET)
+    assert sink.problem is None
+
+
+def test_a_call_that_is_repeated_says_why() -> None:
+    sink, client = transactional()
+    seen: list[str | None] = []
+
+    def init(_timeout: float) -> None:
+        if not seen:
+            seen.append(sink.problem)
+            raise KafkaException(kafka_error(K._TIMED_OUT, retriable=True))
+        seen.append(sink.problem)
+
+    client.init_transactions = init  # type: ignore[method-assign]
+    sink.open()
+    assert seen == [None, "cannot start transactions: broker says so"]

@@ -3,6 +3,7 @@
 import gzip
 import json
 import struct
+import tracemalloc
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -286,3 +287,15 @@ def test_recorded_documents_match_debeziums_text(op: str, offset: int, style: Js
             assert (None if value is None else json_text(value, style)) == row[name]
             compared += 1
     assert compared >= 45
+
+
+def test_reading_documents_of_many_lengths_keeps_no_memory() -> None:
+    """Python's struct module keeps its last 100 formats; one format for a whole array was larger than the array."""
+    documents = [encode({"k": [1] * length}, large=True) for length in range(5000, 5100)]
+    tracemalloc.start()
+    try:
+        for document in documents:
+            json_text(document)
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,38 @@
+"""The class of the Faust app: what is left of Faust's app when it neither reads Kafka nor serves pages of its own."""
+
+import logging
+
+import faust
+from faust.app.base import BootStrategy as FaustBootStrategy
+
+from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.web.pages import pages
+from rowtide.connector.worker.web.server import WebServer
+
+
+class BootStrategy(FaustBootStrategy):
+    """Starts Faust's web server, and nothing that connects to Kafka."""
+
+    enable_kafka = False
+
+
+class App(faust.App):
+    """The Faust app of one connector.
+
+    Attributes:
+        rowtide: the service that runs the connector.
+        show_progress: whether a snapshot may draw a progress bar on the terminal.
+        any_port: whether the web server takes a free port if its own is in use.
+    """
+
+    logger = logging.getLogger("mode.rowtide")
+    BootStrategy = BootStrategy
+    rowtide: ConnectorService
+    show_progress = True
+    any_port = False
+
+    async def on_first_start(self) -> None:
+        """Create no data folder, which Faust would do here: offsets and schema history are in Kafka."""
+
+    def _new_web(self) -> WebServer:
+        return WebServer(self, pages(self.rowtide.status), any_port=self.any_port)

@@ -1,0 +1,42 @@
+"""The pages of the web server."""
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from rowtide.connector.worker.status import Status, health
+from rowtide.connector.worker.web.metrics import CONTENT_TYPE, render
+
+StatusSource = Callable[[], Awaitable[Status]]
+"""Returns the current status of the connector."""
+
+
+def pages(status: StatusSource) -> list[web.RouteDef]:
+    """All pages of a connector."""
+
+    async def page_health(_request: web.Request) -> web.Response:
+        now = await status()
+        return web.json_response(health(now), status=200 if now.healthy else 503)
+
+    async def page_metrics(_request: web.Request) -> web.Response:
+        text = render(await status())
+        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def page_live(_request: web.Request) -> web.Response:
+        return _probe(await status(), lambda now: now.state != "FAILED")
+
+    async def page_ready(_request: web.Request) -> web.Response:
+        return _probe(await status(), lambda now: now.ready)
+
+    return [
+        web.get("/health", page_health),
+        web.get("/health/live", page_live),
+        web.get("/health/ready", page_ready),
+        web.get("/metrics", page_metrics),
+    ]
+
+
+def _probe(now: Status, passes: Callable[[Status], bool]) -> web.Response:
+    up = passes(now)
+    body = {"status": "UP" if up else "DOWN", "state": now.state, "error": now.problem}
+    return web.json_response(body, status=200 if up else 503)

@@ -1,0 +1,101 @@
+"""The web server: what it serves, and where it listens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+from configurations import PROPERTIES
+from rowtide_stack.ports import free_port
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.worker.faust_app import create_app
+from rowtide.connector.worker.web.server import WebServer, url
+
+PAGES = {"/health": 200, "/health/live": 200, "/health/ready": 503, "/metrics": 200}
+"""The pages, and what they answer while the connector starts."""
+
+
+@pytest.fixture
+def busy() -> Iterator[int]:
+    """A port on which something else listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def server(port: int, *, any_port: bool) -> WebServer:
+    app = create_app(from_properties(PROPERTIES), web_port=port)
+    app.any_port = any_port
+    app.finalize()
+    web = app.web
+    assert isinstance(web, WebServer)
+    return web
+
+
+async def status_codes(web: WebServer, paths: list[str]) -> dict[str, int]:
+    found = {}
+    await web.start_server()
+    host, port = web._runner.addresses[0]
+    async with aiohttp.ClientSession(f"http://{host}:{port}") as client:
+        for path in paths:
+            async with client.get(path) as answer:
+                found[path] = answer.status
+    await web.stop_server()
+    return found
+
+
+def test_it_serves_its_own_pages_and_none_of_fausts() -> None:
+    web = server(free_port(), any_port=False)
+    paths = ["/", "/router/", "/table/", "/graph/", "/stats/", *PAGES]
+    codes = asyncio.run(status_codes(web, paths))
+    assert codes == {path: PAGES.get(path, 404) for path in paths}
+    assert {route.resource.canonical for route in web.web_app.router.routes() if route.resource} == set(PAGES)
+
+
+def test_a_free_port_is_taken_if_none_was_chosen(busy: int, caplog: pytest.LogCaptureFixture) -> None:
+    web = server(busy, any_port=True)
+    with caplog.at_level(logging.INFO):
+        assert asyncio.run(status_codes(web, ["/health"])) == {"/health": 200}
+    (warning, address) = [record.getMessage() for record in caplog.records if record.name.startswith("rowtide")]
+    start, _, port = warning.rpartition(" ")
+    assert start == f"port {busy} is in use: the web server listens on port"
+    assert int(port) != busy
+    assert address == f"the state of the connector is at http://127.0.0.1:{port}/health"
+
+
+def test_a_chosen_port_that_is_in_use_is_an_error(busy: int) -> None:
+    with pytest.raises(OSError, match="address already in use"):
+        asyncio.run(status_codes(server(busy, any_port=False), []))
+
+
+def test_another_error_than_a_port_in_use_is_not_hidden() -> None:
+    web = server(free_port(), any_port=True)
+    web.app.conf.web_bind = "192.0.2.1"  # an address of no interface
+    with pytest.raises(OSError, match="assign requested address"):
+        asyncio.run(status_codes(web, []))
+
+
+def test_a_port_of_the_environment_is_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert create_app(from_properties(PROPERTIES)).any_port
+    assert not create_app(from_properties(PROPERTIES), web_port=7000).any_port
+    monkeypatch.setenv("WEB_PORT", "7000")
+    app = create_app(from_properties(PROPERTIES))
+    app.finalize()
+    assert (app.any_port, app.conf.web_port) == (False, 7000)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("0.0.0.0", "http://127.0.0.1:80"),
+        ("::", "http://[::1]:80"),
+        ("fd00::7", "http://[fd00::7]:80"),
+    ],
+)
+def test_the_address_that_is_logged_can_be_opened(host: str, address: str) -> None:
+    assert url(host, 80) == address
