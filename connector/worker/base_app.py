@@ -5,6 +5,7 @@ import logging
 import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
 
+from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.server import WebServer
@@ -21,14 +22,18 @@ class App(faust.App):
 
     Attributes:
         rowtide: the service that runs the connector.
-        show_progress: whether a snapshot may draw a progress bar on the terminal.
+        reporter: the service that shows what the connector does.
+        show_progress: whether a live view may be drawn on the terminal.
+        log_format: one of ``logs.FORMATS``.
         any_port: whether the web server takes a free port if its own is in use.
     """
 
     logger = logging.getLogger("mode.rowtide")
     BootStrategy = BootStrategy
     rowtide: ConnectorService
+    reporter: Reporter
     show_progress = True
+    log_format = "text"
     any_port = False
 
     async def on_first_start(self) -> None:

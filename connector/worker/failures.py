@@ -1,6 +1,7 @@
 """Reports a failure of the worker, once, on standard error; an unexpected one with its traceback."""
 
 import errno
+import logging
 import sys
 import traceback
 
@@ -11,6 +12,8 @@ from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.connection.tls import TlsError
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.topics.errors import TopicError
+
+log = logging.getLogger(__name__)
 
 EXPECTED = (
     CheckFailedError,
@@ -38,14 +41,18 @@ class StopTimeoutError(ConnectorError):
         )
 
 
-def report(failure: BaseException, connector: str) -> None:
+def report(failure: BaseException, connector: str, *, as_log: bool = False) -> None:
     """Write a failure to standard error.
 
     Args:
         failure: the failure.
         connector: the connector's name.
+        as_log: log it instead, so that every line of the log has the same format.
     """
-    sys.stderr.write(f"\nconnector {connector} has failed: {describe(failure)}\n")
+    if as_log:
+        log.critical("connector %s has failed: %s", connector, describe(failure))
+    else:
+        sys.stderr.write(f"\nconnector {connector} has failed: {describe(failure)}\n")
 
 
 def describe(failure: BaseException) -> str:

@@ -16,6 +16,7 @@ from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.files.environment import CONFIG_VARIABLE
 from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.process import Worker
+from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.service import ConnectorService
 
 WEB_BIND = "127.0.0.1"
@@ -40,21 +41,36 @@ def create_app(config: Configuration, *, web_bind: str | None = None, web_port: 
     )
     app.any_port = port is None
     app.rowtide = ConnectorService(config)
-    app.service(app.rowtide)  # type: ignore[arg-type]  # it takes services and their classes alike
+    app.reporter = Reporter([app.rowtide.status])
+    for service in (app.rowtide, app.reporter):
+        app.service(service)  # type: ignore[arg-type]  # it takes services and their classes alike
     return app
 
 
-def run(app: App, *, log_level: str, log_file: str | None, web: bool, progress: bool) -> NoReturn:
+def run(
+    app: App,
+    *,
+    log_level: str,
+    log_format: str,
+    log_file: str | None,
+    summary_interval: float,
+    web: bool,
+    progress: bool,
+) -> NoReturn:
     """Run an app in this process until it ends, for the command line.
 
     Args:
         app: from :func:`create_app`.
         log_level: one of ``logs.LEVELS``.
+        log_format: one of ``logs.FORMATS``.
         log_file: a file to log to instead of standard error.
-        web: whether ``/health`` and ``/metrics`` are served.
-        progress: whether a snapshot may draw a progress bar on the terminal.
+        summary_interval: seconds between two summaries in the log; 0 for none.
+        web: whether the web server is started.
+        progress: whether a live view may be drawn on the terminal.
     """
     app.show_progress = progress
+    app.log_format = log_format
+    app.reporter.interval = summary_interval
     app.finalize()
     app.conf.web_enabled = web
     loop = asyncio.new_event_loop()

@@ -1,21 +1,59 @@
 """Edge: sets up the worker's log, on standard error or in a file."""
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
 _CHATTY = ("aiohttp", "aiokafka", "asyncio", "faust", "mode")
 """Libraries that log their own life cycle at ``info``; only their warnings are shown."""
 
 
+class TextFormatter(logging.Formatter):
+    """A line of text. The timestamp is ISO 8601 in local time, with the offset from UTC."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802 - logging's name
+        """The timestamp of a record."""
+        return _time(record).astimezone().isoformat(timespec="milliseconds")
+
+
+class JsonFormatter(logging.Formatter):
+    """A JSON object in one line.
+
+    Its fields are ``timestamp`` (ISO 8601, UTC), ``level``, ``logger``, ``thread``, ``message``, and ``exception`` with
+    a traceback.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        fields = {
+            "timestamp": _time(record).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "thread": record.threadName,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
+
+
+def _time(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
 class ConsoleHandler(logging.Handler):
-    """Writes lines above a progress bar on the same terminal."""
+    """Writes lines above the live view on the same terminal."""
 
     def __init__(self, console: "Console") -> None:
         super().__init__()
@@ -29,13 +67,16 @@ class ConsoleHandler(logging.Handler):
             self.handleError(record)
 
 
-def set_up(level: str | int = "info", file: str | None = None, console: "Console | None" = None) -> None:
+def set_up(
+    level: str | int = "info", file: str | None = None, console: "Console | None" = None, *, as_json: bool = False
+) -> None:
     """Send the log of this process to a file, a console, or else standard error.
 
     Args:
         level: the level of rowtide's own lines. Other libraries log from ``warning`` on, with ``debug`` everything.
         file: the file to append to.
-        console: the terminal that shows the progress bar.
+        console: the terminal that shows the live view.
+        as_json: one JSON object per line, instead of text.
     """
     handler: logging.Handler
     if file is not None:
@@ -44,7 +85,7 @@ def set_up(level: str | int = "info", file: str | None = None, console: "Console
         handler = ConsoleHandler(console)
     else:
         handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
     number = level if isinstance(level, int) else logging.getLevelNamesMapping()[level.upper()]
     root = logging.getLogger()
     root.handlers[:] = [handler]

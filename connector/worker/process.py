@@ -35,11 +35,12 @@ class Worker(faust.Worker):
 
     def _setup_logging(self) -> None:
         console = None
-        if self.app.show_progress and self.logfile is None and sys.stderr.isatty():
+        if self.app.show_progress and self.logfile is None and sys.stderr.isatty() and self.app.log_format == "text":
             from rich.console import Console  # noqa: PLC0415 - only on a terminal
 
-            console = self.app.rowtide.console = Console(stderr=True)
-        logs.set_up(self.loglevel or "info", cast("str | None", self.logfile), console)
+            console = self.app.reporter.console = Console(stderr=True)
+        file = cast("str | None", self.logfile)
+        logs.set_up(self.loglevel or "info", file, console, as_json=self.app.log_format == "json")
 
     async def on_first_start(self) -> None:
         """Set up the log and the signals."""
@@ -70,7 +71,7 @@ class Worker(faust.Worker):
         """End the process: something hangs that cannot be interrupted, such as a thread of a library."""
         service = self.app.rowtide
         failure = service.connector.failure or service.failure
-        report(failure or StopTimeoutError(service.config.delivery.shutdown_timeout_ms), service.config.name)
+        self._report(failure or StopTimeoutError(service.config.delivery.shutdown_timeout_ms))
         os._exit(1)
 
     def execute_from_commandline(self) -> NoReturn:
@@ -87,8 +88,11 @@ class Worker(faust.Worker):
         service = self.app.rowtide
         failure = service.connector.failure or service.failure or failure
         if failure is not None:
-            report(failure, service.config.name)
+            self._report(failure)
         raise SystemExit(1 if failure is not None else 0)
+
+    def _report(self, failure: BaseException) -> None:
+        report(failure, self.app.rowtide.config.name, as_log=self.app.log_format == "json")
 
     def _shutdown_loop(self) -> None:
         pending = asyncio.all_tasks(self.loop)

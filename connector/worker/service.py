@@ -15,14 +15,12 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
-from rowtide.connector.worker.progress_display import ProgressLog, SnapshotBar
 from rowtide.connector.worker.status import Status, status_of
 
 log = logging.getLogger(__name__)
 
 _LAG_TIMEOUT_S = 2.0
 """A page waits this long for the lag in bytes, then it is served without it."""
-_TICK_S = 5.0
 
 
 class ConnectorService(Service):
@@ -42,13 +40,10 @@ class ConnectorService(Service):
     def __init__(self, config: Configuration, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
-        self.console: Any = None
         self.on_end: Callable[[], None] = lambda: None
-        self._bar: SnapshotBar | None = None
         self._binlog_end = BinlogEnd(config)
-        self._progress_log = ProgressLog(log.info)
         self.failure: BaseException | None = None
-        self.connector = ConnectorTask(config, progress=self._show, on_end=self._ended)
+        self.connector = ConnectorTask(config, on_end=self._ended)
 
     async def on_start(self) -> None:
         """Log the configuration, and start the connector in its thread."""
@@ -57,16 +52,12 @@ class ConnectorService(Service):
             log.info("  %s = %s", name, value)
         for warning in self.config.warnings:
             log.warning("%s", warning)
-        if self.console is not None:
-            self._bar = SnapshotBar(self.console)
         self.connector.start()
 
     async def on_stop(self) -> None:
         """Deliver what was read, store the last offset, and stop."""
         begin = time.monotonic()
         complete = await asyncio.to_thread(self.connector.stop)
-        if self._bar is not None:
-            self._bar.close()
         self._binlog_end.close()
         if complete:
             log.info("stopped in %.1f s; everything that was read is delivered", time.monotonic() - begin)
@@ -81,16 +72,6 @@ class ConnectorService(Service):
             file, pos = reader.status.file, reader.status.pos
             behind = await asyncio.to_thread(self._binlog_end.behind, file, pos, _LAG_TIMEOUT_S)
         return status_of(self.connector, time.time(), behind)
-
-    @Service.task
-    async def _log_progress(self) -> None:
-        while not self.should_stop:
-            await self.sleep(_TICK_S)
-            self._progress_log.tick(await self.status())
-
-    def _show(self, snapshot: Any) -> None:
-        if self._bar is not None:
-            self._bar(snapshot)
 
     def _ended(self, _failure: BaseException | None) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed already

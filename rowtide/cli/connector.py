@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import click
 
 from rowtide.connector.config import Configuration, ConfigurationError, load
-from rowtide.connector.worker.logs import LEVELS
+from rowtide.connector.worker.logs import FORMATS, LEVELS
 
 _CONFIG = click.Path(exists=True, dir_okay=False)
 
@@ -82,6 +82,13 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
     "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The lowest level that is logged."
 )
 @click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Lines of text, or one JSON object per line.",
+)
+@click.option(
     "--log-file",
     type=click.Path(dir_okay=False),
     help="Append the log to this file instead of writing it to the terminal.",
@@ -93,16 +100,26 @@ def check(config: str, *, without_tables: bool, without_kafka: bool) -> None:
 )
 @click.option("--web-bind", help="Address of the web server; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]")
 @click.option("--no-web", is_flag=True, help="Do not start the web server.")
-@click.option("--no-progress", is_flag=True, help="Do not show a progress bar, even on a terminal.")
+@click.option(
+    "--summary-interval",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    default=60.0,
+    show_default=True,
+    help="How often a summary is logged; 0 for never. On a terminal, a live view replaces it.",
+)
+@click.option("--no-progress", is_flag=True, help="Do not draw the live view, even on a terminal.")
 def run(
     config: str,
     *,
     sink: str | None,
     log_level: str,
+    log_format: str,
     log_file: str | None,
     web_port: int | None,
     web_bind: str | None,
     no_web: bool,
+    summary_interval: float,
     no_progress: bool,
 ) -> None:
     """Run a connector until it is stopped.
@@ -120,4 +137,12 @@ def run(
     from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration
 
     app = faust_app.create_app(configuration, web_bind=web_bind, web_port=web_port)
-    faust_app.run(app, log_level=log_level, log_file=log_file, web=not no_web, progress=not no_progress)
+    faust_app.run(
+        app,
+        log_level=log_level,
+        log_format=log_format,
+        log_file=log_file,
+        summary_interval=summary_interval,
+        web=not no_web,
+        progress=not no_progress,
+    )

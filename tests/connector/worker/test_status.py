@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from configurations import PROPERTIES
+from made_statuses import OFFSET, UUID, status
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
@@ -14,13 +15,9 @@ from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
 from rowtide.connector.source.binlog_end import bytes_behind
-from rowtide.connector.worker.progress_display import ProgressLog
-from rowtide.connector.worker.status import STATES, Status, health, status_of
+from rowtide.connector.worker.status import STATES, health, status_of
 from rowtide.connector.worker.web.metrics import render
 from rowtide.schema_history.model import TableId
-
-UUID = "1e0355b3-e5bc-11f1-acec-02fc00000001"
-OFFSET = SourceOffset("binlog.000007", 1234, f"{UUID}:1-3:5-9,{UUID}:red:1-2", event=2, row=1)
 
 _LINE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\{(?P<labels>.*)\} (?P<value>[0-9.e+-]+)\Z")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|\Z)')
@@ -50,28 +47,6 @@ def parsed(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
             samples[key] = float(match["value"])
         assert samples
     return found
-
-
-def status(**fields: Any) -> Status:
-    known: dict[str, Any] = {
-        "name": 'a"b\\c',
-        "prefix": "shop",
-        "flavor": "mysql",
-        "tags": {"the-team": "x\ny"},
-        "state": "RUNNING",
-        "started_at": 1000.0,
-        "now": 1060.5,
-        "error": None,
-        "restarts": 0,
-        "reader": None,
-        "delivery": None,
-        "queue": None,
-        "sink": "Kafka",
-        "stored": None,
-        "snapshot": {},
-        "lag_bytes": None,
-    }
-    return Status(**{**known, **fields})
 
 
 def use(**fields: Any) -> StoreUse:
@@ -253,22 +228,3 @@ def test_the_snapshots_status() -> None:
     snapshot.rows(b, 0, None, finished=True)
     assert snapshot.complete
     assert shown == [0, 5, 10, 10]
-
-
-def test_progress_is_logged_less_often_with_time_and_only_if_there_is_any() -> None:
-    lines: list[str] = []
-    log = ProgressLog(lines.append)
-    snapshot = {"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3, 8)}
-    reader = ReaderStatus(connected=True, idle=True)
-    said: list[tuple[int, int]] = []
-    for second in range(0, 2000, 5):
-        before = len(lines)
-        if second < 30:
-            log.tick(status(now=float(second), state="SNAPSHOT", snapshot=snapshot))
-        else:
-            records = min(second, 1000)
-            log.tick(status(now=float(second), reader=reader, delivery=DeliveryCounters(records), stored=OFFSET))
-        said += [(second, 1)] * (len(lines) - before)
-    assert lines[0] == "snapshot: 1 of 2 tables, 13 rows, in db.b 3 of about 8"
-    assert [second for second, _ in said] == [10, 20, 30, 50, 90, 170, 330, 630, 930, 1230]
-    assert lines[3].startswith("20 records in 20 s; 0.0 s behind; stored position binlog.000007:1234, GTIDs")

@@ -62,6 +62,9 @@ def test_snapshot_stream_stop_and_resume(
         assert worker.get("/tables/")[0] == 404, "Faust's own pages are off"
         log = worker.stop()
     assert "stopped in" in log
+    assert f"at http://127.0.0.1:{worker.port}/health" in log
+    said = [line.split(" ", 1)[1] for line in log.splitlines() if line.startswith("20")]
+    assert len(said) == len(set(said)), "no line comes twice"
     assert mysql_db.server.password not in log.replace("process", "").replace("rowtide", "")
     assert list(config.folder.glob("*-data")) == [], "Faust makes no folder"
     made = set(topics.admin._admin.list_topics(timeout=10).topics) - before
