@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
@@ -69,6 +70,19 @@ class TopicDescription:
     config: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What there is in a Kafka cluster.
+
+    Attributes:
+        brokers: the number of brokers.
+        topics: the numbers of partitions of the topics, by name.
+    """
+
+    brokers: int
+    topics: Mapping[str, int]
+
+
 class TopicAdmin:
     """The operations on topics that rowtide needs.
 
@@ -88,12 +102,21 @@ class TopicAdmin:
         Raises:
             TopicError: Kafka is not reachable, or access is denied.
         """
-        metadata = self._list(topic).get(topic)
+        metadata = self._list(topic).topics.get(topic)
         if metadata is None or (metadata.error is not None and metadata.error.code() in _GONE):
             return None
         if metadata.error is not None and not metadata.partitions:
             raise self._failed("look up", topic, metadata.error)
         return len(metadata.partitions)
+
+    def overview(self) -> Overview:
+        """The brokers and all topics that the account can see.
+
+        Raises:
+            TopicError: Kafka is not reachable, or access is denied.
+        """
+        found = self._list(None)
+        return Overview(len(found.brokers), {name: len(topic.partitions) for name, topic in found.topics.items()})
 
     def describe(self, topic: str) -> TopicDescription | None:
         """Describe a topic; ``None`` if it does not exist.
@@ -101,7 +124,7 @@ class TopicAdmin:
         Raises:
             TopicError: Kafka is not reachable, or access is denied.
         """
-        metadata = self._list(topic).get(topic)
+        metadata = self._list(topic).topics.get(topic)
         if metadata is None or not metadata.partitions:
             return None
         entries = self._result(
@@ -268,11 +291,11 @@ class TopicAdmin:
                 "--add-config cleanup.policy=compact, or name another topic in offset.storage.topic"
             )
 
-    def _list(self, topic: str) -> Mapping[str, Any]:
+    def _list(self, topic: str | None) -> ClusterMetadata:
         try:
-            return self._admin.list_topics(topic, timeout=self._timeout).topics
+            return self._admin.list_topics(topic, timeout=self._timeout)
         except KafkaException as failure:
-            raise self._failed("look up", topic, failure.args[0]) from failure
+            raise self._failed("look up", topic or "*", failure.args[0]) from failure
 
     def _result(self, what: str, topic: str, futures: Mapping[Any, Future[Any]]) -> Any:
         (future,) = futures.values()

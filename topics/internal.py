@@ -18,6 +18,18 @@ def offsets_settings(partitions: int = 25, replication_factor: int = BROKER_DEFA
     return TopicSettings(partitions, replication_factor, {"cleanup.policy": "compact"})
 
 
+_AS_GOOD_AS_UNLIMITED = {"retention.ms": 100 * 366 * 86_400_000, "retention.bytes": 1 << 60}
+"""Older Debezium sets ``retention.ms`` to Java's greatest number, 292 million years, instead of -1."""
+
+
 def wrong_history_config(config: Mapping[str, str]) -> dict[str, str]:
     """The settings of an existing history topic with which records can be lost, with their correct values."""
-    return {name: correct for name, correct in HISTORY_CONFIG.items() if config.get(name, correct) != correct}
+    return {name: correct for name, correct in HISTORY_CONFIG.items() if not _keeps(name, config.get(name, correct))}
+
+
+def _keeps(name: str, value: str) -> bool:
+    """Whether no record is lost with this value of a setting."""
+    if value == HISTORY_CONFIG[name]:
+        return True
+    limit = _AS_GOOD_AS_UNLIMITED.get(name)
+    return limit is not None and value.isdecimal() and int(value) >= limit

@@ -3,21 +3,28 @@
 :func:`check` reports all findings at once, for ``rowtide check``. The worker calls :func:`require` when it starts.
 """
 
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
 import pymysql
 
 from rowtide.connector.check.broker import broker_findings
 from rowtide.connector.check.facts import ServerFacts
-from rowtide.connector.check.findings import CheckFailedError, Finding, Severity, errors_in, from_problem
+from rowtide.connector.check.findings import CheckFailedError, Finding, Severity, errors_in, from_problem, ranked
 from rowtide.connector.check.privilege_rules import privilege_findings
 from rowtide.connector.check.server import fetch_facts
 from rowtide.connector.check.server_rules import server_findings
 from rowtide.connector.check.table_rules import table_findings
-from rowtide.connector.config import Configuration
+from rowtide.connector.check.topic_checks import CapturedTable, captured_tables, topic_findings
+from rowtide.connector.config import Configuration, Problem
 from rowtide.connector.source.connection import DatabaseUnreachableError
 
 __all__ = [
+    "CapturedTable",
     "CheckFailedError",
     "Finding",
+    "Report",
     "ServerFacts",
     "Severity",
     "check",
@@ -25,31 +32,88 @@ __all__ = [
     "errors_in",
     "evaluate",
     "fetch_facts",
+    "ranked",
     "require",
 ]
 
 
-def check(config: Configuration, *, tables: bool = True, kafka_timeout: float = 10.0) -> list[Finding]:
-    """Check the database and Kafka.
+_DATABASE = re.compile(r"database\.(hostname|port|user|password|ssl\..*|initial\.statements)")
+_KAFKA = re.compile(r"bootstrap\.servers|(?!database\.)(.*\.)?(security\.protocol|(sasl|ssl)\..*)")
+"""The properties without which neither can be connected to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of a check.
+
+    Attributes:
+        findings: what is wrong or worth knowing, errors first; empty if everything is in order.
+        tables: the captured tables; ``None`` if they were not queried.
+        reached: whether both the database and Kafka answered.
+    """
+
+    findings: list[Finding]
+    tables: tuple[CapturedTable, ...] | None = None
+    reached: bool = False
+
+
+def check(
+    config: Configuration,
+    problems: Iterable[Problem] = (),
+    *,
+    tables: bool = True,
+    estimates: bool = False,
+    kafka: bool = True,
+    kafka_timeout: float = 10.0,
+) -> Report:
+    """Check the database and Kafka, as far as the configuration allows to connect to them.
 
     Args:
         config: the configuration.
+        problems: its problems, which become errors; invalid properties have their defaults in ``config``.
         tables: whether to check every table and column, too.
+        estimates: whether to query the estimated rows of the tables.
+        kafka: whether to check Kafka, if the connector uses it.
         kafka_timeout: seconds to wait for Kafka.
-
-    Returns:
-        All findings, errors first; an empty list if everything is in order.
     """
-    found, facts = check_database(config, tables=tables)
-    if config.uses_kafka:
-        found += broker_findings(config, facts.tables if facts is not None else None, timeout=kafka_timeout)
-    return sorted(found, key=lambda finding: -finding.severity)
+    wrong = [from_problem(problem) for problem in problems]
+    invalid = {finding.subject.partition(" ")[0] for finding in wrong}  # a variable's name may follow
+    found: list[Finding] = []
+    facts: ServerFacts | None = None
+    existing: Mapping[str, int] | None = None
+    if any(map(_DATABASE.fullmatch, invalid)):
+        wrong.append(_unchecked("database.hostname", "the database"))
+    else:
+        more, facts = check_database(config, tables=tables, estimates=estimates)
+        found += more
+    known = facts.tables if facts is not None and "topic.prefix" not in invalid else None
+    kafka = kafka and config.uses_kafka
+    if kafka and any(map(_KAFKA.fullmatch, invalid)):
+        wrong.append(_unchecked("bootstrap.servers", "Kafka"))
+    elif kafka:
+        unreachable = broker_findings(config, timeout=kafka_timeout)
+        found += unreachable
+        if not unreachable:
+            more, existing = topic_findings(config, known, timeout=kafka_timeout)
+            found += more
+    captured = None if known is None else captured_tables(config, known, existing)
+    # Rules about an invalid property saw its default.
+    found = [finding for finding in found if finding.subject not in invalid]
+    return Report(
+        ranked([*wrong, *found]), captured, facts is not None and (not config.uses_kafka or existing is not None)
+    )
 
 
-def check_database(config: Configuration, *, tables: bool = True) -> tuple[list[Finding], ServerFacts | None]:
+def _unchecked(subject: str, what: str) -> Finding:
+    return Finding(Severity.REMARK, subject, f"{what} is not checked before the properties of its connection are right")
+
+
+def check_database(
+    config: Configuration, *, tables: bool = True, estimates: bool = False
+) -> tuple[list[Finding], ServerFacts | None]:
     """Check the database alone; the facts are ``None`` if it cannot be queried."""
     try:
-        facts = fetch_facts(config, tables=tables)
+        facts = fetch_facts(config, tables=tables, estimates=estimates)
     except DatabaseUnreachableError as error:
         return [from_problem(error.problem, retriable=error.retriable)], None
     except pymysql.MySQLError as error:
@@ -62,19 +126,19 @@ def evaluate(config: Configuration, facts: ServerFacts) -> list[Finding]:
     found = [*server_findings(config, facts), *privilege_findings(config, facts)]
     if facts.tables is not None:
         found += table_findings(config, facts.tables, zero_dates=facts.takes_zero_dates)
-    return sorted(found, key=lambda finding: -finding.severity)
+    return ranked(found)
 
 
 def require(config: Configuration) -> list[Finding]:
     """Check everything before the connector starts.
 
     Returns:
-        Warnings and remarks, for the log.
+        Warnings, remarks and tolerated errors, for the log.
 
     Raises:
         CheckFailedError: there are errors; ``retriable`` if only a server is away.
     """
-    found = check(config)
-    if errors_in(found):
+    found = check(config).findings
+    if any(not error.tolerated for error in errors_in(found)):
         raise CheckFailedError(found)
     return found

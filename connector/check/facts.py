@@ -9,10 +9,17 @@ from rowtide.connector.config.catalogue.property import Flavor
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A replica that is connected to the server."""
+    """A replica that is connected to the server.
+
+    Attributes:
+        server_id: its server id.
+        host: the host name that it reports; usually empty.
+        uuid: the UUID that it reports; empty if it reports none.
+    """
 
     server_id: int
     host: str
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +33,21 @@ class ColumnFact:
 
 @dataclass(frozen=True, slots=True)
 class TableFact:
-    """A base table that the account can see."""
+    """A base table that the account can see.
+
+    Attributes:
+        database: its database.
+        name: its name.
+        columns: its columns in order.
+        rows: the server's estimate of its rows; ``None`` if it was not queried or is unknown.
+        created_at: when it was created or last rebuilt, in seconds since the epoch; ``None`` as for ``rows``.
+    """
 
     database: str
     name: str
     columns: tuple[ColumnFact, ...] = ()
+    rows: int | None = None
+    created_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,14 @@ class Finding(NamedTuple):
         subject: the property or server variable concerned.
         message: what is wrong, or may go wrong, and how to fix it; never a secret.
         retriable: whether the error may pass without a change of the configuration: a server is away.
+        tolerated: whether the worker starts in spite of the error, because it may be intended.
     """
 
     severity: Severity
     subject: str
     message: str
     retriable: bool = False
+    tolerated: bool = False
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.message}"
@@ -43,8 +45,8 @@ class CheckFailedError(Exception):
     """
 
     def __init__(self, findings: Iterable[Finding]) -> None:
-        self.findings = tuple(sorted(findings, key=lambda finding: -finding.severity))
-        errors = [finding for finding in self.findings if finding.severity is Severity.ERROR]
+        self.findings = tuple(ranked(findings))
+        errors = [finding for finding in errors_in(self.findings) if not finding.tolerated]
         self.retriable = bool(errors) and all(finding.retriable for finding in errors)
         if self.retriable:
             text = "; ".join(str(finding) for finding in errors)
@@ -54,8 +56,13 @@ class CheckFailedError(Exception):
 
 
 def errors_in(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings that keep the connector from starting."""
+    """The errors among the findings; all but tolerated ones keep the worker from starting."""
     return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
+
+
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, errors first."""
+    return sorted(findings, key=lambda finding: -finding.severity)
 
 
 def from_problem(problem: Problem, *, retriable: bool = False) -> Finding:

@@ -1,5 +1,6 @@
 """Edge: queries the facts about a server, and the privileges of the account."""
 
+import contextlib
 from typing import Any
 
 import pymysql
@@ -12,12 +13,13 @@ from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
 
 
-def fetch_facts(config: Configuration, *, tables: bool = True) -> ServerFacts:
+def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool = False) -> ServerFacts:
     """Query the facts about the server.
 
     Args:
         config: the configuration of the connection.
         tables: whether to query every table and column, too; slow on a server with very many.
+        estimates: whether to query the estimated rows of the tables, too; slower still.
 
     Raises:
         DatabaseUnreachableError: the server cannot be reached or refuses the log-in.
@@ -44,7 +46,7 @@ def fetch_facts(config: Configuration, *, tables: bool = True) -> ServerFacts:
             replicas=_replicas(connection, is_mariadb),
             is_replica=_is_replica(connection),
             unreadable_status=refused,
-            tables=_tables(connection) if tables else None,
+            tables=_tables(connection, estimates=estimates, mariadb=is_mariadb) if tables else None,
         )
 
 
@@ -81,7 +83,14 @@ def _replicas(connection: "Connection[Any]", is_mariadb: bool) -> tuple[Replica,
     if rows is None:
         return None
     lowered = [{name.lower(): value for name, value in row.items()} for row in rows]
-    return tuple(Replica(int(row["server_id"]), str(row.get("host") or "")) for row in lowered)
+    return tuple(
+        Replica(
+            int(row["server_id"]),
+            str(row.get("host") or ""),
+            str(row.get("replica_uuid") or row.get("slave_uuid") or ""),
+        )
+        for row in lowered
+    )
 
 
 def _is_replica(connection: "Connection[Any]") -> bool | None:
@@ -89,15 +98,21 @@ def _is_replica(connection: "Connection[Any]") -> bool | None:
     return None if rows is None else bool(rows)
 
 
-def _tables(connection: "Connection[Any]") -> tuple[TableFact, ...]:
+def _tables(connection: "Connection[Any]", *, estimates: bool, mariadb: bool) -> tuple[TableFact, ...]:
     builtin = ", ".join(f"'{name}'" for name in sorted(BUILTIN_DATABASES))
+    more = "TABLE_ROWS, UNIX_TIMESTAMP(CREATE_TIME)" if estimates else "NULL, NULL"
+    tables: dict[tuple[str, str], tuple[int | None, int | None]] = {}
     columns: dict[tuple[str, str], list[ColumnFact]] = {}
     with connection.cursor(Cursor) as cursor:
+        if estimates and not mariadb:
+            with contextlib.suppress(pymysql.MySQLError):  # before 8.0, MySQL does not cache estimates for a day
+                cursor.execute("SET SESSION information_schema_stats_expiry = 0")
         cursor.execute(
-            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
+            f"SELECT TABLE_SCHEMA, TABLE_NAME, {more} FROM information_schema.TABLES "
             f"WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN ({builtin})"
         )
-        for database, table in cursor.fetchall():
+        for database, table, rows, created_at in cursor.fetchall():
+            tables[database, table] = _whole(rows), _whole(created_at)
             columns[database, table] = []
         cursor.execute(
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS "
@@ -106,7 +121,11 @@ def _tables(connection: "Connection[Any]") -> tuple[TableFact, ...]:
         for database, table, name, column_type, nullable in cursor.fetchall():
             if (database, table) in columns:
                 columns[database, table].append(ColumnFact(name, _text(column_type), nullable == "YES"))
-    return tuple(TableFact(*key, tuple(found)) for key, found in columns.items())
+    return tuple(TableFact(*key, tuple(columns[key]), *more_facts) for key, more_facts in tables.items())
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _text(value: str | bytes) -> str:

@@ -1,15 +1,14 @@
 """Rules about the captured tables: filters, topic names, limits, and values that are not representable; pure."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from rowtide.connector.check.facts import TableFact
 from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.pattern_rules import pattern_findings
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.catalogue import capture, values
+from rowtide.connector.config.catalogue import capture
 from rowtide.connector.config.choices import BigintUnsignedHandling, LimitAction, ZeroDateHandling
 from rowtide.connector.records.lossy_conversions import OVERFLOW, ZERO_DATES, LossyConversion
-from rowtide.topics.filters import Patterns
-from rowtide.topics.java_regex import compile_java
 from rowtide.topics.naming import TopicNameClashError, TopicNames
 
 _SHOWN = 5
@@ -27,7 +26,7 @@ def table_findings(
     """
     captured = [table for table in tables if config.capture.tables.captures(table.database, table.name)]
     yield from _nothing(config, tables, captured)
-    yield from _patterns(config, tables, captured)
+    yield from pattern_findings(config, tables, captured)
     yield from _clashes(config, captured)
     yield from _guardrail(config, captured)
     yield from _lossy_conversions(config, captured, zero_dates=zero_dates)
@@ -36,43 +35,18 @@ def table_findings(
 def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: list[TableFact]) -> Iterator[Finding]:
     if captured:
         return
-    seen = sorted({table.database for table in tables})
-    there = f"; it can see the databases {', '.join(seen[:_SHOWN])}" if seen else "; it can see no table at all"
-    yield Finding(
-        Severity.WARNING,
-        "table.include.list",
-        f"of the tables that user {config.database.user!r} can see, none is captured{there}. Tables that are "
-        "created later are captured if they match",
-    )
-
-
-def _patterns(config: Configuration, tables: Iterable[TableFact], captured: list[TableFact]) -> Iterator[Finding]:
-    """Expressions that match nothing: usually misspelt, and a column that should be masked is not."""
-    databases = sorted({table.database for table in tables})
-    names = [f"{table.database}.{table.name}" for table in tables]
-    columns = [f"{table.database}.{table.name}.{column.name}" for table in captured for column in table.columns]
-    selections = config.capture.tables, config.capture.columns
-    lists: list[tuple[str, Patterns | None, list[str]]] = [
-        (capture.DATABASE_INCLUDE.name, selections[0].databases.include, databases),
-        (capture.DATABASE_EXCLUDE.name, selections[0].databases.exclude, databases),
-        (capture.TABLE_INCLUDE.name, selections[0].tables.include, names),
-        (capture.TABLE_EXCLUDE.name, selections[0].tables.exclude, names),
-        (capture.COLUMN_INCLUDE.name, selections[1].columns.include, columns),
-        (capture.COLUMN_EXCLUDE.name, selections[1].columns.exclude, columns),
-        (values.COLUMN_PROPAGATE.name, config.values.propagate_columns.patterns, columns),
-    ]
-    lists += [
-        ("column.mask… or column.truncate…", patterns, columns) for _, patterns in config.values.column_rules.rules
-    ]
-    lists += [(capture.MESSAGE_KEY_COLUMNS.name, patterns, columns) for patterns in config.capture.keys.columns]
-    for name, patterns, candidates in lists:
-        for source in patterns.sources if patterns is not None else ():
-            if candidates and not _any_match(compile_java(source, ignore_case=True).fullmatch, candidates):
-                yield Finding(Severity.WARNING, name, f"{source!r} matches nothing on the server now")
-
-
-def _any_match(match: Callable[[str], object], names: Iterable[str]) -> bool:
-    return any(match(name) is not None for name in names)
+    user = config.database.user
+    if tables:
+        seen = sorted({table.database for table in tables})
+        more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
+        message = (
+            f"no table is captured: the filters match none of the {len(tables)} tables that user {user!r} can see "
+            f"(databases {', '.join(seen[:_SHOWN])}{more})"
+        )
+    else:
+        message = f"no table is captured: user {user!r} can see no table at all. Grant it SELECT, or create the tables"
+    # The worker starts: tables that are created later are captured, if they match.
+    yield Finding(Severity.ERROR, capture.TABLE_INCLUDE.name, message, tolerated=True)
 
 
 def _clashes(config: Configuration, captured: list[TableFact]) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.config.kafka.clients import ClientSettings
-from rowtide.connector.config.load import from_properties, load, read_properties
+from rowtide.connector.config.load import from_properties, load, load_invalid, read_properties
 from rowtide.connector.config.model import Configuration
 from rowtide.connector.config.secret import Secret
 
@@ -16,5 +16,6 @@ __all__ = [
     "Secret",
     "from_properties",
     "load",
+    "load_invalid",
     "read_properties",
 ]

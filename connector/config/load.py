@@ -33,6 +33,20 @@ def load(
     return from_properties({**read_file(Path(path)), **(more or {})}, environ, not_required)
 
 
+def load_invalid(
+    path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
+) -> tuple[Configuration, tuple[Problem, ...]]:
+    """Load a configuration file that may have problems, as ``load`` does.
+
+    Returns:
+        The configuration, in which invalid properties have their defaults, and all problems.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or has a syntax error.
+    """
+    return _read(read_file(Path(path)), environ, ())
+
+
 def read_properties(
     path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, str], tuple[Problem, ...]]:
@@ -61,15 +75,19 @@ def from_properties(
     Raises:
         ConfigurationError: with all problems.
     """
-    written, resolved, sources, problems = _resolved(properties, environ or {})
-    problems = [problem for problem in problems if problem[0] not in not_required]
-    try:
-        configuration = build(resolved, written, not_required)
-    except ConfigurationError as error:
-        problems += error.problems
+    configuration, problems = _read(properties, environ or {}, not_required)
     if problems:
-        raise ConfigurationError((_named(name, sources), message) for name, message in problems)
+        raise ConfigurationError(problems)
     return configuration
+
+
+def _read(
+    properties: Mapping[str, str], environ: Mapping[str, str], not_required: Collection[str]
+) -> tuple[Configuration, tuple[Problem, ...]]:
+    written, resolved, sources, problems = _resolved(properties, environ)
+    problems = [problem for problem in problems if problem[0] not in not_required]
+    configuration, more = build(resolved, written, not_required)
+    return configuration, tuple(Problem(_named(name, sources), message) for name, message in [*problems, *more])
 
 
 def _resolved(

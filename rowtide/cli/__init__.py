@@ -35,10 +35,10 @@ COMMANDS = {
     "completion": Command("rowtide.cli.completion", "completion", "", "Print the completion script of a shell."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),
     "replay": Command("rowtide.cli.replay", "replay", "connector", "Convert binlog files on disk to records."),
-    "check": Command("rowtide.cli.connector", "check", "connector", "Check whether a connector can start."),
+    "check": Command("rowtide.cli.connectors.check", "check", "connector", "Check whether a connector can start."),
     "schema": Command("rowtide.cli.schema", "schema", "connector", "Look up table structures and their history."),
     "tables": Command("rowtide.cli.tables", "tables", "spark", "Update Spark tables from the topics."),
-    "run": Command("rowtide.cli.connector", "run", "connector", "Run a connector until it is stopped."),
+    "run": Command("rowtide.cli.connectors.run", "run", "connector", "Run a connector until it is stopped."),
     "properties": Command(
         "rowtide.cli.properties", "properties", "connector", "Show the reference of configuration properties."
     ),

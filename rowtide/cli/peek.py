@@ -13,7 +13,7 @@ import click
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from rowtide.cli.connector import read_configuration
+from rowtide.cli.connectors import read_configuration
 from rowtide.cli.record_text import record_lines
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 

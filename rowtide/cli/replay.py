@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import click
 
-from rowtide.cli.connector import read_configuration
+from rowtide.cli.connectors import read_configuration
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id

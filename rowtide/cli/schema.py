@@ -164,7 +164,7 @@ def _source(
         return nullcontext(BinlogSource(binlogs, flavor))
     if history is not None:
         return file_source(history, flavor)
-    from rowtide.cli.connector import read_configuration  # noqa: PLC0415 - needs the extra
+    from rowtide.cli.connectors import read_configuration  # noqa: PLC0415 - needs the extra
     from rowtide.connector.engine.wiring import history_source  # noqa: PLC0415
 
     return history_source(read_configuration(str(config), not_required={"database.password"}))

@@ -75,7 +75,7 @@ def _walk(node: ast.AST, *, for_types: bool) -> Iterator[ast.AST]:
 def modules() -> list[Module]:
     """All modules of rowtide, sorted by name."""
     own = ROOT / "rowtide"
-    found = [_module(path, path.relative_to(ROOT)) for path in (*own.glob("*.py"), *own.glob("cli/*.py"))]
+    found = [_module(path, path.relative_to(ROOT)) for path in (*own.glob("*.py"), *own.glob("cli/**/*.py"))]
     for part in PARTS:
         # Not through the symbolic links in rowtide/, which an archive of the sources may lack
         found += [_module(path, "rowtide" / path.relative_to(ROOT)) for path in (ROOT / part).rglob("*.py")]

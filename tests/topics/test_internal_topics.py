@@ -32,3 +32,13 @@ def test_offsets_are_compacted() -> None:
 )
 def test_settings_that_can_lose_history_are_found(config: dict[str, str], wrong: dict[str, str]) -> None:
     assert wrong_history_config(config) == wrong
+
+
+@pytest.mark.parametrize("retention", ["-1", str(2**63 - 1), str(200 * 366 * 86_400_000)])
+def test_retention_for_centuries_is_no_finding(retention: str) -> None:
+    assert wrong_history_config({**history_settings().config, "retention.ms": retention}) == {}
+
+
+@pytest.mark.parametrize("retention", ["604800000", "0", "-2", "much"])
+def test_shorter_retention_is_one(retention: str) -> None:
+    assert wrong_history_config({**history_settings().config, "retention.ms": retention}) == {"retention.ms": "-1"}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from rowtide.connector.config.catalogue import connect, connection, history, running, topics
 from rowtide.connector.config.catalogue.property import Flavor, Property
-from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import (
     Configuration,
     GuardrailConfig,
@@ -37,7 +37,7 @@ from rowtide.topics.java_regex import InvalidPatternError
 
 def build(
     properties: Mapping[str, str], written: Mapping[str, str] | None = None, not_required: Collection[str] = ()
-) -> Configuration:
+) -> tuple[Configuration, list[Problem]]:
     """Check properties and build a configuration.
 
     Args:
@@ -45,8 +45,8 @@ def build(
         written: the same with references, for display; by default ``properties``.
         not_required: names of required properties that may be absent.
 
-    Raises:
-        ConfigurationError: with all problems.
+    Returns:
+        The configuration, in which invalid properties have their defaults, and all problems.
     """
     sanitizer = _sanitizer(properties)
     if not uses_kafka(properties):
@@ -79,9 +79,7 @@ def build(
     )
     _distinct_topics(reader, configuration)
     _transforms_are_right(reader, configuration)
-    if reader.problems:
-        raise ConfigurationError(reader.problems)
-    return configuration
+    return configuration, reader.problems
 
 
 def _sanitizer(properties: Mapping[str, str]) -> Sanitizer:

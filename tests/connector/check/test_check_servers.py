@@ -1,5 +1,6 @@
 """The check against real servers: no finding if all is in order, and the finding for each mistake."""
 
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from rowtide_stack.servers.sql import SqlServer
 from rowtide.cli import main
 from rowtide.connector.check import Finding, Severity, check, check_database, errors_in
 from rowtide.connector.check.broker import broker_findings
+from rowtide.connector.check.topic_checks import topic_findings
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.start_position import start_findings
 from rowtide.connector.engine.wiring import offset_store
@@ -49,6 +51,26 @@ def config(server: SqlServer, servers: str = "127.0.0.1:1", **more: str) -> Conf
     return from_properties(properties(server, servers, **more))
 
 
+def with_a_table(server: SqlServer) -> SqlServer:
+    """The server, with a table to capture: to capture nothing is an error."""
+    server.execute("CREATE DATABASE IF NOT EXISTS to_capture", "CREATE TABLE IF NOT EXISTS to_capture.t (id INT)")
+    return server
+
+
+@pytest.fixture(scope="module")
+def mysql(mysql: MySQL) -> Iterator[MySQL]:
+    with_a_table(mysql)
+    yield mysql
+    mysql.execute("DROP DATABASE to_capture")
+
+
+@pytest.fixture(scope="module")
+def mariadb(mariadb: MariaDB) -> Iterator[MariaDB]:
+    with_a_table(mariadb)
+    yield mariadb
+    mariadb.execute("DROP DATABASE to_capture")
+
+
 @pytest.fixture(params=["mysql", "mariadb"])
 def server(request: pytest.FixtureRequest) -> SqlServer:
     found: SqlServer = request.getfixturevalue(request.param)
@@ -70,13 +92,13 @@ def subjects(findings: list[Finding], severity: Severity = Severity.ERROR) -> li
 
 def test_a_server_in_order_has_no_finding(mysql_db: Database, kafka: Kafka) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    found = check(config(mysql_db.server, kafka.bootstrap, database_include_list=mysql_db.name))
+    found = check(config(mysql_db.server, kafka.bootstrap, database_include_list=mysql_db.name)).findings
     assert found == []
 
 
 def test_mariadb_in_order_has_no_error(mariadb_db: Database, kafka: Kafka) -> None:
     mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    found = check(config(mariadb_db.server, kafka.bootstrap, database_include_list=mariadb_db.name))
+    found = check(config(mariadb_db.server, kafka.bootstrap, database_include_list=mariadb_db.name)).findings
     assert errors_in(found) == ()
 
 
@@ -159,13 +181,13 @@ def test_the_other_kind_of_server(mysql: MySQL) -> None:
 
 def test_a_server_without_a_binlog() -> None:
     with MySQL({"log_bin": False, "gtid_mode": None, "enforce_gtid_consistency": None}) as server:
-        found, _ = check_database(config(server))
+        found, _ = check_database(config(with_a_table(server)))
         assert subjects(found) == ["log_bin"]
 
 
 def test_a_binlog_of_statements_with_small_row_images() -> None:
     with MariaDB({"binlog_format": "STATEMENT", "binlog_row_image": "MINIMAL"}) as server:
-        found, _ = check_database(config(server))
+        found, _ = check_database(config(with_a_table(server)))
         assert subjects(found) == ["binlog_format", "binlog_row_image"]
 
 
@@ -215,7 +237,7 @@ def test_topics_that_lose_records(mysql: MySQL, kafka: Kafka) -> None:
     new = [NewTopic(history, 3, 1), NewTopic(offsets, 1, 1, config={"cleanup.policy": "delete"})]
     for future in admin.create_topics(new).values():
         future.result(30)
-    found = broker_findings(from_properties({**names, "offset.storage.topic": offsets}))
+    found, _ = topic_findings(from_properties({**names, "offset.storage.topic": offsets}))
     assert sorted(subjects(found)) == ["offset.storage.topic", "schema.history.internal.kafka.topic"]
     assert subjects(found, Severity.WARNING) == ["schema.history.internal.kafka.topic"]
 
@@ -244,7 +266,7 @@ def test_a_replication_factor_above_the_brokers_and_topics_that_are_not_created(
         "database.include.list": mysql_db.name,
     }
     configuration = from_properties({**properties(mysql_db.server, kafka.bootstrap), **more})
-    found = check(configuration)
+    found = check(configuration).findings
     assert subjects(found) == ["topic.creation.default.replication.factor"]
     assert f"checked.{mysql_db.name}.t" in next(f.message for f in found if f.subject == "topic.creation.enable")
 
@@ -281,7 +303,7 @@ def test_limits_that_are_lower_than_the_size_of_messages(mysql_db: Database, kaf
 def test_settings_of_topics_that_kafka_refuses(mysql: MySQL, kafka: Kafka) -> None:
     more = {"topic.creation.default.partions": "3", "topic.creation.groups": "g", "topic.creation.g.include": "x.*"}
     configuration = from_properties({**properties(mysql, kafka.bootstrap), **more})
-    found = broker_findings(configuration)
+    found, _ = topic_findings(configuration)
     assert subjects(found) == ["topic.creation.default"]
     assert "partions" in found[0].message
 
@@ -312,3 +334,35 @@ def test_the_command_succeeds(mysql_db: Database, kafka: Kafka, tmp_path: Path) 
     result = CliRunner().invoke(main, ["check", str(path)])
     assert (result.exit_code, result.output.splitlines()[-1]) == (0, "the connector checked can start")
     assert "note: tasks.max has no effect" in result.output
+
+
+def test_a_terrible_configuration_is_reported_in_one_go(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
+    """Errors of the configuration do not hide what the server and Kafka say."""
+    mysql_db.execute("CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO orders VALUES (1), (2)")
+    name = mysql_db.name
+    terrible = {
+        **properties(mysql_db.server, kafka.bootstrap),
+        "database.server.id": "none",
+        "snapshot.mode": "never",
+        "table.include.list": f"orders,{name}.ordrs,{name}.orders",
+        "topic.creation.default.replication.factor": "3",
+    }
+    path = tmp_path / "c.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in terrible.items()))
+    result = CliRunner().invoke(main, ["check", "--json", str(path)])
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["ready"]) == (1, False)
+    found = {(finding["severity"], finding["subject"]) for finding in report["findings"]}
+    assert found == {
+        ("error", "database.server.id"),
+        ("error", "snapshot.mode"),
+        ("error", "topic.creation.default.replication.factor"),
+        ("warning", "table.include.list"),
+    }
+    wrong = [finding["message"] for finding in report["findings"] if finding["subject"] == "table.include.list"]
+    assert f"write database.table, such as {name}.orders" in wrong[0]
+    assert f"table {name}.ordrs does not exist" in wrong[1]
+    topic = f"checked.{name}.orders"
+    assert report["tables"] == [
+        {"database": name, "table": "orders", "estimated_rows": 2, "topic": topic, "topic_exists": False}
+    ]

@@ -1,0 +1,161 @@
+"""Edge: checks that topics in Kafka meet the connector's requirements, and looks up those of the captured tables."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide.connector.check.facts import TableFact
+from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.message_sizes import size_findings
+from rowtide.connector.config import Configuration
+from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.errors import TopicError
+from rowtide.topics.internal import wrong_history_config
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedTable:
+    """A captured table and its topic.
+
+    Attributes:
+        database: its database.
+        name: its name.
+        rows: the server's estimate of its rows; ``None`` if it was not queried or is unknown.
+        created_at: when it was created or last rebuilt, in seconds since the epoch; ``None`` as for ``rows``.
+        topic: the topic of its records, before transforms; ``None`` if records do not go to Kafka.
+        partitions: the number of partitions of the topic; 0 if it does not exist, ``None`` if it was not looked up.
+    """
+
+    database: str
+    name: str
+    rows: int | None
+    created_at: int | None
+    topic: str | None
+    partitions: int | None = None
+
+
+def captured_tables(
+    config: Configuration, tables: tuple[TableFact, ...], existing: Mapping[str, int] | None
+) -> tuple[CapturedTable, ...]:
+    """The captured tables, sorted by name.
+
+    Args:
+        config: the configuration.
+        tables: the tables that the account can see.
+        existing: the partitions of all topics; ``None`` if they were not looked up.
+    """
+    to_kafka = config.delivery.sink == "kafka"
+    naming, found = config.topics.naming, []
+    for table in sorted(tables, key=lambda table: (table.database, table.name)):
+        if config.capture.tables.captures(table.database, table.name):
+            topic = naming.data_change(table.database, table.name) if to_kafka else None
+            partitions = existing.get(topic, 0) if topic is not None and existing is not None else None
+            found.append(CapturedTable(table.database, table.name, table.rows, table.created_at, topic, partitions))
+    return tuple(found)
+
+
+def topic_findings(
+    config: Configuration, tables: tuple[TableFact, ...] | None = None, *, timeout: float = 10.0
+) -> tuple[list[Finding], Mapping[str, int] | None]:
+    """Findings about topics, and the partitions of all topics; ``None`` if they cannot be looked up.
+
+    Args:
+        config: the configuration.
+        tables: the tables on the server, to look up the topics of captured ones; ``None`` if they are not known.
+        timeout: seconds to wait for an answer.
+    """
+    found: list[Finding] = []
+    admin = TopicAdmin(config.kafka.admin, timeout)
+    existing: Mapping[str, int] | None = None
+    try:
+        overview = admin.overview()
+        existing = overview.topics
+        found += _replication_factors(config, overview.brokers)
+        found += _offsets(config, admin)
+        found += _refused(config, admin)
+        if config.delivery.sink == "kafka":
+            captured = captured_tables(config, tables or (), existing)
+            found += _missing(config, captured)
+            found += size_findings(config, sorted({str(table.topic) for table in captured}), admin)
+    except TopicError as error:
+        found.append(Finding(Severity.ERROR, "bootstrap.servers", str(error)))
+    if config.history.topic is not None:
+        found += _history(config.history.topic, config.history.admin, timeout)
+    return found, existing
+
+
+def _replication_factors(config: Configuration, brokers: int) -> Iterator[Finding]:
+    factors = [("topic.creation.default.replication.factor", config.topics.creation.default.replication_factor)]
+    factors += [
+        (f"topic.creation.{group.name}.replication.factor", group.settings.replication_factor)
+        for group in config.topics.creation.groups
+    ]
+    factors.append(("offset.storage.replication.factor", config.delivery.offset_topic_settings.replication_factor))
+    for name, factor in factors:
+        if factor > brokers:
+            yield Finding(Severity.ERROR, name, f"is {factor}, but Kafka has {brokers} broker{'s' * (brokers != 1)}")
+
+
+def _history(topic: str, settings: Mapping[str, Any], timeout: float) -> Iterator[Finding]:
+    name = "schema.history.internal.kafka.topic"
+    try:
+        found = TopicAdmin(settings, timeout).describe(topic)
+    except TopicError as error:
+        yield Finding(Severity.ERROR, name, str(error))
+        return
+    if found is None:
+        return
+    if found.partitions != 1:
+        yield Finding(
+            Severity.ERROR,
+            name,
+            f"the topic {topic} has {found.partitions} partitions, but a history keeps its order only with "
+            "one; name another topic, or copy the records to a new one",
+        )
+    wrong = wrong_history_config(found.config)
+    if wrong:
+        now = ", ".join(f"{setting}={found.config.get(setting)}" for setting in wrong)
+        repaired = ",".join(f"{setting}={value}" for setting, value in wrong.items())
+        message = f"the topic {topic} has {now} and will lose records; the connector sets {repaired} when it starts"
+        yield Finding(Severity.WARNING, name, message)
+
+
+def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
+    topic = config.delivery.offset_topic
+    if topic is None:
+        return
+    found = admin.describe(topic)
+    policy = None if found is None else found.config.get("cleanup.policy")
+    if policy not in (None, "compact"):
+        yield Finding(
+            Severity.ERROR,
+            "offset.storage.topic",
+            f"the topic {topic} has cleanup.policy={policy} and would lose positions; it must be compact",
+        )
+
+
+def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
+    """Settings of new topics that Kafka does not accept; without the check, the first record would fail."""
+    creation = config.topics.creation
+    kinds = [("default", creation.default), *((group.name, group.settings) for group in creation.groups)]
+    for name, settings in kinds if creation.enabled else ():
+        refusal = admin.rejection(f"{config.topics.prefix}.rowtide-check", settings)
+        if refusal is not None:
+            message = f"Kafka does not accept these settings for a topic: {refusal}"
+            yield Finding(Severity.ERROR, f"topic.creation.{name}", message)
+
+
+def _missing(config: Configuration, captured: tuple[CapturedTable, ...]) -> Iterator[Finding]:
+    if config.topics.creation.enabled or config.transforms:  # a transform can name other topics
+        return
+    missing = sorted({str(table.topic) for table in captured if table.partitions == 0})
+    if missing:
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        yield Finding(
+            Severity.WARNING,
+            "topic.creation.enable",
+            f"is false, and these topics are missing: {', '.join(missing[:_SHOWN])}{more}. Create them, or set "
+            "auto.create.topics.enable on the brokers",
+        )

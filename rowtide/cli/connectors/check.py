@@ -1,0 +1,41 @@
+"""``rowtide check``: checks whether a connector can start."""
+
+from dataclasses import replace
+
+import click
+
+from rowtide.cli.connectors import CONFIG
+from rowtide.cli.connectors.check_report import report_json, report_text
+from rowtide.connector.config import ConfigurationError, load_invalid
+
+
+@click.command()
+@click.argument("config", type=CONFIG)
+@click.option("--without-tables", is_flag=True, help="Skip the check of tables and columns (faster on large servers).")
+@click.option("--without-kafka", is_flag=True, help="Check only the configuration and the database.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+def check(config: str, *, without_tables: bool, without_kafka: bool, as_json: bool) -> None:
+    """Check whether a connector can start.
+
+    Reads the configuration file CONFIG, then checks the settings of the database server, the privileges of the account,
+    the captured tables, and the topics in Kafka. Reports all problems at once, and lists the captured tables and their
+    topics. If the database and Kafka can be reached, it prints the position at which the connector would start. It
+    changes nothing in the database or in Kafka.
+
+    The exit code is 0 if there is no error, 1 if there is one, and 2 for wrong options.
+    """
+    from rowtide.connector import check as checks  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.engine.start_position import start_findings  # noqa: PLC0415
+
+    try:
+        configuration, problems = load_invalid(config)
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+    report = checks.check(configuration, problems, tables=not without_tables, estimates=True, kafka=not without_kafka)
+    if report.reached and not problems:
+        report = replace(report, findings=checks.ranked([*report.findings, *start_findings(configuration)]))
+    name = configuration.name or "without a name"
+    show = report_json if as_json else report_text
+    click.echo(show(name, configuration.warnings, report))
+    if checks.errors_in(report.findings):
+        raise SystemExit(1)

@@ -1,0 +1,84 @@
+"""``rowtide run``: runs a connector until it is stopped."""
+
+import click
+
+from rowtide.cli.connectors import CONFIG, read_configuration
+from rowtide.connector.worker.logs import FORMATS, LEVELS
+
+
+@click.command()
+@click.argument("config", type=CONFIG)
+@click.option(
+    "--sink",
+    metavar="kafka|stdout|file:DIR|URL",
+    help="Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
+    "[default: rowtide.sink of CONFIG, or kafka]",
+)
+@click.option(
+    "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The lowest level that is logged."
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Lines of text, or one JSON object per line.",
+)
+@click.option(
+    "--log-file",
+    type=click.Path(dir_okay=False),
+    help="Append the log to this file instead of writing it to the terminal.",
+)
+@click.option(
+    "--web-port",
+    type=click.IntRange(1, 65535),
+    help="Port of the web server.  [default: 6066, or a free port if it is in use]",
+)
+@click.option("--web-bind", help="Address of the web server; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]")
+@click.option("--no-web", is_flag=True, help="Do not start the web server.")
+@click.option(
+    "--summary-interval",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    default=60.0,
+    show_default=True,
+    help="How often a summary is logged; 0 for never. On a terminal, a live view replaces it.",
+)
+@click.option("--no-progress", is_flag=True, help="Do not draw the live view, even on a terminal.")
+def run(
+    config: str,
+    *,
+    sink: str | None,
+    log_level: str,
+    log_format: str,
+    log_file: str | None,
+    web_port: int | None,
+    web_bind: str | None,
+    no_web: bool,
+    summary_interval: float,
+    no_progress: bool,
+) -> None:
+    """Run a connector until it is stopped.
+
+    Reads the configuration file CONFIG, checks the database and Kafka, takes a snapshot if no position is stored yet,
+    and then writes every row change to Kafka or to another sink. SIGTERM and Ctrl-C stop it cleanly: it delivers what
+    it has read, stores the position, and resumes exactly there at the next start.
+
+    While it runs, /health reports its state as JSON (with status 503 if the connector does not work), and /metrics
+    serves Prometheus metrics. The exit code is 0 after SIGTERM or Ctrl-C, and 1 after a failure.
+    """
+    configuration = read_configuration(config, more=None if sink is None else {"rowtide.sink": sink})
+    if configuration.delivery.sink == "python":
+        raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
+    from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration
+
+    app = faust_app.create_app(configuration, web_bind=web_bind, web_port=web_port)
+    faust_app.run(
+        app,
+        log_level=log_level,
+        log_format=log_format,
+        log_file=log_file,
+        summary_interval=summary_interval,
+        web=not no_web,
+        progress=not no_progress,
+    )

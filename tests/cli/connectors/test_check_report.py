@@ -1,0 +1,59 @@
+"""The report of ``rowtide check``."""
+
+import json
+
+import click
+
+from rowtide.cli.connectors.check_report import report_json, report_text
+from rowtide.connector.check import CapturedTable, Finding, Report, Severity
+
+TABLES = (
+    CapturedTable("shop", "orders", 1234567, None, "s.shop.orders", 1),
+    CapturedTable("shop", "lines", None, None, "s.shop.lines", 0),
+)
+FINDINGS = [
+    Finding(Severity.ERROR, "server_id", "is 0"),
+    Finding(Severity.WARNING, "gtid_mode", "is odd"),
+    Finding(Severity.REMARK, "snapshot.mode", "a start streams"),
+]
+
+
+def test_the_text_ends_with_the_errors_and_the_verdict() -> None:
+    text = report_text("c", ["tasks.max has no effect"], Report(FINDINGS, TABLES))
+    assert click.unstyle(text).splitlines() == [
+        "2 tables are captured (rows as the server estimates them):",
+        "  shop.orders  1,234,567  -> topic s.shop.orders",
+        "  shop.lines           ?  -> topic s.shop.lines (does not exist yet)",
+        "note: tasks.max has no effect",
+        "note: snapshot.mode: a start streams",
+        "warning: gtid_mode: is odd",
+        "error: server_id: is 0",
+        "the connector c cannot start: one error",
+    ]
+
+
+def test_an_error_that_the_worker_tolerates() -> None:
+    tolerated = Finding(Severity.ERROR, "table.include.list", "no table is captured", tolerated=True)
+    assert report_text("c", [], Report([tolerated])).endswith("the connector c should not start: one error")
+    assert report_text("c", [], Report([])) == "the connector c can start"
+
+
+def test_long_lists_of_tables_are_cut_in_the_text_only() -> None:
+    many = tuple(CapturedTable("d", f"t{number:02}", 1, None, None) for number in range(23))
+    report = Report([], many)
+    assert "  … and 3 more; --json lists all" in report_text("c", [], report).splitlines()
+    assert len(json.loads(report_json("c", [], report))["tables"]) == 23
+
+
+def test_the_object_for_programs() -> None:
+    found = json.loads(report_json("c", ["n"], Report(FINDINGS, TABLES)))
+    assert (found["connector"], found["ready"], found["notes"]) == ("c", False, ["n"])
+    assert found["findings"][0] == {"severity": "error", "subject": "server_id", "message": "is 0"}
+    assert found["tables"][1] == {
+        "database": "shop",
+        "table": "lines",
+        "estimated_rows": None,
+        "topic": "s.shop.lines",
+        "topic_exists": False,
+    }
+    assert json.loads(report_json("c", [], Report([])))["ready"] is True
