@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.structures import CurrentStructures
 from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
@@ -115,7 +116,7 @@ class Reader:
         self._streams = streams
         self._heartbeats = heartbeats
         self._clock = clock
-        self._current = current
+        self._captured = CapturedTables(settings, tables, clock, current)
         self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets)
         self._stop = threading.Event()
         self._put_at = time.monotonic()
@@ -129,7 +130,7 @@ class Reader:
         """
         failures = 0
         while not self._stop.is_set():
-            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock, self._current, self._read_xa)
+            pipeline = Pipeline(self._settings, self._tables, self._start, self._clock, self._captured, self._read_xa)
             events_before = self.status.events
             try:
                 self._read(pipeline)

@@ -1,23 +1,35 @@
-"""The captured tables of a stream: from a TABLE_MAP to the table, its codec and its ``source`` block."""
+"""The captured tables of a stream: from a TABLE_MAP to the table, its codec and its ``source`` block.
+
+Codecs are large, and take longer to build than a row to decode. They are built for the first row of a table, are valid
+until its structure changes, and those that were used last are kept, also when the stream is connected again.
+"""
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowtide.connector.errors import SchemaError
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.structures import RowsPosition, Structures
+from rowtide.connector.pipeline.structures import CurrentStructures, RowsPosition, Structures
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.codecs.builder import Codec, Codecs
+from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.envelope.source import SourceTemplate, stream_snapshot_marker
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.model import Table
+from rowtide.schema_history.model import Table, TableId
 
 log = logging.getLogger(__name__)
+
+
+MAX_COLUMNS = 50_000
+"""Columns of all cached codecs together. A codec needs about 5 KB for each of its columns."""
+_MAX_IGNORED = 50_000
+"""Names of tables that are cached because they are not captured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +37,13 @@ class CapturedTable:
     """A table with everything that makes records of its rows.
 
     Attributes:
+        structure: the TABLE_MAP.
         table: the structure.
         codec: from row images to records.
         source: the fields of the ``source`` block that are the same for all rows.
     """
 
+    structure: TableStructure
     table: Table
     codec: Codec
     source: SourceTemplate
@@ -41,16 +55,27 @@ class CapturedTables:
     Args:
         settings: which tables are captured, and what to do with rows whose structure is not known.
         tables: every table's structure.
-        structures: compares structures with TABLE_MAPs and repairs them.
-        codecs: makes codecs.
+        clock: nanoseconds since the epoch.
+        current: the server, to look up the structure of a table whose rows do not fit the schema history.
+
+    Attributes:
+        topics: the owners of topics.
     """
 
-    def __init__(self, settings: PipelineSettings, tables: Tables, structures: Structures, codecs: Codecs) -> None:
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        tables: Tables,
+        clock: Callable[[], int],
+        current: CurrentStructures | None = None,
+    ) -> None:
+        self.topics = TopicGuard(settings, tables)
         self._settings = settings
         self._tables = tables
-        self._structures = structures
-        self._codecs = codecs
-        self._found: dict[TableStructure, CapturedTable | None] = {}
+        self._structures = Structures(settings, tables, clock, current)
+        self._codecs = Codecs(settings, self.topics)
+        self._found: RecentlyUsed[_Name, CapturedTable] = RecentlyUsed(MAX_COLUMNS)
+        self._ignored: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_IGNORED)
 
     def find(
         self, structure: TableStructure, progress: Progress, offset: Callable[[], SourceOffset], out: list[Output]
@@ -67,30 +92,52 @@ class CapturedTables:
             SchemaError: the structure does not fit the rows (``inconsistent.schema.handling.mode=fail``).
             TopicClash: the topic belongs to another table.
         """
-        table = self._tables.table(structure.database, structure.table)
-        try:
-            found = self._found[structure]
-            if found is None or found.table is table:
+        name = structure.database, structure.table
+        if self._ignored.get(name):
+            return None
+        found, table = self._found.get(name), self._tables.table(*name)
+        if found is not None and found.table is table:
+            if found.structure is structure:
                 return found
-        except KeyError:
-            pass
-        settings, found = self._settings, None
-        if settings.tables.captures(structure.database, structure.table):
-            position = RowsPosition(progress.file, progress.pos, progress.timestamp or 0)
-            try:
-                table, entries = self._structures.checked(structure, position, offset)
-                out += entries
-                codec = self._codecs.codec(structure, table)
-            except SchemaError as error:
-                if settings.inconsistent_schema == "fail":
-                    raise
-                if settings.inconsistent_schema == "warn":
-                    log.warning("rows are left out: %s (at %s:%d)", error, progress.file, progress.pos)
-                return None  # not cached: a later statement may make the table known
-            source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
-            found = CapturedTable(table, codec, source)
-        self._found[structure] = found
+            if found.structure == structure:  # after a reconnect; comparing many columns takes long
+                return self._keep(name, replace(found, structure=structure))
+        settings = self._settings
+        if not settings.tables.captures(*name):
+            self._ignored.put(name, True)
+            return None
+        position = RowsPosition(progress.file, progress.pos, progress.timestamp or 0)
+        try:
+            table, entries = self._structures.checked(structure, position, offset)
+            out += entries
+            codec = self._codecs.codec(structure, table)
+        except SchemaError as error:
+            if settings.inconsistent_schema == "fail":
+                raise
+            if settings.inconsistent_schema == "warn":
+                log.warning("rows are left out: %s (at %s:%d)", error, progress.file, progress.pos)
+            return None  # not cached: a later statement may make the table known
+        source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
+        return self._keep(name, CapturedTable(structure, table, codec, source))
+
+    def _keep(self, name: "_Name", found: CapturedTable) -> CapturedTable:
+        self._found.put(name, found, len(found.structure.columns))
         return found
+
+    def __len__(self) -> int:
+        """The number of tables whose codec is cached."""
+        return len(self._found)
+
+    def changed(self, table: TableId, *, exists: bool) -> None:
+        """Drop what is cached for a table that a statement created, changed, renamed or dropped."""
+        self._found.discard((table.database, table.table))
+        if exists:
+            self.topics.register(table)
+        else:
+            self.topics.release(table)
+
+
+_Name = tuple[str, str]
+"""Database and table."""
 
 
 def event_context(

@@ -19,7 +19,6 @@ from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTables, event_context
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.statements import StatementContext, Statements, is_begin, is_end, is_xa, query_event
-from rowtide.connector.pipeline.structures import CurrentStructures, Structures
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions
 from rowtide.connector.protocol import events
@@ -28,11 +27,9 @@ from rowtide.connector.protocol.events.classes import Event, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
-from rowtide.connector.records.codecs.builder import Codecs
 from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.transforms import Transformer
 from rowtide.envelope import transaction
 from rowtide.schema_history.catalog.tables import Tables
@@ -53,7 +50,7 @@ class Pipeline:
         tables: every table's structure at the start; the statements of the stream change it.
         start: the start position; events and rows before it in its transaction are skipped.
         clock: for the processing times.
-        current: the server, to look up the structure of a table whose rows do not fit the schema history.
+        captured: the captured tables of a stream that is read on, with their codecs; they belong to the same tables.
         read_xa: reads an XA transaction again whose records are not in memory.
 
     Attributes:
@@ -69,7 +66,7 @@ class Pipeline:
         tables: Tables,
         start: SourceOffset,
         clock: Clock,
-        current: CurrentStructures | None = None,
+        captured: CapturedTables | None = None,
         read_xa: ReadXa | None = None,
     ) -> None:
         self.tables = tables
@@ -77,9 +74,7 @@ class Pipeline:
         self.decoder = EventDecoder(start.file)
         self._settings = settings
         self._clock = clock
-        guard = TopicGuard(settings, tables)
-        structures = Structures(settings, tables, clock, current)
-        self._captured = CapturedTables(settings, tables, structures, Codecs(settings, guard))
+        self._captured = CapturedTables(settings, tables, clock) if captured is None else captured
         self._table_ids: dict[int, TableStructure] = {}
         self._gtids = start.gtid_set(settings.connector)
         # A stream without GTIDs at its start may get them later. The set is complete from the next file on, which
@@ -87,7 +82,7 @@ class Pipeline:
         self._gtids_known = start.gtids is not None or settings.connector == "mariadb"
         self._start_statement = False, (start.file, start.pos, start.gtids and str(self._gtids), start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
-        self._statements = Statements(settings, tables, guard)
+        self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self.xa = XaTransactions(start, read_xa)
         self._event_end = start.pos

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rowtide.connector.errors import ProtocolError, UnparsedDdl
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
@@ -17,7 +18,6 @@ from rowtide.connector.records.codecs.python_changes import table_layout
 from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
 from rowtide.envelope.table import build_table_schema
@@ -110,9 +110,9 @@ class StatementContext:
 class Statements:
     """Applies statements to the structure, and makes history entries, schema change messages and truncate records."""
 
-    def __init__(self, settings: PipelineSettings, tables: Tables, topics: TopicGuard) -> None:
+    def __init__(self, settings: PipelineSettings, tables: Tables, captured: CapturedTables) -> None:
         self._settings = settings
-        self._topics = topics
+        self._captured = captured
         self._tables = tables
         self._lossy_warnings = LossyConversionWarnings(settings.rules)
         self._recorded = _recorded(settings)
@@ -141,8 +141,7 @@ class Statements:
             self._refuse_dml(event, position)
             return []
         for altered, now in applied.altered:
-            if now is not None:
-                self._topics.register(altered)
+            self._captured.changed(altered, exists=now is not None)
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out
@@ -247,7 +246,7 @@ class Statements:
             return
         if not settings.tables.captures(table_id.database, table_id.table):
             return
-        topic = self._topics.topic(table_id)
+        topic = self._captured.topics.topic(table_id)
         records = build_table_schema(change.table, topic, settings.rules, "stream", lambda table, column: None)
         transaction = context.transaction(str(table_id))
         value = {

@@ -16,6 +16,7 @@ from rowtide.connector.pipeline.structure_comparison import contradictions, stru
 from rowtide.connector.pipeline.structure_repair import Repair, repair_from_statement, repair_from_table_map
 from rowtide.connector.protocol.events.table_structure import ColumnType, TableStructure
 from rowtide.connector.records.batch import HistoryEntry
+from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _RETRY_LOOKUP_NS = 30 * 1_000_000_000
 """How long a failed lookup on the server is not repeated: there may be a great many rows that are left out."""
+_FAILED_LOOKUPS = 1000
+"""How many failed lookups are kept."""
 
 
 class StructureUncertain(Exception):
@@ -82,7 +85,7 @@ class Structures:
         self._tables = tables
         self._clock = clock
         self._current = current
-        self._failed_lookups: dict[TableStructure, tuple[int, str]] = {}
+        self._failed_lookups: RecentlyUsed[TableStructure, tuple[int, str]] = RecentlyUsed(_FAILED_LOOKUPS)
 
     def checked(
         self, structure: TableStructure, position: RowsPosition, offset: Callable[[], SourceOffset]
@@ -139,14 +142,14 @@ class Structures:
         if self._current is None:
             return None
         now = self._clock()
-        failed_at, reason = self._failed_lookups.get(structure, (None, ""))
+        failed_at, reason = self._failed_lookups.get(structure) or (None, "")
         if failed_at is not None and now - failed_at < _RETRY_LOOKUP_NS:
             raise StructureUncertain(reason)
         try:
             text = self._current.statement(TableId(structure.database, structure.table), position)
             return _fitting(structure, repair_from_statement(structure, table, text, self._tables.server))
         except (SchemaHistoryError, StructureUncertain, ValueError) as error:
-            self._failed_lookups[structure] = now, str(error)
+            self._failed_lookups.put(structure, (now, str(error)))
             raise
 
     def _recorded(self, repair: Repair, offset: SourceOffset) -> tuple[Table, list[HistoryEntry]]:

@@ -7,12 +7,15 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.model import Table
 
 log = logging.getLogger(__name__)
 
 _SHOWN = 20
+_MAX_REPORTED = 10_000
+"""For how many columns it is cached that the warning was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,13 @@ class LossyConversionWarnings:
 
     def __init__(self, rules: RecordRules) -> None:
         self._rules = rules
-        self._reported: set[tuple[str, str]] = set()
+        self._reported: RecentlyUsed[tuple[str, str], bool] = RecentlyUsed(_MAX_REPORTED)
 
     def table_changed(self, table: Table) -> None:
         """Warn about new columns of a captured table."""
         for conversion, columns in lossy_columns(table, self._rules):
-            new = [column for column in columns if (conversion.setting, column) not in self._reported]
-            self._reported.update((conversion.setting, column) for column in new)
+            new = [column for column in columns if not self._reported.get((conversion.setting, column))]
+            for column in new:
+                self._reported.put((conversion.setting, column), True)
             if new:
                 log.warning("%s %s", conversion.setting, conversion.message(new))

@@ -38,6 +38,10 @@ class TopicGuard:
             except TopicClash as error:
                 log.warning("%s. The connector stops at the first row of %s", error, table)
 
+    def release(self, table: TableId) -> None:
+        """Release the topic of a table that was dropped or renamed."""
+        self._names.release(table.database, table.table)
+
     def topic(self, table: TableId) -> str:
         """The topic for the rows of a captured table.
 
@@ -50,4 +54,6 @@ class TopicGuard:
             except TopicNameClashError as error:
                 if error.owner is None or self._tables.table(*error.owner) is not None:
                     raise TopicClash(str(error)) from error
-                self._names.release(*error.owner)  # it was dropped or renamed
+                self._names.release(
+                    *error.owner
+                )  # it was dropped with its database, or its name is written differently

@@ -24,6 +24,7 @@ from rowtide.connector.rows.column_output import (
     tuple_source,
     value_expression,
 )
+from rowtide.connector.rows.compiled_source import define
 from rowtide.connector.rows.layouts import (
     BIT,
     DATE,
@@ -204,7 +205,7 @@ class _Source:
             "    if p != end:\n        raise overrun(p, end)\n    return out\n"
         )
         names = {**self._names, "overrun": _overrun, "normalize_escapes": normalize_escapes}
-        exec(compile(source, "<row decoder>", "exec"), names)
+        define(source, "<row decoder>", names)
         rows: Callable[..., Any] = names["rows"]  # type: ignore[assignment]
         return rows
 

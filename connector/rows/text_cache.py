@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
+from rowtide.connector.rows.compiled_source import define
 from rowtide.envelope.types.column_type import Bind
 
 MAX_ENTRIES = 8192
@@ -81,5 +82,5 @@ def compile_text_cache(lines: Callable[[Bind], Sequence[str]]) -> TextCache:
         return name
 
     body = "".join(f"    {line}\n" for line in lines(bind))
-    exec(compile(f"def text(v):\n{body}    return v\n", "<value decoder>", "exec"), names)
+    define(f"def text(v):\n{body}    return v\n", "<value decoder>", names)
     return TextCache(names["text"])  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from rowtide.connector.rows.column_output import (
     template,
     tuple_source,
 )
+from rowtide.connector.rows.compiled_source import define
 from rowtide.connector.rows.text_cache import compile_text_cache
 from rowtide.connector.rows.text_protocol_values import ASCII_KINDS, CACHED_KINDS, converted_source, value_source
 from rowtide.envelope.json.text import normalize_escapes, string_text
@@ -224,7 +225,7 @@ class _Source:
             "    if p != e:\n        raise overrun(p, e)\n"
             "    return k, r\n"
         )
-        exec(compile(source, "<result set reader>", "exec"), self._names)
+        define(source, "<result set reader>", self._names)
         return TextRows(self._names["rows"], self._names["row"])  # type: ignore[arg-type]
 
 

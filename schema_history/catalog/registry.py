@@ -1,6 +1,6 @@
 """The databases and tables at one position, by name."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
 from rowtide.schema_history.ddl.statements import TableOptions
 from rowtide.schema_history.model import Database, Table, TableId
@@ -22,8 +22,8 @@ class TableRegistry:
         self.server = server
         self.temporary: dict[tuple[int, TableId], Table] = {}
         self.variables: dict[str, str] = {}
-        self._tables: dict[TableId, Table] = {}
-        self._deferred: dict[TableId, Callable[[], Table | None]] = {}
+        self._tables: MutableMapping[TableId, Table] = {}
+        self._deferred: MutableMapping[TableId, Callable[[], Table | None]] = {}
         self._databases: dict[str, Database] = {}
 
     def table(self, database: str, name: str) -> Table | None:

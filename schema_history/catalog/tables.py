@@ -1,13 +1,15 @@
 """The databases and tables at one position, and how a statement changes them."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from rowtide.schema_history.catalog.changes import StatementResult
+from rowtide.schema_history.catalog.layered import Layered
 from rowtide.schema_history.catalog.registry import TableRegistry
 from rowtide.schema_history.catalog.statement_executor import StatementExecutor
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
-from rowtide.schema_history.model import Table
+from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.schema_history.structure.context import context_of, statement_text
 from rowtide.schema_history.structure.show_create import show_create
@@ -35,19 +37,25 @@ class Tables(TableRegistry):
             raise UnparsedDdl(problem.statement, problem.reason, problem.offset, event.position) from None
         return StatementExecutor(self, event, ctx, statement, sql).run()
 
-    def before(self, result: StatementResult, server: Server) -> "Tables":
-        """An independent copy in the state before the last statement, with another server's settings.
+    def before(
+        self, result: StatementResult, server: Server, visible: Callable[[TableId], bool] | None = None
+    ) -> "Tables":
+        """The state before the last statement, with another server's settings; valid until these tables change.
 
         Args:
             result: what the last statement did.
             server: the settings of the copy.
+            visible: tells which tables are included; ``None`` for all.
         """
-        other = self.copy()
-        other.server = server
+        other = Tables(server)
+        other.temporary, other.variables = dict(self.temporary), dict(self.variables)
+        other._databases = dict(self._databases)
+        # Every statement is tried out on this state, and copies of 100 000 names would take longer than the statement.
+        other._tables, other._deferred = Layered(self._tables, visible), Layered(self._deferred, visible)
         for table_id, _ in result.altered:
             other.remove(table_id)
-        for _, table in result.before:
-            if table is not None:
+        for table_id, table in result.before:
+            if table is not None and (visible is None or visible(table_id)):
                 other.put(table)
         if result.databases_before is not None:
             other.put_databases(result.databases_before)

@@ -117,11 +117,7 @@ class _Trial:
 
     def has_same_result(self, server: Server, session: Mapping[str, Any] | None) -> bool:
         result, tables = self._result, self._tables
-        trial = tables.before(result, server)
-        if self._recorded is not None:
-            for name in trial.names():
-                if not self._recorded(name):
-                    trial.remove(name)
+        trial = tables.before(result, server, self._recorded)
         try:
             for change in result.changes:
                 trial.apply(recorded_event(change.ddl, change.database, session))

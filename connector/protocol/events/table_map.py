@@ -11,7 +11,8 @@ from rowtide.connector.protocol.events.table_structure import ColumnType, Mapped
 from rowtide.connector.protocol.header import EventHeader
 
 _ID_LOW_HIGH_FLAGS = Struct("<IHH")
-_CACHE_LIMIT = 4096
+_CACHED_COLUMNS = 100_000
+"""Columns of all cached structures together; a column needs about 150 bytes."""
 
 _ONE_BYTE = frozenset(
     {
@@ -46,6 +47,7 @@ class TableMapParser:
     def __init__(self, mariadb: bool) -> None:
         self._mariadb = mariadb
         self._cache: dict[bytes, TableStructure] = {}
+        self._columns = 0
 
     def __call__(self, header: EventHeader, data: bytes, pos: int, end: int) -> TableMap:
         """Parse the event body ``data[pos:end]``, without header and checksum."""
@@ -54,8 +56,10 @@ class TableMapParser:
         structure = self._cache.get(body)
         if structure is None:
             structure = parse_structure(body, self._mariadb)
-            if len(self._cache) >= _CACHE_LIMIT:
+            self._columns += len(structure.columns)
+            if self._columns > _CACHED_COLUMNS:
                 self._cache.clear()
+                self._columns = len(structure.columns)
             self._cache[body] = structure
         return TableMap(header, low | high << 32, flags, structure)
 

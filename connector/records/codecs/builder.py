@@ -1,4 +1,4 @@
-"""Builds and caches the codecs: one per captured table, built when its first row arrives."""
+"""Builds the codecs: one per captured table, built when its first row arrives."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -41,12 +41,11 @@ Codec = RowsCodec[Any, Any]
 
 
 class Codecs:
-    """Builds codecs, and caches them as long as neither the structure nor the TABLE_MAP changes."""
+    """Builds codecs. One is valid as long as neither the structure nor the TABLE_MAP changes."""
 
     def __init__(self, settings: PipelineSettings, topics: TopicGuard) -> None:
         self._settings = settings
         self._topics = topics
-        self._made: dict[TableStructure, Codec] = {}
 
     def codec(self, structure: TableStructure, table: Table) -> Codec:
         """The codec for a table, whose structure must have the TABLE_MAP's number of columns.
@@ -55,12 +54,6 @@ class Codecs:
             SchemaError: the type of a column in the TABLE_MAP does not match the structure.
             TopicClash: its topic belongs to another table.
         """
-        codec = self._made.get(structure)
-        if codec is None or codec.records.table is not table:
-            codec = self._made[structure] = self._make(structure, table)
-        return codec
-
-    def _make(self, structure: TableStructure, table: Table) -> Codec:
         settings = self._settings
         database, name = table.id.database, table.id.table
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)

@@ -1,7 +1,7 @@
 """The base class of the codecs: decodes the row images of one table, and calls the codec for each kind of change.
 
-A codec belongs to one structure of a table and one TABLE_MAP. It compiles and caches a decoder for each set of columns
-that images hold.
+A codec belongs to one structure of a table and one TABLE_MAP. It compiles a decoder for each set of columns that
+images hold, and caches those that were used last.
 """
 
 import struct
@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.batch import Batch, Headers
 from rowtide.connector.records.change import DebeziumMessage, SourcePosition
+from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.partial_update import expand_images, with_json_diffs
@@ -27,6 +28,12 @@ Record = TypeVar("Record")
 
 Decoder = Callable[[bytes, int, int], list[Row]]
 """From the event's bytes, the offset of the first image and the offset behind the last one to the decoded images."""
+
+_Decoders = RecentlyUsed[tuple[bytes, ...], Decoder[Row]]
+"""Decoders by the bitmaps of the columns that images hold."""
+
+_MAX_DECODERS = 32
+"""With minimal images, every set of changed columns has a decoder of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +81,9 @@ class RowsCodec(ABC, Generic[Row, Record]):
         self._columns = columns
         self._minimal_images = insert_columns is not None
         self._insert_columns = columns if insert_columns is None else insert_columns
-        self._insert_decoders: dict[bytes, Decoder[Row]] = {}
-        self._decoders: dict[tuple[bytes, ...], Decoder[Row]] = {}
-        self._partial_decoders: dict[tuple[bytes, ...], Decoder[Row]] = {}
+        self._insert_decoders: _Decoders[Row] = RecentlyUsed(_MAX_DECODERS)
+        self._decoders: _Decoders[Row] = RecentlyUsed(_MAX_DECODERS)
+        self._partial_decoders: _Decoders[Row] = RecentlyUsed(_MAX_DECODERS)
 
     @property
     def topic(self) -> str:
@@ -143,10 +150,11 @@ class RowsCodec(ABC, Generic[Row, Record]):
         if event.kind is RowsKind.UPDATE:
             return self.decode(event.buffer, event.start, event.end, event.columns, event.columns_after)
         if self._minimal_images and event.kind is RowsKind.WRITE:
-            rows = self._insert_decoders.get(event.columns)
+            present = (event.columns,)
+            rows = self._insert_decoders.get(present)
             if rows is None:
-                rows = self._compiled((event.columns,), self._insert_columns)
-                self._insert_decoders[event.columns] = rows
+                rows = self._compiled(present, self._insert_columns)
+                self._insert_decoders.put(present, rows)
             return self._decoded(rows, event.buffer, event.start, event.end)
         return self.decode(event.buffer, event.start, event.end, event.columns)
 
@@ -192,7 +200,8 @@ class RowsCodec(ABC, Generic[Row, Record]):
         """
         rows = self._decoders.get(present)
         if rows is None:
-            rows = self._decoders[present] = self._compiled(present, self._columns)
+            rows = self._compiled(present, self._columns)
+            self._decoders.put(present, rows)
         return self._decoded(rows, buffer, start, end)
 
     def _decoded(self, rows: Decoder[Row], buffer: bytes, start: int, end: int) -> list[Row]:
@@ -209,7 +218,8 @@ class RowsCodec(ABC, Generic[Row, Record]):
         present = before, after
         rows = self._partial_decoders.get(present)
         if rows is None:
-            rows = self._partial_decoders[present] = self._compiled(present, with_json_diffs(self._columns))
+            rows = self._compiled(present, with_json_diffs(self._columns))
+            self._partial_decoders.put(present, rows)
         layouts = [column.layout for column in self._columns]
         whole = expand_images(buffer, start, end, layouts, *(self.present_columns(bitmap) for bitmap in present))
         return rows(whole, 0, len(whole))

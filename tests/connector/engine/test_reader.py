@@ -13,10 +13,13 @@ from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.engine import reader
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.reader import Reader
+from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
 
@@ -107,6 +110,22 @@ def test_every_record_comes_once_however_connections_break(lengths: list[int | N
     assert values(connections.run(server.start(), tables(server))) == values(whole)
     assert len(connections.starts) == len(lengths)
     assert any(start.event for start in connections.starts), "no connection broke inside a transaction"
+
+
+def test_codecs_outlive_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[TableStructure] = []
+    build = Codecs.codec
+
+    def counted(codecs: Codecs, structure: TableStructure, table: Table) -> Codec:
+        built.append(structure)
+        return build(codecs, structure, table)
+
+    monkeypatch.setattr(Codecs, "codec", counted)
+    server = recorded_stream("mysql")
+    Connections(server, [None]).run(server.start(), tables(server))
+    whole = len(built)
+    Connections(server, [12, 9, 3, 5, 4, None]).run(server.start(), tables(server))
+    assert len(built) == 2 * whole > 0
 
 
 @pytest.mark.parametrize("length", range(7))

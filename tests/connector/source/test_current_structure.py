@@ -13,6 +13,7 @@ from live_database import configured, snapshot
 
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ColumnCountMismatch, UnknownTable
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.source.binlog_stream import BinlogStream
@@ -47,7 +48,9 @@ class Stream:
         mariadb = self.config.flavor.value == "mariadb"
         current = CurrentStructure(self.config.database, mariadb=mariadb) if ask else None
         settings = pipeline_settings(self.config, "run")
-        pipeline = Pipeline(settings, self.tables.copy(), self.start, time.time_ns, current)
+        tables = self.tables.copy()
+        captured = CapturedTables(settings, tables, time.time_ns, current)
+        pipeline = Pipeline(settings, tables, self.start, time.time_ns, captured)
         stream = BinlogStream(self.config.database, self.start, mariadb=mariadb)
         with contextlib.closing(stream.events()) as pieces:
             for packets in pieces:
