@@ -18,6 +18,7 @@ from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.systemd import SystemdNotifier
 
 WEB_BIND = "127.0.0.1"
 WEB_PORT = 6066
@@ -42,7 +43,7 @@ def create_app(config: Configuration, *, web_bind: str | None = None, web_port: 
     app.any_port = port is None
     app.rowtide = ConnectorService(config)
     app.reporter = Reporter([app.rowtide.status])
-    for service in (app.rowtide, app.reporter):
+    for service in (app.rowtide, app.reporter, SystemdNotifier([app.rowtide.status])):
         app.service(service)  # type: ignore[arg-type]  # it takes services and their classes alike
     return app
 

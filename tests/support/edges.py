@@ -78,6 +78,7 @@ EDGES = {
     "rowtide.connector.worker.process": "files processes threads worker",
     "rowtide.connector.worker.reports.reporter": "worker",
     "rowtide.connector.worker.service": "clock files threads worker",
+    "rowtide.connector.worker.systemd": "files network worker",
     "rowtide.connector.worker.web.pages": "network",
     "rowtide.connector.worker.web.server": "network worker",
     "rowtide.schema_history.compaction.kafka_summary_store": "kafka",

@@ -1,10 +1,10 @@
-"""Renders a status as metrics in Prometheus' text format, version 0.0.4; pure.
+"""Renders statuses as metrics in Prometheus' text format, version 0.0.4; pure.
 
 No label has unbounded values: a GTID set becomes the last transaction number of each source, a position a number.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rowtide import __version__
@@ -38,18 +38,31 @@ class Metric(NamedTuple):
     samples: Iterable[Sample]
 
 
-def render(status: Status) -> str:
-    """All metrics of a connector."""
-    common = {_NOT_IN_NAMES.sub("_", name): text for name, text in status.tags.items()} | {"connector": status.name}
-    lines: list[str] = []
-    for metric in metrics(status):
-        samples = list(metric.samples)
-        if not samples:
-            continue
-        name = f"rowtide_{metric.name}"
-        lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
-        lines += [f"{name}{_labels({**common, **labels})} {_number(value)}" for labels, value in samples]
-    return "".join(f"{line}\n" for line in lines)
+def render(statuses: Sequence[Status]) -> str:
+    """All metrics of some connectors."""
+    return rendered("rowtide_", [(_common(status), metrics(status)) for status in statuses])
+
+
+def _common(status: Status) -> dict[str, str]:
+    return {_NOT_IN_NAMES.sub("_", name): text for name, text in status.tags.items()} | {"connector": status.name}
+
+
+def rendered(prefix: str, sources: Iterable[tuple[Mapping[str, str], Iterable[Metric]]]) -> str:
+    """Metrics in Prometheus' text format, in which all samples of a metric stand together.
+
+    Args:
+        prefix: the beginning of every name.
+        sources: labels, and the metrics whose samples have them.
+    """
+    found: dict[str, list[str]] = {}
+    for common, given in sources:
+        for metric in given:
+            name = f"{prefix}{metric.name}"
+            samples = [f"{name}{_labels({**common, **labels})} {_number(value)}" for labels, value in metric.samples]
+            if samples:
+                head = [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
+                found.setdefault(name, head).extend(samples)
+    return "".join(f"{line}\n" for lines in found.values() for line in lines)
 
 
 def _labels(labels: Mapping[str, str]) -> str:
@@ -60,7 +73,8 @@ def _number(value: float) -> str:
     return repr(float(value)) if value != int(value) else str(int(value))
 
 
-def _one(value: float | None) -> list[Sample]:
+def one(value: float | None) -> list[Sample]:
+    """The only sample of a metric; none if it has no value."""
     return [] if value is None else [({}, value)]
 
 
@@ -78,13 +92,13 @@ def metrics(status: Status) -> Iterator[Metric]:
         "1 for the state that the connector is in.",
         [({"state": state}, int(state == status.state)) for state in STATES],
     )
-    yield Metric("healthy", "gauge", "Whether /health answers 200.", _one(int(status.healthy)))
-    yield Metric("start_time_seconds", "gauge", "When the worker started, since the epoch.", _one(status.started_at))
-    yield Metric("restarts_total", "counter", "Restarts from the stored position.", _one(status.restarts))
+    yield Metric("healthy", "gauge", "Whether /health answers 200.", one(int(status.healthy)))
+    yield Metric("start_time_seconds", "gauge", "When the worker started, since the epoch.", one(status.started_at))
+    yield Metric("restarts_total", "counter", "Restarts from the stored position.", one(status.restarts))
     yield Metric(
-        "lag_seconds", "gauge", "Age of the oldest change that is not delivered; 0 if all are.", _one(status.lag_s)
+        "lag_seconds", "gauge", "Age of the oldest change that is not delivered; 0 if all are.", one(status.lag_s)
     )
-    yield Metric("lag_bytes", "gauge", "Bytes of the server's binlog that are not read yet.", _one(status.lag_bytes))
+    yield Metric("lag_bytes", "gauge", "Bytes of the server's binlog that are not read yet.", one(status.lag_bytes))
     yield from _source(status)
     yield from _delivery(status)
     yield from _positions(status)
@@ -97,12 +111,12 @@ def _source(status: Status) -> Iterator[Metric]:
     if reader is None:
         return
     seconds = reader.event_ts_ms / 1000 or None
-    yield Metric("connected", "gauge", "Whether the server's binlog is being read.", _one(int(reader.connected)))
-    yield Metric("reconnects_total", "counter", "Connections to the binlog after the first.", _one(reader.reconnects))
-    yield Metric("events_read_total", "counter", "Binlog events that were read.", _one(reader.events))
-    yield Metric("read_bytes_total", "counter", "Bytes of the binlog that were read.", _one(reader.received_bytes))
-    yield Metric("transactions_total", "counter", "Transactions that were read.", _one(reader.transactions))
-    yield Metric("last_event_timestamp_seconds", "gauge", "When the last event read was made.", _one(seconds))
+    yield Metric("connected", "gauge", "Whether the server's binlog is being read.", one(int(reader.connected)))
+    yield Metric("reconnects_total", "counter", "Connections to the binlog after the first.", one(reader.reconnects))
+    yield Metric("events_read_total", "counter", "Binlog events that were read.", one(reader.events))
+    yield Metric("read_bytes_total", "counter", "Bytes of the binlog that were read.", one(reader.received_bytes))
+    yield Metric("transactions_total", "counter", "Transactions that were read.", one(reader.transactions))
+    yield Metric("last_event_timestamp_seconds", "gauge", "When the last event read was made.", one(seconds))
 
 
 def _delivery(status: Status) -> Iterator[Metric]:
@@ -119,17 +133,13 @@ def _delivery(status: Status) -> Iterator[Metric]:
         "Bytes of keys and values given to Kafka.",
         [({"topic": name}, size) for name, (_, size) in topics],
     )
-    yield Metric(
-        "records_per_second", "gauge", "Records over the last ten seconds.", _one(delivery.messages_per_second)
-    )
-    yield Metric(
-        "record_bytes_per_second", "gauge", "Bytes over the last ten seconds.", _one(delivery.bytes_per_second)
-    )
-    yield Metric("commits_total", "counter", "Offsets stored (Kafka transactions).", _one(delivery.commits))
-    yield Metric("rollbacks_total", "counter", "Kafka transactions that were sent again.", _one(delivery.rollbacks))
-    yield Metric("commit_seconds_total", "counter", "Seconds spent on storing offsets.", _one(delivery.commit_s))
+    yield Metric("records_per_second", "gauge", "Records over the last ten seconds.", one(delivery.messages_per_second))
+    yield Metric("record_bytes_per_second", "gauge", "Bytes over the last ten seconds.", one(delivery.bytes_per_second))
+    yield Metric("commits_total", "counter", "Offsets stored (Kafka transactions).", one(delivery.commits))
+    yield Metric("rollbacks_total", "counter", "Kafka transactions that were sent again.", one(delivery.rollbacks))
+    yield Metric("commit_seconds_total", "counter", "Seconds spent on storing offsets.", one(delivery.commit_s))
     committed = delivery.committed_ts_ms / 1000 or None
-    yield Metric("stored_timestamp_seconds", "gauge", "When the last stored change was made.", _one(committed))
+    yield Metric("stored_timestamp_seconds", "gauge", "When the last stored change was made.", one(committed))
 
 
 def _positions(status: Status) -> Iterator[Metric]:
@@ -164,24 +174,24 @@ def _queue(status: Status) -> Iterator[Metric]:
     queue = status.queue
     if queue is None:
         return
-    yield Metric("queue_records", "gauge", "Records that wait to be delivered.", _one(queue.events))
-    yield Metric("queue_max_records", "gauge", "max.queue.size.", _one(queue.max_events))
-    yield Metric("queue_bytes", "gauge", "Bytes that are held until they are delivered.", _one(queue.bytes))
-    yield Metric("queue_max_bytes", "gauge", "max.queue.size.in.bytes.", _one(queue.max_bytes))
+    yield Metric("queue_records", "gauge", "Records that wait to be delivered.", one(queue.events))
+    yield Metric("queue_max_records", "gauge", "max.queue.size.", one(queue.max_events))
+    yield Metric("queue_bytes", "gauge", "Bytes that are held until they are delivered.", one(queue.bytes))
+    yield Metric("queue_max_bytes", "gauge", "max.queue.size.in.bytes.", one(queue.max_bytes))
     help_full = "Seconds that reading waited for room in the queue."
-    yield Metric("queue_full_seconds_total", "counter", help_full, _one(queue.put_blocked_s))
+    yield Metric("queue_full_seconds_total", "counter", help_full, one(queue.put_blocked_s))
     help_empty = "Seconds that delivery waited for records."
-    yield Metric("queue_empty_seconds_total", "counter", help_empty, _one(queue.get_blocked_s))
+    yield Metric("queue_empty_seconds_total", "counter", help_empty, one(queue.get_blocked_s))
 
 
 def _snapshot(status: Status) -> Iterator[Metric]:
     tables = status.snapshot
     if not tables:
         return
-    yield Metric("snapshot_running", "gauge", "Whether a snapshot is taken.", _one(int(status.state == "SNAPSHOT")))
-    yield Metric("snapshot_tables", "gauge", "Tables of the snapshot.", _one(len(tables)))
+    yield Metric("snapshot_running", "gauge", "Whether a snapshot is taken.", one(int(status.state == "SNAPSHOT")))
+    yield Metric("snapshot_tables", "gauge", "Tables of the snapshot.", one(len(tables)))
     finished = sum(rows.finished for rows in tables.values())
-    yield Metric("snapshot_tables_finished", "gauge", "Tables that are read.", _one(finished))
+    yield Metric("snapshot_tables_finished", "gauge", "Tables that are read.", one(finished))
     rows: list[Sample] = [({"table": name}, rows.done) for name, rows in tables.items()]
     yield Metric("snapshot_rows", "gauge", "Rows that were read.", rows)
     estimated: list[Sample] = [

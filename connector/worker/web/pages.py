@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from rowtide.connector.worker.status import Status, health
-from rowtide.connector.worker.web.metrics import CONTENT_TYPE, render
+from rowtide.connector.worker.web import jmx_metrics, metrics
 
 StatusSource = Callable[[], Awaitable[Status]]
 """Returns the current status of the connector."""
@@ -19,8 +19,10 @@ def pages(status: StatusSource) -> list[web.RouteDef]:
         return web.json_response(health(now), status=200 if now.healthy else 503)
 
     async def page_metrics(_request: web.Request) -> web.Response:
-        text = render(await status())
-        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+        return _text(metrics.render([await status()]))
+
+    async def page_jmx_metrics(_request: web.Request) -> web.Response:
+        return _text(jmx_metrics.render([await status()]))
 
     async def page_live(_request: web.Request) -> web.Response:
         return _probe(await status(), lambda now: now.state != "FAILED")
@@ -33,6 +35,7 @@ def pages(status: StatusSource) -> list[web.RouteDef]:
         web.get("/health/live", page_live),
         web.get("/health/ready", page_ready),
         web.get("/metrics", page_metrics),
+        web.get("/metrics/debezium", page_jmx_metrics),
     ]
 
 
@@ -40,3 +43,7 @@ def _probe(now: Status, passes: Callable[[Status], bool]) -> web.Response:
     up = passes(now)
     body = {"status": "UP" if up else "DOWN", "state": now.state, "error": now.problem}
     return web.json_response(body, status=200 if up else 503)
+
+
+def _text(text: str) -> web.Response:
+    return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})

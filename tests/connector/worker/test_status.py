@@ -15,8 +15,8 @@ from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
 from rowtide.connector.source.binlog_end import bytes_behind
-from rowtide.connector.worker.status import STATES, health, status_of
-from rowtide.connector.worker.web.metrics import render
+from rowtide.connector.worker.status import STATES, Status, health, status_of
+from rowtide.connector.worker.web import jmx_metrics, metrics
 from rowtide.schema_history.model import TableId
 
 _LINE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\{(?P<labels>.*)\} (?P<value>[0-9.e+-]+)\Z")
@@ -47,6 +47,10 @@ def parsed(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
             samples[key] = float(match["value"])
         assert samples
     return found
+
+
+def render(*statuses: Status) -> str:
+    return metrics.render(statuses)
 
 
 def use(**fields: Any) -> StoreUse:
@@ -110,6 +114,56 @@ def test_mariadbs_positions() -> None:
         (("place", "read"), ("source", "0")): 17,
         (("place", "read"), ("source", "3")): 2,
     }
+
+
+def test_the_samples_of_several_connectors_stand_together() -> None:
+    text = render(status(name="a", tags={}), status(name="b", tags={}, state="FAILED"))
+    assert text.count("# TYPE rowtide_healthy gauge") == 1
+    assert 'rowtide_healthy{connector="a"} 1\nrowtide_healthy{connector="b"} 0\n' in text
+
+
+def test_the_names_of_the_jmx_exporter() -> None:
+    reader = ReaderStatus(True, OFFSET, "binlog.000007", 2000, None, 4, 1_050_000, 30, 4096, 1)
+    text = jmx_metrics.render(
+        [
+            status(
+                reader=reader,
+                delivery=DeliveryCounters(10),
+                queue=use(events=5, max_events=8192, bytes=77, max_bytes=1 << 26, oldest_ts_ms=1_040_000),
+                snapshot={"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3)},
+            )
+        ]
+    )
+    found = parsed(text)
+    streaming = (("plugin", "mysql"), ("name", "shop"), ("context", "streaming"))
+    snapshot = (*streaming[:2], ("context", "snapshot"))
+    values = {
+        (name.removeprefix("debezium_metrics_"), labels): value
+        for name, samples in found.items()
+        for labels, value in samples.items()
+    }
+    assert {name: value for (name, labels), value in values.items() if labels == streaming} == {
+        "Connected": 1,
+        "MilliSecondsBehindSource": 20500,
+        "MilliSecondsSinceLastEvent": 10500,
+        "NumberOfCommittedTransactions": 4,
+        "NumberOfDisconnects": 1,
+        "BinlogPosition": 2000,
+        "TotalNumberOfEventsSeen": 10,
+        "QueueTotalCapacity": 8192,
+        "QueueRemainingCapacity": 8187,
+        "MaxQueueSizeInBytes": 1 << 26,
+        "CurrentQueueSizeInBytes": 77,
+    }
+    assert {name: value for (name, labels), value in values.items() if labels == snapshot} == {
+        "SnapshotRunning": 0,
+        "SnapshotCompleted": 0,
+        "TotalTableCount": 2,
+        "RemainingTableCount": 1,
+    }
+    assert values["RowsScanned", (*snapshot, ("table", "db.b"))] == 3
+    unknown = jmx_metrics.render([status(reader=ReaderStatus())])
+    assert 'debezium_metrics_MilliSecondsBehindSource{plugin="mysql",name="shop",context="streaming"} -1' in unknown
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.worker.faust_app import create_app
 from rowtide.connector.worker.web.server import WebServer, url
 
-PAGES = {"/health": 200, "/health/live": 200, "/health/ready": 503, "/metrics": 200}
+PAGES = {"/health": 200, "/health/live": 200, "/health/ready": 503, "/metrics": 200, "/metrics/debezium": 200}
 """The pages, and what they answer while the connector starts."""
 
 
