@@ -12,7 +12,7 @@ ConnectorError
     ├── TransactionAborted     this transaction was aborted; its messages must be sent again
     ├── DeliveryInterrupted    stopped before everything was acknowledged
     └── OffsetStoreError       the offsets topic or file cannot be read or written
-        └── OffsetStoreUnavailable   no broker responded, or a transaction stays open
+        └── OffsetStoreUnavailable   no broker responded, a transaction stays open, or the disk is full
 """
 
 from typing import ClassVar
@@ -83,6 +83,6 @@ class OffsetStoreError(DeliveryError):
 
 
 class OffsetStoreUnavailable(OffsetStoreError):
-    """The offsets topic cannot be read now: no broker responded, or a transaction stays open."""
+    """Offsets cannot be read or written now: no broker responded, a transaction stays open, or the disk is full."""
 
     restartable = True

@@ -4,6 +4,7 @@ The file is a serialized Java object, a ``HashMap<byte[], byte[]>`` (Java Object
 6). Kafka Connect's standalone worker and Debezium Engine read what is written here, and the reverse.
 """
 
+import errno
 import fcntl
 import os
 import struct
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rowtide.connector.delivery.errors import OffsetStoreError
+from rowtide.connector.delivery.errors import OffsetStoreError, OffsetStoreUnavailable
 from rowtide.connector.delivery.offset_store import is_offset_key, offset_key
 from rowtide.connector.records.offset import SourceOffset
 
@@ -25,6 +26,8 @@ _BYTE_ARRAY = b"\x72\x00\x02[B\xac\xf3\x17\xf8\x06\x08\x54\xe0\x02\x00\x00\x78\x
 _BYTE_ARRAY_AGAIN = b"\x71\x00\x7e\x00\x02"
 _CLASS_HANDLE = 0x7E0002
 _LOAD_FACTOR = 0.75
+_PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE})
+"""Errors of the operating system that end without a change of the configuration."""
 
 
 class FileOffsetStore:
@@ -62,6 +65,7 @@ class FileOffsetStore:
         """Write the offset and wait until it is on disk; ``None`` deletes it.
 
         Raises:
+            OffsetStoreUnavailable: the disk is full or does not work now.
             OffsetStoreError: the file cannot be written.
         """
         try:
@@ -69,7 +73,10 @@ class FileOffsetStore:
                 self._write(offset)
                 os.fsync(folder)
         except OSError as error:
-            raise OffsetStoreError(f"the offset cannot be written to {self._path}: {error.strerror}") from error
+            kind = OffsetStoreUnavailable if error.errno in _PASSING else OffsetStoreError
+            raise kind(
+                f"the offset cannot be written to {self._path} (offset.storage.file.filename): {error.strerror}"
+            ) from error
 
     def _write(self, offset: SourceOffset | None) -> None:
         entries = {key: value for key, value in self._read().items() if not self._is_ours(key)}

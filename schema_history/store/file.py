@@ -57,7 +57,10 @@ class FileSchemaHistory(SchemaHistoryStore):
                 finally:
                     self._end(self._file)
         except OSError as failure:
-            raise HistoryStoreError(f"cannot write schema history file {self._path}: {failure}") from failure
+            raise self._cannot_write(failure) from failure
+
+    def _cannot_write(self, failure: OSError) -> HistoryStoreError:
+        return HistoryStoreError(f"cannot write schema history file {self._path}: {failure}")
 
     def _begin(self, file: BinaryIO) -> None:
         """Lock the file, and remove a line that a crash cut off."""
@@ -87,7 +90,10 @@ class FileSchemaHistory(SchemaHistoryStore):
         finally:
             self._buffering = False
             if self._file is not None and self._locked:
-                self._end(self._file)
+                try:
+                    self._end(self._file)
+                except OSError as failure:
+                    raise self._cannot_write(failure) from failure
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
         """Yield every line; empty lines are ignored, as in Debezium."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError, SinkUnavailable
+from rowtide.connector.delivery.errors import DeliveryError, SinkUnavailable
 from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.records.batch import Batch, Headers
 from rowtide.connector.records.offset import SourceOffset
@@ -105,10 +105,7 @@ class RecordSinkDelivery:
             self._sink.flush()
         except Exception as error:
             raise _failed(self._sink, error) from error
-        try:
-            self._offsets.save(offset)
-        except OffsetStoreError as error:
-            raise DeliveryError(str(error)) from error
+        self._offsets.save(offset)
         return True
 
     def rollback(self) -> None:

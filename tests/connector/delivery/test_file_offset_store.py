@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.connector.delivery.errors import OffsetStoreError
+from rowtide.connector.delivery.errors import OffsetStoreError, OffsetStoreUnavailable
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore, deserialized, serialized
 from rowtide.connector.records.offset import SourceOffset
 
@@ -83,5 +83,19 @@ def test_a_damaged_file_is_named(tmp_path: Path, data: bytes) -> None:
 def test_a_directory_that_is_missing_is_named(tmp_path: Path) -> None:
     store = FileOffsetStore(tmp_path / "none/offsets.dat", "x", "p")
     assert store.load() is None
-    with pytest.raises(OffsetStoreError, match=r"cannot be written to .*none/offsets\.dat"):
+    with pytest.raises(OffsetStoreError, match=r"cannot be written to .*none/offsets\.dat") as caught:
         store.save(OFFSET)
+    assert not caught.value.restartable
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_full_disk_passes_and_leaves_the_last_offset(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.dat"
+    store = FileOffsetStore(path, "x", "p")
+    store.save(OFFSET)
+    Path(f"{path}.tmp").symlink_to("/dev/full")
+    with pytest.raises(OffsetStoreUnavailable, match=r"offsets\.dat .*No space left") as caught:
+        store.save(SourceOffset("binlog.000003", 8))
+    assert caught.value.restartable
+    Path(f"{path}.tmp").unlink()
+    assert store.load() == OFFSET

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -171,3 +172,21 @@ def test_one_line_is_the_same_json_on_one_line(value: dict[str, object], indent:
     line = one_line(json.dumps(value, indent=indent, ensure_ascii=escape))
     assert "\n" not in line
     assert json.loads(line) == value
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("buffered", [False, True])
+def test_a_full_disk_is_an_error_that_passes(tmp_path: Path, *, buffered: bool) -> None:
+    path = tmp_path / "history.txt"
+    path.symlink_to("/dev/full")
+    history = FileSchemaHistory(path)
+
+    def append() -> None:
+        with history.buffered() if buffered else nullcontext():
+            history.append('{"a":1}')
+
+    with pytest.raises(HistoryStoreError, match=r"history\.txt.*No space left") as caught:
+        append()
+    assert caught.value.retriable
+    with pytest.raises(OSError, match="No space left"):
+        history.close()
