@@ -7,6 +7,8 @@ from faust.app.base import BootStrategy as FaustBootStrategy
 
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.connect_rest import routes
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.server import WebServer
 
@@ -25,6 +27,7 @@ class App(faust.App):
         reporter: the service that shows what the connector does.
         show_progress: whether a live view may be drawn on the terminal.
         log_format: one of ``logs.FORMATS``.
+        token: what requests that control a connector must have; ``None`` if only this machine may send them.
         any_port: whether the web server takes a free port if its own is in use.
     """
 
@@ -35,9 +38,12 @@ class App(faust.App):
     show_progress = True
     log_format = "text"
     any_port = False
+    token: str | None = None
 
     async def on_first_start(self) -> None:
         """Create no data folder, which Faust would do here: offsets and schema history are in Kafka."""
 
     def _new_web(self) -> WebServer:
-        return WebServer(self, pages(self.rowtide.status), any_port=self.any_port)
+        connectors = {self.rowtide.config.name: self.rowtide}
+        rest = routes(connectors, Access(self.token, self.conf.web_bind))
+        return WebServer(self, [*pages(self.rowtide.status), *rest], any_port=self.any_port)

@@ -24,13 +24,20 @@ WEB_BIND = "127.0.0.1"
 WEB_PORT = 6066
 
 
-def create_app(config: Configuration, *, web_bind: str | None = None, web_port: int | None = None) -> App:
+def create_app(
+    config: Configuration,
+    *,
+    web_bind: str | None = None,
+    web_port: int | None = None,
+    web_token: str | None = None,
+) -> App:
     """Create the Faust app of a connector.
 
     Args:
         config: the connector's configuration.
         web_bind: address of the web server; by default ``WEB_BIND`` of the environment, or the loopback address.
         web_port: its port; by default ``WEB_PORT`` of the environment, or 6066, or a free one if 6066 is in use.
+        web_token: the token of requests that control the connector; by default ``WEB_TOKEN`` of the environment.
     """
     port = web_port or os.environ.get("WEB_PORT")
     app = App(
@@ -41,6 +48,7 @@ def create_app(config: Configuration, *, web_bind: str | None = None, web_port: 
         web_port=int(port or WEB_PORT),
     )
     app.any_port = port is None
+    app.token = web_token or os.environ.get("WEB_TOKEN") or None
     app.rowtide = ConnectorService(config)
     app.reporter = Reporter([app.rowtide.status])
     for service in (app.rowtide, app.reporter, SystemdNotifier([app.rowtide.status])):

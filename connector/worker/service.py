@@ -1,11 +1,13 @@
-"""Edge: the service that runs one connector in Faust's life cycle."""
+"""Edge: the service that runs one connector in Faust's life cycle, and can pause, resume and restart it."""
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mode import Service
@@ -16,6 +18,7 @@ from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
 from rowtide.connector.worker.status import Status, status_of
+from rowtide.connector.worker.web.connect_rest import StillStopping
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +28,9 @@ _LAG_TIMEOUT_S = 2.0
 
 class ConnectorService(Service):
     """Runs a connector in Faust's life cycle.
+
+    A connector that is held has stopped as at the end of the process: all that was read is delivered, and the position
+    is stored. Resuming it makes a new task, which begins at that position.
 
     Args:
         config: the connector's configuration.
@@ -41,14 +47,25 @@ class ConnectorService(Service):
         super().__init__(**kwargs)
         self.config = config
         self.on_end: Callable[[], None] = lambda: None
-        self._binlog_end = BinlogEnd(config)
         self.failure: BaseException | None = None
-        self.connector = ConnectorTask(config, on_end=self._ended)
+        self._binlog_end = BinlogEnd(config)
+        self._held: str | None = None
+        self._change = asyncio.Lock()
+        self._tasks_made = 0
+        self.connector = self._new_task()
+
+    def _new_task(self) -> ConnectorTask:
+        self._tasks_made += 1
+        return ConnectorTask(self.config, on_end=functools.partial(self._ended, self._tasks_made))
+
+    def properties(self) -> Mapping[str, str]:
+        """The configuration, with secrets masked."""
+        return self.config.masked_properties()
 
     async def on_start(self) -> None:
         """Log the configuration, and start the connector in its thread."""
         log.info("rowtide %s starts connector %s, process %d", __version__, self.config.name, os.getpid())
-        for name, value in sorted(self.config.masked_properties().items()):
+        for name, value in sorted(self.properties().items()):
             log.info("  %s = %s", name, value)
         for warning in self.config.warnings:
             log.warning("%s", warning)
@@ -64,6 +81,54 @@ class ConnectorService(Service):
         elif self.connector.failure is None:
             self.failure = StopTimeoutError(self.config.delivery.shutdown_timeout_ms)
 
+    async def hold(self, state: str) -> None:
+        """Stop the connector until it is resumed.
+
+        Args:
+            state: ``PAUSED`` or ``STOPPED``, which is reported meanwhile.
+        """
+        async with self._change:
+            await self._hold(state)
+
+    async def _hold(self, state: str) -> None:
+        stopped = self._held is not None
+        self._held = state
+        if not stopped:
+            complete = await asyncio.to_thread(self.connector.stop)
+            rest = "everything that was read is delivered" if complete else "the rest is read again"
+            log.info("connector %s is %s; %s", self.config.name, state, rest)
+
+    async def resume(self) -> None:
+        """Start the connector again at the stored position, if it is held.
+
+        Raises:
+            StillStopping: it has not stopped yet. Two tasks must never run at the same time.
+        """
+        async with self._change:
+            if self._held is not None:
+                self._resume()
+
+    def _resume(self) -> None:
+        if self.should_stop:
+            return
+        if not self.connector.wait(0):
+            raise StillStopping(f"connector {self.config.name} has not stopped yet, because a server does not answer")
+        self.connector = self._new_task()
+        self._held = None
+        log.info("connector %s is started again", self.config.name)
+        self.connector.start()
+
+    async def rerun(self) -> None:
+        """Stop the connector and start it again at the stored position, unless it is held.
+
+        Raises:
+            StillStopping: it does not stop; then it stays ``STOPPED`` until it is resumed.
+        """
+        async with self._change:
+            if self._held is None:
+                await self._hold("STOPPED")
+                self._resume()
+
     async def status(self) -> Status:
         """The connector's status."""
         reader = self.connector.current.reader
@@ -71,12 +136,13 @@ class ConnectorService(Service):
         if reader is not None and not self.connector.failure:
             file, pos = reader.status.file, reader.status.pos
             behind = await asyncio.to_thread(self._binlog_end.behind, file, pos, _LAG_TIMEOUT_S)
-        return status_of(self.connector, time.time(), behind)
+        status = status_of(self.connector, time.time(), behind)
+        return status if self._held is None else replace(status, state=self._held)
 
-    def _ended(self, _failure: BaseException | None) -> None:
+    def _ended(self, task: int, _failure: BaseException | None) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed already
-            self.loop.call_soon_threadsafe(self._report_end)
+            self.loop.call_soon_threadsafe(self._report_end, task)
 
-    def _report_end(self) -> None:
-        if not self.should_stop:
+    def _report_end(self, task: int) -> None:
+        if not self.should_stop and self._held is None and task == self._tasks_made:
             self.on_end()

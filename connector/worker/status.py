@@ -19,6 +19,7 @@ STATES = (
     "RUNNING",
     "RECONNECTING",
     "RESTARTING",
+    "PAUSED",
     "STOPPING",
     "STOPPED",
     "FAILED",

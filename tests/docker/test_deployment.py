@@ -15,9 +15,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from configurations import PROPERTIES
-from rowtide.cli.connector import run
 from source_tree import ROOT
 
+from rowtide.cli.connectors.run import run
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.files.files import read_file
 from rowtide.connector.worker.faust_app import create_app

@@ -156,6 +156,16 @@ class Worker:
             with error:
                 return error.code, error.read().decode()
 
+    def send(self, method: str, path: str, body: str = "") -> tuple[int, str]:
+        """The status and the text of the answer to a request."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body.encode() or None, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
     def health(self) -> dict[str, Any]:
         """The response of /health."""
         return json.loads(self.get("/health")[1])  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The pages of the web server."""
+"""The pages of the web server, beside those of ``connect_rest``."""
 
 from collections.abc import Awaitable, Callable
 

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from faust.web.base import BlueprintManager
 from faust.web.drivers.aiohttp import Web as FaustWeb
+
+from rowtide.connector.worker.web.connect_rest import error
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,7 @@ class WebServer(FaustWeb):
         super().__init__(app)
         self.blueprints = BlueprintManager()
         self.web_app.add_routes(pages)
+        self.web_app.middlewares.append(json_errors)
         self._any_port = any_port
 
     def _new_transport_tcp(self) -> web.BaseSite:
@@ -45,6 +49,18 @@ class WebServer(FaustWeb):
         await super().start_server()
         host, port = self._runner.addresses[0][:2]
         log.info("the state of the connector is at %s/health", url(host, port))
+
+
+@web.middleware
+async def json_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer unknown paths and methods in Kafka Connect's form."""
+    try:
+        return await handler(request)
+    except web.HTTPException as failure:
+        response = error(failure.status, f"HTTP {failure.status} {failure.reason}")
+        if "Allow" in failure.headers:
+            response.headers["Allow"] = failure.headers["Allow"]
+        return response
 
 
 def url(host: str, port: int) -> str:

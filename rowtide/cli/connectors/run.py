@@ -1,5 +1,7 @@
 """``rowtide run``: runs a connector until it is stopped."""
 
+from typing import TextIO
+
 import click
 
 from rowtide.cli.connectors import CONFIG, read_configuration
@@ -35,6 +37,12 @@ from rowtide.connector.worker.logs import FORMATS, LEVELS
     help="Port of the web server.  [default: 6066, or a free port if it is in use]",
 )
 @click.option("--web-bind", help="Address of the web server; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]")
+@click.option(
+    "--web-token-file",
+    type=click.File(encoding="utf-8"),
+    help="A file with the token of requests that control the connector. Without one (or WEB_TOKEN in the environment), "
+    "only programs on this machine may send them, if the web server listens on the loopback interface.",
+)
 @click.option("--no-web", is_flag=True, help="Do not start the web server.")
 @click.option(
     "--summary-interval",
@@ -54,6 +62,7 @@ def run(
     log_file: str | None,
     web_port: int | None,
     web_bind: str | None,
+    web_token_file: TextIO | None,
     no_web: bool,
     summary_interval: float,
     no_progress: bool,
@@ -67,12 +76,15 @@ def run(
     While it runs, /health reports its state as JSON (with status 503 if the connector does not work), and /metrics
     serves Prometheus metrics. The exit code is 0 after SIGTERM or Ctrl-C, and 1 after a failure.
     """
+    token = None if web_token_file is None else web_token_file.read().strip()
+    if token == "":
+        raise click.ClickException("the file of --web-token-file is empty: it must have a token")
     configuration = read_configuration(config, more=None if sink is None else {"rowtide.sink": sink})
     if configuration.delivery.sink == "python":
         raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
     from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration
 
-    app = faust_app.create_app(configuration, web_bind=web_bind, web_port=web_port)
+    app = faust_app.create_app(configuration, web_bind=web_bind, web_port=web_port, web_token=token)
     faust_app.run(
         app,
         log_level=log_level,

@@ -1,0 +1,45 @@
+"""Log levels under the names that Kafka Connect has for them."""
+
+import logging
+
+_LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "WARNING": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+_NAMES = {
+    logging.DEBUG: "DEBUG",
+    logging.INFO: "INFO",
+    logging.WARNING: "WARN",
+    logging.ERROR: "ERROR",
+    logging.CRITICAL: "FATAL",
+}
+
+
+def loggers() -> dict[str, str]:
+    """The levels of all loggers that have one of their own."""
+    found = {"root": logging.getLogger()}
+    known = logging.root.manager.loggerDict.copy()
+    found |= {name: logger for name, logger in sorted(known.items()) if isinstance(logger, logging.Logger)}
+    return {name: _NAMES.get(logger.level, str(logger.level)) for name, logger in found.items() if logger.level}
+
+
+def level_of(name: str) -> str | None:
+    """The effective level of a logger; ``None`` if there is no such logger."""
+    if name != "root" and name not in logging.root.manager.loggerDict:
+        return None
+    level = logging.getLogger("" if name == "root" else name).getEffectiveLevel()
+    return _NAMES.get(level, str(level))
+
+
+def set_level(name: str, level: str) -> bool:
+    """Set the level of a logger and of all below it that have none of their own; returns whether the level exists."""
+    number = _LEVELS.get(level.upper())
+    if number is None:
+        return False
+    logging.getLogger("" if name == "root" else name).setLevel(number)
+    return True

@@ -1,0 +1,233 @@
+"""Kafka Connect's REST interface: the answers that a recorded Kafka Connect 4.3.1 gives, and who may send requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from made_statuses import status
+
+from rowtide import __version__
+from rowtide.connector.worker.status import Status
+from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.connect_rest import StillStopping, routes
+from rowtide.connector.worker.web.server import json_errors
+
+Client = TestClient[web.Request, web.Application]
+
+
+class Fake:
+    """A connector that writes down what is done to it."""
+
+    def __init__(self, state: str = "RUNNING", error: str | None = None) -> None:
+        self.state, self.error = state, error
+        self.done: list[str] = []
+        self.hangs = False
+
+    def properties(self) -> Mapping[str, str]:
+        return {"name": "shop", "database.password": "********"}
+
+    async def status(self) -> Status:
+        return status(name="shop", state=self.state, error=self.error)
+
+    async def hold(self, state: str) -> None:
+        self.done.append(state)
+        self.state = state
+
+    async def resume(self) -> None:
+        if self.hangs:
+            raise StillStopping("connector shop has not stopped yet")
+        self.done.append("resume")
+
+    async def rerun(self) -> None:
+        self.done.append("rerun")
+
+
+def with_client(connector: Fake, access: Access, use: Callable[[Client], Awaitable[Any]]) -> Any:
+    async def work() -> Any:
+        app = web.Application(middlewares=[json_errors])
+        app.add_routes(routes({"shop": connector}, access))
+        async with TestClient(TestServer(app)) as client:
+            return await use(client)
+
+    return asyncio.run(work())
+
+
+def ask(connector: Fake, method: str, path: str, access: Access | None = None, **more: Any) -> tuple[int, Any]:
+    async def use(client: Client) -> tuple[int, Any]:
+        async with client.request(method, path, **more) as answer:
+            text = await answer.text()
+            return answer.status, await answer.json() if text else None
+
+    found: tuple[int, Any] = with_client(connector, access or Access(None, "127.0.0.1"), use)
+    return found
+
+
+def test_connectors() -> None:
+    fake = Fake()
+    config = {"name": "shop", "database.password": "********"}
+    info = {"name": "shop", "config": config, "tasks": [{"connector": "shop", "task": 0}], "type": "source"}
+    assert ask(fake, "GET", "/connectors") == (200, ["shop"])
+    assert ask(fake, "GET", "/connectors/shop") == (200, info)
+    assert ask(fake, "GET", "/connectors/shop/config") == (200, config)
+    assert ask(fake, "GET", "/connectors/shop/tasks") == (
+        200,
+        [{"id": {"connector": "shop", "task": 0}, "config": config}],
+    )
+    code, body = ask(fake, "GET", "/connectors?expand=info&expand=status")
+    assert (code, body["shop"]["info"], body["shop"]["status"]["name"]) == (200, info, "shop")
+
+
+@pytest.mark.parametrize(
+    ("state", "shown", "tasks"),
+    [
+        ("STARTING", "RUNNING", 1),
+        ("SNAPSHOT", "RUNNING", 1),
+        ("RECONNECTING", "RUNNING", 1),
+        ("RESTARTING", "RESTARTING", 1),
+        ("PAUSED", "PAUSED", 1),
+        ("STOPPED", "STOPPED", 0),
+        ("FAILED", "FAILED", 1),
+    ],
+)
+def test_states(state: str, shown: str, tasks: int) -> None:
+    code, body = ask(Fake(state, "the server is away"), "GET", "/connectors/shop/status")
+    worker = body["connector"].pop("worker_id")
+    assert worker.startswith("127.0.0.1:")
+    wanted = {"state": shown, "version": __version__}
+    wanted |= {"trace": "the server is away"} if state == "FAILED" else {}
+    assert code == 200
+    assert body["connector"] == wanted
+    assert body["tasks"] == [{"id": 0, "worker_id": worker, **wanted}] * tasks
+    assert (body["name"], body["type"]) == ("shop", "source")
+    code, body = ask(Fake(state), "GET", "/connectors/shop/tasks/0/status")
+    assert code == (200 if tasks else 404)
+    assert len(ask(Fake(state), "GET", "/connectors/shop/tasks")[1]) == tasks
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "done"),
+    [
+        ("PUT", "pause", 202, ["PAUSED"]),
+        ("POST", "pause", 202, ["PAUSED"]),
+        ("PUT", "stop", 204, ["STOPPED"]),
+        ("PUT", "resume", 202, ["resume"]),
+        ("POST", "restart", 204, ["rerun"]),
+        ("POST", "restart?includeTasks=maybe", 204, ["rerun"]),
+        ("POST", "restart?includeTasks=TRUE&onlyFailed=False", 202, ["rerun"]),
+        ("POST", "restart?onlyFailed=true", 202, []),
+        ("POST", "tasks/0/restart", 204, ["rerun"]),
+    ],
+)
+def test_what_is_done(method: str, path: str, code: int, done: list[str]) -> None:
+    fake = Fake()
+    found, body = ask(fake, method, f"/connectors/shop/{path}")
+    assert (found, fake.done) == (code, done)
+    assert (body is None) == ("restart?" not in path or code == 204)
+
+
+def test_a_failed_connector_is_restarted_if_only_those_are_meant() -> None:
+    fake = Fake("FAILED")
+    assert ask(fake, "POST", "/connectors/shop/restart?onlyFailed=true")[0] == 202
+    assert fake.done == ["rerun"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "message"),
+    [
+        ("GET", "/connectors/none", 404, "Connector none not found"),
+        ("GET", "/connectors/none/tasks/0/status", 404, "No status found for task none-0"),
+        ("GET", "/connectors/shop/tasks/9/status", 404, "No status found for task shop-9"),
+        ("PUT", "/connectors/none/pause", 404, "Unknown connector none"),
+        ("POST", "/connectors/none/restart", 404, "Unknown connector: none"),
+        ("POST", "/connectors/none/tasks/0/restart", 404, "Unknown connector: none"),
+        ("POST", "/connectors/shop/tasks/9/restart", 404, "Unknown task: shop-9"),
+        ("GET", "/connectors/shop/tasks-config", 404, "HTTP 404 Not Found"),
+        ("POST", "/connectors", 405, "HTTP 405 Method Not Allowed"),
+        ("DELETE", "/connectors/shop", 405, "HTTP 405 Method Not Allowed"),
+    ],
+)
+def test_errors(method: str, path: str, code: int, message: str) -> None:
+    assert ask(Fake(), method, path) == (code, {"error_code": code, "message": message})
+
+
+def test_a_connector_that_does_not_stop() -> None:
+    fake = Fake()
+    fake.hangs = True
+    wanted = {"error_code": 409, "message": "connector shop has not stopped yet"}
+    assert ask(fake, "PUT", "/connectors/shop/resume") == (409, wanted)
+
+
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    """A logger whose level is reset."""
+    made = logging.getLogger("rowtide.test.levels")
+    yield made
+    made.setLevel(logging.NOTSET)
+
+
+def test_log_levels(logger: logging.Logger) -> None:
+    path = f"/admin/loggers/{logger.name}"
+    assert ask(Fake(), "PUT", path, json={"level": "debug"}) == (200, [logger.name])
+    assert logger.isEnabledFor(logging.DEBUG)
+    assert ask(Fake(), "GET", path) == (200, {"level": "DEBUG", "last_modified": None})
+    assert ask(Fake(), "GET", "/admin/loggers")[1][logger.name]["level"] == "DEBUG"
+    assert ask(Fake(), "PUT", path, json={"level": "WARN"})[0] == 200
+    assert logger.level == logging.WARNING
+    assert ask(Fake(), "PUT", path, json={"level": "LOUD"})[0] == 404
+    assert ask(Fake(), "PUT", path, json={})[0] == 400
+    assert ask(Fake(), "PUT", path, data="{not json")[0] == 400
+    assert logger.level == logging.WARNING
+    assert ask(Fake(), "GET", "/admin/loggers/no.such.logger")[0] == 404
+    assert ask(Fake(), "GET", "/admin/loggers/root")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("token", "bind", "host", "headers", "code"),
+    [
+        (None, "127.0.0.1", "127.0.0.1", {}, None),
+        (None, "127.0.0.1", "localhost", {}, None),
+        (None, "::1", "::1", {}, None),
+        (None, "127.0.0.1", "127.0.0.1", {"Origin": "https://elsewhere.example"}, 403),
+        (None, "127.0.0.1", "rebound.example", {}, 403),
+        (None, "0.0.0.0", "127.0.0.1", {}, 403),
+        (None, "10.0.0.7", "10.0.0.7", {}, 403),
+        (None, "db.example", "localhost", {}, 403),
+        ("geheim", "0.0.0.0", "db.example", {}, 401),
+        ("geheim", "127.0.0.1", "127.0.0.1", {}, 401),
+        ("geheim", "0.0.0.0", "db.example", {"Authorization": "Bearer falsch"}, 401),
+        ("geheim", "0.0.0.0", "db.example", {"Authorization": "Basic geheim"}, 401),
+        ("geheim", "0.0.0.0", "db.example", {"Authorization": "Bearer "}, 401),
+        ("geheim", "0.0.0.0", "db.example", {"Authorization": "Bearer ungültig"}, 401),
+        ("geheim", "0.0.0.0", "db.example", {"Authorization": "Bearer geheim"}, None),
+        ("geheim", "0.0.0.0", "db.example", {"Authorization": "bearer geheim"}, None),
+    ],
+)
+def test_access(token: str | None, bind: str, host: str, headers: dict[str, str], code: int | None) -> None:
+    refusal = Access(token, bind).refusal(host, headers)
+    assert (refusal[0] if refusal else None) == code
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/connectors/shop/pause"),
+        ("POST", "/connectors/shop/pause"),
+        ("PUT", "/connectors/shop/stop"),
+        ("POST", "/connectors/shop/restart"),
+        ("POST", "/connectors/shop/tasks/0/restart"),
+        ("GET", "/connectors/shop/config"),
+        ("PUT", "/admin/loggers/root"),
+    ],
+)
+def test_every_route_is_guarded(method: str, path: str) -> None:
+    fake = Fake()
+    access = Access("geheim", "0.0.0.0")
+    assert ask(fake, method, path, access)[0] == 401
+    assert fake.done == []
+    assert ask(fake, method, path, access, headers={"Authorization": "Bearer geheim"})[0] < 401
