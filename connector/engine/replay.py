@@ -5,9 +5,10 @@ the form that a snapshot would have found there, because a stream that begins at
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from rowtide.connector.errors import OffsetError, UnparsedDdl
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
@@ -43,6 +44,28 @@ _BETWEEN = frozenset(
 """The events that belong to no transaction."""
 
 
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class EventPipeline(Protocol[T_co]):
+    """Turns the events of binlog files into outputs."""
+
+    def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
+        """Set the binlog file of the next event; the decoder has read its FORMAT_DESCRIPTION, if it is given."""
+
+    def receive(self, packet: bytes) -> Iterable[T_co]:
+        """Process one event and return its outputs."""
+        ...
+
+
+ReadPrepared = Callable[[PreparedXa], Iterator[bytes]]
+"""Reads the events of a file from the beginning of an XA transaction on."""
+
+PipelineFactory = Callable[[Tables, SourceOffset, ReadPrepared], EventPipeline[T]]
+"""Makes a pipeline from the structures and the offset at its start."""
+
+
 def replay(
     folder: Path, settings: PipelineSettings, start: SourceOffset | None, clock: Clock = time.time_ns
 ) -> Iterator[Output]:
@@ -59,25 +82,45 @@ def replay(
         ConnectorError: an event cannot be handled.
         OffsetError: the start is not in the files, or files are missing.
     """
+
+    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> Pipeline:
+        return Pipeline(settings, tables, offset, clock, read_xa=xa_reader(settings, tables, clock, packets))
+
+    return replay_through(make, folder, settings, start)
+
+
+def replay_through(
+    make: PipelineFactory[T], folder: Path, settings: PipelineSettings, start: SourceOffset | None
+) -> Iterator[T]:
+    """What another pipeline makes of the binlog files in a folder; raises as :func:`replay`.
+
+    Args:
+        make: makes the pipeline when the start is reached.
+        folder: where the files are.
+        settings: what to do with statements that cannot be parsed before the start.
+        start: as for :func:`replay`.
+    """
     files = binlog_files(folder)
     start = start or SourceOffset(files[0].name, _FIRST_EVENT)
-    return (_ByPosition if start.file else _ByGtids)(files, settings, start, clock).run()
+    return (_ByPosition if start.file else _ByGtids)(files, settings, start, make).run()
 
 
-class _Replay:
+class _Replay(Generic[T]):
     """What is common to both kinds of starts."""
 
-    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
+    def __init__(
+        self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, make: PipelineFactory[T]
+    ) -> None:
         self._files = files
         self._settings = settings
         self._start = start
-        self._clock = clock
+        self._make = make
         self._decoder = EventDecoder()
         self._tables: Tables | None = None
         self._before = StatementReader(self._decoder)
 
-    def run(self) -> Iterator[Output]:
-        pipeline: Pipeline | None = None
+    def run(self) -> Iterator[T]:
+        pipeline: EventPipeline[T] | None = None
         for file in self._files:
             with file.path.open("rb") as stream:
                 self._decoder.file = file.name
@@ -105,14 +148,13 @@ class _Replay:
         """The offset at which the pipeline begins."""
         raise NotImplementedError
 
-    def _pipeline(self, file: str, position: int) -> Pipeline:
+    def _pipeline(self, file: str, position: int) -> EventPipeline[T]:
         tables = self._structures()
         for database in list(tables.databases()):
             tables.put_database(replace(database, debezium_charset=database.charset))
         for table in list(tables):
             tables.put(as_described_by_snapshot(table, tables.server))
-        read_xa = xa_reader(self._settings, tables, self._clock, self._packets)
-        pipeline = Pipeline(self._settings, tables, self._offset(file, position), self._clock, read_xa=read_xa)
+        pipeline = self._make(tables, self._offset(file, position), self._packets)
         pipeline.enter_file(file, self._decoder)
         return pipeline
 
@@ -148,11 +190,13 @@ class _Replay:
                 raise UnparsedDdl(error.message(literals=self._settings.show_values)) from error
 
 
-class _ByPosition(_Replay):
+class _ByPosition(_Replay[T]):
     """From a file and position on."""
 
-    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
-        super().__init__(files, settings, start, clock)
+    def __init__(
+        self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, make: PipelineFactory[T]
+    ) -> None:
+        super().__init__(files, settings, start, make)
         numbers = [file.number for file in files if file.name == start.file]
         if not numbers:
             raise OffsetError(f"the start is in {start.file}, and the files are {files[0].name} to {files[-1].name}")
@@ -180,11 +224,13 @@ class _ByPosition(_Replay):
         return self._start
 
 
-class _ByGtids(_Replay):
+class _ByGtids(_Replay[T]):
     """The transactions that are not in a GTID set, wherever they are."""
 
-    def __init__(self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, clock: Clock) -> None:
-        super().__init__(files, settings, start, clock)
+    def __init__(
+        self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, make: PipelineFactory[T]
+    ) -> None:
+        super().__init__(files, settings, start, make)
         try:
             self._set = start.gtid_set(settings.connector)
         except ValueError as error:

@@ -10,10 +10,11 @@ of the table, whether an image has it or not), null bitmap, values. See ``Rows_l
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol.byte_reader import ByteReader
-from rowtide.connector.protocol.json.binary import json_text, patched_json_text
+from rowtide.connector.protocol.json.binary import STREAM, JsonStyle, json_text, patched_json_text
 from rowtide.connector.rows.layouts import JSON, ColumnLayout
 from rowtide.connector.rows.row_compiler import Column
 
@@ -87,19 +88,19 @@ def _values(
             bit += 1
 
 
-def with_json_diffs(columns: Sequence[Column]) -> list[Column]:
-    """The columns for decoding the result of :func:`expand_images`."""
+def with_json_diffs(columns: Sequence[Column], style: JsonStyle = STREAM) -> list[Column]:
+    """The columns for decoding the result of :func:`expand_images`, with documents in a style."""
     return [
-        replace(column, decoding=replace(column.decoding, json_text=json_text_with_diffs))
+        replace(column, decoding=replace(column.decoding, json_text=partial(json_text_with_diffs, style=style)))
         if column.decoding.json_text is not None
         else column
         for column in columns
     ]
 
 
-def json_text_with_diffs(value: bytes) -> str | None:
+def json_text_with_diffs(value: bytes, style: JsonStyle = STREAM) -> str | None:
     """The text of a JSON value that may be a document with differences; ``None`` for no bytes."""
     if value[:1] != bytes((_DIFF_MARKER,)):
-        return json_text(value) if value else None
+        return json_text(value, style) if value else None
     end = 5 + int.from_bytes(value[1:5], "little")
-    return patched_json_text(value[5:end], value[end:])
+    return patched_json_text(value[5:end], value[end:], style)

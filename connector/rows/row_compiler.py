@@ -132,9 +132,15 @@ def key_value_rows(
     return source.function([], f"({keys}, {row})", present, carry=carry)
 
 
-def value_rows(columns: Sequence[Column], *present: Sequence[bool]) -> ValueRows:
-    """Compile the function that returns Connect values, for code that inspects the values of a row."""
-    source = _Source(columns, values=True)
+def value_rows(columns: Sequence[Column], *present: Sequence[bool], cached: bool = False) -> ValueRows:
+    """Compile the function that returns converted values.
+
+    Args:
+        columns: all columns of the table, in order.
+        present: as for :func:`text_rows`.
+        cached: cache the values as texts are cached; they must be immutable.
+    """
+    source = _Source(columns, values=True, cache_values=cached)
     names = "".join(f"t{i}, " for i, column in enumerate(columns) if column.output)
     return source.function([], f"({names})", present)
 

@@ -7,6 +7,7 @@ document of the before image.
 import struct
 from base64 import b64encode
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
@@ -43,7 +44,7 @@ class JsonStyle(NamedTuple):
         colon: separator of key and value.
         string: quotes a string.
         double: formats a double.
-        trim_fractions: whether trailing zeros are removed from the fraction of temporal values.
+        temporal: formats a temporal value, from its column type and packed number.
         opaque_type: whether opaque values include their type and the line breaks of the server's base64.
     """
 
@@ -51,14 +52,18 @@ class JsonStyle(NamedTuple):
     colon: str
     string: Callable[[str], str]
     double: Callable[[float], str]
-    trim_fractions: bool
+    temporal: Callable[[int, int], str]
     opaque_type: bool
 
 
-STREAM: Final = JsonStyle(",", ":", values.stream_string, values.stream_double, True, False)
+STREAM: Final = JsonStyle(
+    ",", ":", values.stream_string, values.stream_double, partial(values.temporal_text, trim=True), False
+)
 """Debezium's style in streamed records: no spaces, doubles as exact decimal expansions, opaque values in base64."""
 
-SERVER: Final = JsonStyle(", ", ": ", values.server_string, values.server_double, False, True)
+SERVER: Final = JsonStyle(
+    ", ", ": ", values.server_string, values.server_double, partial(values.temporal_text, trim=False), True
+)
 """The server's style, which Debezium's snapshots have too."""
 
 
@@ -159,7 +164,7 @@ def _opaque(style: JsonStyle, data: bytes, pos: int) -> str:
         return values.decimal_text(value)
     if column_type in TEMPORAL_TYPES:
         packed = _I64.unpack(value)[0]
-        return f'"{values.temporal_text(column_type, packed, trim=style.trim_fractions)}"'
+        return f'"{style.temporal(column_type, packed)}"'
     encoded = b64encode(value).decode()
     if not style.opaque_type:
         return f'"{encoded}"'

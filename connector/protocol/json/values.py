@@ -6,7 +6,7 @@ from json.encoder import encode_basestring
 
 DECIMAL_TYPES = frozenset({0, 246})
 TEMPORAL_TYPES = frozenset({7, 10, 11, 12, 17, 18, 19})
-_DATE_TYPE = 10
+DATE_TYPE, DATETIME_TYPE = 10, 12
 _TIME_TYPES = frozenset({11, 19})
 
 _BYTES_OF_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -93,7 +93,7 @@ def temporal_text(kind: int, packed: int, *, trim: bool) -> str:
     else:
         hour, day, months = clock >> 12 & 0x1F, clock >> 17 & 0x1F, clock >> 22
         text = f"{sign}{months // 13:04d}-{months % 13:02d}-{day:02d}"
-        if kind == _DATE_TYPE:
+        if kind == DATE_TYPE:
             return text
         text += f" {hour:02d}:{minute:02d}:{second:02d}"
     if not trim:

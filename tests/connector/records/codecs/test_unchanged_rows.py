@@ -31,7 +31,10 @@ def codec(*, skip: bool) -> TableCodec:
     output = ColumnOutput("n", number, Fallback("7", lambda value, error: None), None, schema, DEFAULT_FORMAT)
     column = Column(column_layout(layouts.LONG, 0), ColumnDecoding("int"), nullable=True, output=output)
     envelope = connect_struct("e", {"after": INT32})
-    records: Any = SimpleNamespace(key=None, envelope=envelope, key_columns=(), key_constants=(), topic="t")
+    table = SimpleNamespace(id="d.t")
+    records: Any = SimpleNamespace(
+        key=None, envelope=envelope, key_columns=(), key_constants=(), topic="t", table=table
+    )
     return TableCodec(records, [column], JsonSettings(), JsonSettings(False), tombstones=False, skip_unchanged=skip)
 
 
