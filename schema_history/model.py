@@ -135,6 +135,9 @@ class Column:
         not_secondary: MySQL's NOT SECONDARY.
         compressed: MariaDB's COMPRESSED.
         debezium: its Debezium description.
+        written: the type as the statement spells it, in lower case and without character set and labels:
+            ``dec(10,2) unsigned``, ``bool``; ``None`` if only ``tableChanges`` were available. Two columns that differ
+            only in this are equal.
     """
 
     name: str
@@ -162,6 +165,7 @@ class Column:
     not_secondary: bool = False
     compressed: bool = False
     debezium: DebeziumColumn | None = None
+    written: str | None = field(default=None, compare=False)
 
     @property
     def sets_itself(self) -> bool:

@@ -324,6 +324,7 @@ class Configuration:
 
     Attributes:
         name: the connector's name, part of the key of its offsets.
+        canal_gtids: whether the headers of Canal's entries have GTIDs.
         properties: all properties as written, without defaults. They may contain secrets; display
             ``masked_properties`` instead.
         sanitizer: decides which properties are secrets.
@@ -347,6 +348,7 @@ class Configuration:
     predicates: tuple[Plugin, ...]
     guardrail: GuardrailConfig
     metric_tags: Mapping[str, str]
+    canal_gtids: bool
     warnings: tuple[str, ...]
     sanitizer: Sanitizer
     properties: "Properties"

@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 import click
 
+from rowtide.canal.entry import Entry
+from rowtide.canal.replay import entries, entry_line
 from rowtide.cli.connectors import read_configuration
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, connection, history
@@ -64,22 +66,38 @@ class OffsetText(click.ParamType):
     show_default=True,
     help="-: one JSON object (topic, key, value, headers) a line on standard output; kafka: the Kafka of CONFIG.",
 )
-def replay(config: str, *, binlog: Path, start: SourceOffset | None, output: str) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["debezium", "canal"]),
+    default="debezium",
+    show_default=True,
+    help="debezium: records; canal: Canal's entries, one JSON object (entryType, entry in base64, flat) a "
+    "line, of all tables.",
+)
+def replay(config: str, *, binlog: Path, start: SourceOffset | None, output: str, form: str) -> None:
     """Convert binlog files on disk to records, without a server.
 
     Reads the configuration file CONFIG as 'rowtide run' does. The files must contain the statements that created the
     tables: start with the first file that the server wrote, or with that of an empty server into which a dump was
     loaded. The connector's stored position and schema history are neither read nor changed.
     """
+    if form == "canal" and output == "kafka":
+        raise click.UsageError("--format canal needs --output -: entries cannot be sent to Kafka yet")
     not_required = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
     configuration = read_configuration(config, not_required)
     started = time.monotonic()
     try:
-        outputs = replay_binlog(binlog, pipeline_settings(configuration, run_id()), start)
-        done = _print(outputs, sys.stdout.buffer) if output == "-" else _send(outputs, configuration)
+        settings = pipeline_settings(configuration, run_id())
+        if form == "canal":
+            done = _print_entries(entries(binlog, settings, start, gtids=configuration.canal_gtids), sys.stdout.buffer)
+        else:
+            outputs = replay_binlog(binlog, settings, start)
+            done = _print(outputs, sys.stdout.buffer) if output == "-" else _send(outputs, configuration)
     except ConnectorError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"{done} records in {time.monotonic() - started:.1f} s", err=True)
+    made = "entries" if form == "canal" else "records"
+    click.echo(f"{done} {made} in {time.monotonic() - started:.1f} s", err=True)
 
 
 def _print(outputs: Iterable[Output], stream: BinaryIO) -> int:
@@ -88,6 +106,15 @@ def _print(outputs: Iterable[Output], stream: BinaryIO) -> int:
     for batch in _batches(outputs):
         stream.writelines("".join(_lines(piece)).encode() for piece in batch.destinations())
         number += len(batch.messages)
+    stream.flush()
+    return number
+
+
+def _print_entries(found: Iterable[Entry], stream: BinaryIO) -> int:
+    """Write Canal's entries as JSON lines; returns their number."""
+    number = 0
+    for number, entry in enumerate(found, 1):
+        stream.write(entry_line(entry, number, time.time_ns() // 1_000_000).encode("utf-8", "replace"))
     stream.flush()
     return number
 

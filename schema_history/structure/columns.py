@@ -1,6 +1,7 @@
 """Builds the column that the server creates from a definition."""
 
 import re
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -9,7 +10,7 @@ from rowtide.schema_history.ddl.columns import accept_literal, accept_now
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.expressions import canonical
 from rowtide.schema_history.ddl.lexer import END
-from rowtide.schema_history.ddl.statements import ColumnDef, Default, Expression, Literal, Now
+from rowtide.schema_history.ddl.statements import ColumnDef, DataType, Default, Expression, Literal, Now
 from rowtide.schema_history.errors import UnparsedDdl
 from rowtide.schema_history.model import Column, DefaultKind, Extra, Generation
 from rowtide.schema_history.server import charsets
@@ -61,12 +62,21 @@ def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_
         without_system_versioning=definition.has("WITHOUT SYSTEM VERSIONING"),
         not_secondary=definition.has("NOT SECONDARY"),
         compressed=resolved.compressed or definition.has("COMPRESSED"),
+        written=_written(written),
     )
     column = replace(column, column_type=column_type(column, ctx.server))
     update = definition.last("ON UPDATE")
     if update is not None:
         column = replace(column, on_update=column.fsp)
     return _with_default(column, definition, ctx)
+
+
+def _written(written: DataType) -> str:
+    """The spelling of a type, as in ``Column.written``."""
+    size = f"({','.join(written.arguments)})" if written.arguments else ""
+    sign = " unsigned" if "UNSIGNED" in written.options or "ZEROFILL" in written.options else ""
+    zerofill = " zerofill" if "ZEROFILL" in written.options else ""
+    return sys.intern(" ".join(written.words).lower() + size + sign + zerofill)
 
 
 def _nullable(definition: ColumnDef, ctx: Context, data_type: str, serial: bool) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from canal_golden import recorded
 from click.testing import CliRunner, Result
 from golden import Case, Written, by_topic
 from topic_tools import Topics
@@ -97,3 +98,23 @@ def test_records_go_to_kafka_in_their_order(tmp_path: Path, kafka: Kafka) -> Non
     for topic, messages in expected.items():
         found = [(seen.key.decode() if seen.key else None, seen.value is None) for seen in topics.read(topic)]
         assert found == messages, topic
+
+
+def test_entries_of_canal_are_lines_of_json_of_all_tables(tmp_path: Path) -> None:
+    path = configured(tmp_path, **{"canal.instance.gtidon": "true", "table.include.list": "no.such"})
+    result = run(path, "--binlog", str(Case(CASE).binlog), "--format", "canal")
+    assert result.exit_code == 0, result.output
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    wanted = [line for line in recorded(f"{CASE}.gtid") if line.get("type") != "GTIDLOG"]
+    assert [(line["entryType"], len(line["flat"])) for line in lines] == [
+        (line["type"], len(line.get("flat", []))) for line in wanted
+    ]
+    assert [line["entry"] for line in lines[-20:]] == [line["entry"] for line in wanted[-20:]]
+    assert json.loads(lines[0]["flat"][0])["sql"] == "create database k"
+    assert f"{len(lines)} entries in " in result.stderr
+
+
+def test_entries_of_canal_do_not_go_to_kafka(tmp_path: Path) -> None:
+    result = run(configured(tmp_path), "--binlog", str(tmp_path), "--format", "canal", "--output", "kafka")
+    assert result.exit_code == 2
+    assert "--format canal needs --output -" in result.output

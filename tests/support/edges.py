@@ -28,6 +28,7 @@ WORLD = {
 """The kinds of input and output, and the imports that show them."""
 
 EDGES = {
+    "rowtide.canal.replay": "clock files",
     "rowtide.cli.peek": "clock files kafka",
     "rowtide.cli.replay": "clock files",
     "rowtide.cli.schema": "files",

@@ -75,7 +75,9 @@ def _walk(node: ast.AST, *, for_types: bool) -> Iterator[ast.AST]:
 def modules() -> list[Module]:
     """All modules of rowtide, sorted by name."""
     own = ROOT / "rowtide"
-    found = [_module(path, path.relative_to(ROOT)) for path in (*own.glob("*.py"), *own.glob("cli/**/*.py"))]
+    rooms = [folder for folder in own.iterdir() if folder.is_dir() and not folder.is_symlink()]
+    paths = [*own.glob("*.py"), *(path for room in sorted(rooms) for path in sorted(room.rglob("*.py")))]
+    found = [_module(path, path.relative_to(ROOT)) for path in paths]
     for part in PARTS:
         # Not through the symbolic links in rowtide/, which an archive of the sources may lack
         found += [_module(path, "rowtide" / path.relative_to(ROOT)) for path in (ROOT / part).rglob("*.py")]

@@ -1,4 +1,4 @@
-"""The catalogue of properties: Debezium's for MySQL and MariaDB, Kafka Connect's, and rowtide's own.
+"""The catalogue of properties: Debezium's for MySQL and MariaDB, Kafka Connect's, Canal's, and rowtide's own.
 
 There is one module per section of the reference. The loader looks up values by the constants defined there.
 """
@@ -6,12 +6,22 @@ There is one module per section of the reference. The loader looks up values by 
 from types import ModuleType
 from typing import Any
 
-from rowtide.connector.config.catalogue import capture, connect, connection, history, running, snapshot, topics, values
+from rowtide.connector.config.catalogue import (
+    canal,
+    capture,
+    connect,
+    connection,
+    history,
+    running,
+    snapshot,
+    topics,
+    values,
+)
 from rowtide.connector.config.catalogue.property import Family, Property
 
 __all__ = ["FAMILIES", "PROPERTIES", "SECTIONS", "entries"]
 
-SECTIONS: tuple[ModuleType, ...] = (connection, capture, values, snapshot, running, topics, history, connect)
+SECTIONS: tuple[ModuleType, ...] = (connection, capture, values, snapshot, running, topics, history, connect, canal)
 """The sections, in the order of the reference; each has a ``TITLE``."""
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 
-from rowtide.connector.config.catalogue import connect, connection, history, running, topics
+from rowtide.connector.config.catalogue import canal, connect, connection, history, running, topics
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import (
@@ -73,6 +73,7 @@ def build(
         predicates=_plugins(reader, connect.PREDICATES),
         guardrail=GuardrailConfig(reader[running.GUARDRAIL_MAX], reader[running.GUARDRAIL_ACTION]),
         metric_tags=_metric_tags(reader),
+        canal_gtids=reader[canal.GTIDS],
         warnings=tuple(reader.warnings),
         sanitizer=sanitizer,
         properties=Properties(properties if written is None else written),

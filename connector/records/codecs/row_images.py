@@ -118,9 +118,8 @@ class RowImages(ABC, Generic[Row]):
         present = before, after
         rows = self._partial_decoders.get(present)
         if rows is None:
-            rows = self._partial_decoders[present] = self._compiled(
-                present, with_json_diffs(self._columns, self._json_style)
-            )
+            rows = self._compiled(present, with_json_diffs(self._columns, self._json_style))
+            self._partial_decoders.put(present, rows)
         layouts = [column.layout for column in self._columns]
         whole = expand_images(buffer, start, end, layouts, *(self.present_columns(bitmap) for bitmap in present))
         return rows(whole, 0, len(whole))

@@ -1,0 +1,311 @@
+"""Canal's entries: one for each binlog event that a client sees.
+
+They are written as Canal's protocol buffers (package ``com.alibaba.otter.canal.protocol``, proto2): fields in the order
+of their numbers, and only those that the reference server sets, so that the bytes are equal.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from rowtide.canal import protobuf
+
+_VERSION = 1
+_ENCODING = "UTF-8"
+_MYSQL = 2
+
+Pairs = Sequence[tuple[str, str]]
+"""Properties: names and texts."""
+
+
+class EntryType(IntEnum):
+    """The kind of an entry."""
+
+    TRANSACTIONBEGIN = 1
+    ROWDATA = 2
+    TRANSACTIONEND = 3
+
+
+class EventType(IntEnum):
+    """What an entry reports."""
+
+    INSERT = 1
+    UPDATE = 2
+    DELETE = 3
+    CREATE = 4
+    ALTER = 5
+    ERASE = 6
+    QUERY = 7
+    TRUNCATE = 8
+    RENAME = 9
+    CINDEX = 10
+    DINDEX = 11
+    XACOMMIT = 13
+    XAROLLBACK = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, with what all its values share.
+
+    Attributes:
+        index: its place in the table, from 0.
+        name: its name.
+        key: whether it belongs to the primary key.
+        sql_type: number of ``java.sql.Types``.
+        null_type: the same for NULL, which differs for SET and JSON.
+        wide_type: the same for unsigned integers beyond the signed range.
+        widest: the largest integer of ``sql_type``; ``None`` if the column has no wider type.
+        mysql_type: the type as the table's definition spells it: ``bigint(20) unsigned``.
+    """
+
+    index: int
+    name: str
+    key: bool
+    sql_type: int
+    null_type: int
+    wide_type: int
+    widest: int | None
+    mysql_type: str
+
+    def type_of(self, value: str | None) -> int:
+        """The SQL type of one value. Canal widens that of an unsigned integer row by row."""
+        if value is None:
+            return self.null_type
+        if self.widest is not None and int(value) > self.widest:
+            return self.wide_type
+        return self.sql_type
+
+
+Values = Sequence["str | Absent | None"]
+"""The text of each column of an image, in the order of the table."""
+
+
+class Absent:
+    """The value of a column that an image does not hold (``binlog_row_image``)."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """The rows of one event, all of one kind.
+
+    Attributes:
+        type: INSERT, UPDATE or DELETE.
+        table_id: of the event.
+        columns: of the table.
+        rows: the images before and after each change; the first is ``None`` of an INSERT, the second of a DELETE.
+    """
+
+    type: EventType
+    table_id: int
+    columns: Sequence[Column]
+    rows: Sequence[tuple[Values | None, Values | None]]
+
+    def encoded(self) -> bytes:
+        """The message ``RowChange``."""
+        head = protobuf.integer(1, self.table_id) + protobuf.integer(2, self.type) + protobuf.integer(10, 0)
+        encoder = _RowEncoder(self.columns)
+        return head + b"".join([protobuf.data(12, encoder.row(before, after)) for before, after in self.rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement, or the end of a distributed transaction.
+
+    Attributes:
+        type: what it does, as Canal sees it.
+        sql: its text.
+        ddl: whether it is DDL; ``None`` if Canal does not say.
+        database: the session's default database; ``""`` if none, or if Canal does not say.
+        props: properties.
+    """
+
+    type: EventType
+    sql: str
+    ddl: bool | None = None
+    database: str = ""
+    props: Pairs = ()
+
+    def encoded(self) -> bytes:
+        """The message ``RowChange``."""
+        out = protobuf.integer(2, self.type)
+        if self.ddl is not None:
+            out += protobuf.integer(10, self.ddl)
+        out += protobuf.text(11, self.sql) + _pairs(13, self.props)
+        return out + (protobuf.text(14, self.database) if self.database else b"")
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionBegin:
+    """The begin of a transaction: the connection's thread."""
+
+    thread: int
+    props: Pairs = ()
+
+    def encoded(self) -> bytes:
+        """The message ``TransactionBegin``."""
+        return _pairs(3, self.props) + protobuf.integer(4, self.thread)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnd:
+    """The end of a transaction: its XID, or 0."""
+
+    transaction: int
+    props: Pairs = ()
+
+    def encoded(self) -> bytes:
+        """The message ``TransactionEnd``."""
+        return protobuf.text(2, str(self.transaction)) + _pairs(3, self.props)
+
+
+Content = RowChange | Statement | TransactionBegin | TransactionEnd
+"""What an entry holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where an entry comes from.
+
+    Attributes:
+        file: binlog file.
+        offset: where its event begins.
+        length: bytes of the event.
+        server_id: the server that wrote it first.
+        seconds: when, in seconds since the epoch.
+        database: of the table; ``None`` if Canal does not set it.
+        table: the table; ``None`` if Canal does not set it.
+        gtid: the executed GTID set, with this transaction; ``""`` without ``canal.instance.gtidon``.
+        props: the transaction's own GTID, the number of rows.
+    """
+
+    file: str
+    offset: int
+    length: int
+    server_id: int
+    seconds: int
+    database: str | None = ""
+    table: str | None = ""
+    gtid: str = ""
+    props: Pairs = ()
+
+    @property
+    def execute_time(self) -> int:
+        """When the event was written, in milliseconds since the epoch."""
+        return self.seconds * 1000
+
+    def encoded(self, event_type: EventType | None) -> bytes:
+        """The message ``Header``."""
+        integer, text = protobuf.integer, protobuf.text
+        out = [
+            integer(1, _VERSION),
+            text(2, self.file),
+            integer(3, self.offset),
+            integer(4, self.server_id),
+            text(5, _ENCODING),
+            integer(6, self.execute_time),
+            integer(7, _MYSQL),
+        ]
+        if self.database is not None:
+            out.append(text(8, self.database))
+        if self.table is not None:
+            out.append(text(9, self.table))
+        out.append(integer(10, self.length))
+        if event_type is not None:
+            out.append(integer(11, event_type))
+        out.append(_pairs(12, self.props))
+        if self.gtid:
+            out.append(text(13, self.gtid))
+        return b"".join(out)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: where it comes from, and what it holds."""
+
+    header: Header
+    content: Content
+
+    @property
+    def type(self) -> EntryType:
+        """The kind of the entry."""
+        if isinstance(self.content, TransactionBegin):
+            return EntryType.TRANSACTIONBEGIN
+        return EntryType.TRANSACTIONEND if isinstance(self.content, TransactionEnd) else EntryType.ROWDATA
+
+    @property
+    def event_type(self) -> EventType | None:
+        """What it reports; ``None`` for the bounds of a transaction."""
+        return self.content.type if isinstance(self.content, RowChange | Statement) else None
+
+    def encoded(self) -> bytes:
+        """The message ``Entry``, as a client gets it."""
+        header = protobuf.data(1, self.header.encoded(self.event_type))
+        return header + protobuf.integer(2, self.type) + protobuf.data(3, self.content.encoded())
+
+
+def _pairs(field: int, pairs: Pairs) -> bytes:
+    return b"".join(protobuf.data(field, protobuf.text(1, key) + protobuf.text(2, value)) for key, value in pairs)
+
+
+class _RowEncoder:
+    """Writes the columns of rows. What all values of a column share is written once.
+
+    A column is ``index sqlType name isKey updated isNull value mysqlType``.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._heads: dict[tuple[int, int], bytes] = {}
+        self._tails = [protobuf.text(10, column.mysql_type) for column in columns]
+
+    def row(self, before: Values | None, after: Values | None) -> bytes:
+        """The message ``RowData``."""
+        out = [] if before is None else self._image(1, before, ())
+        if after is not None:
+            out += self._image(2, after, before)
+        return b"".join(out)
+
+    def _image(self, field: int, image: Values, before: Values | None) -> list[bytes]:
+        """The columns of an image.
+
+        Args:
+            field: of the message ``RowData``.
+            image: the values.
+            before: the values before an update; ``None`` for a new row, ``()`` if no column counts as updated.
+        """
+        out = []
+        for column, tail, value in zip(self._columns, self._tails, image, strict=True):
+            if isinstance(value, Absent):
+                continue
+            updated = before is None or (before != () and before[column.index] != value)
+            sql_type = column.type_of(value)
+            head = self._heads.get((column.index, sql_type))
+            if head is None:
+                head = self._heads[column.index, sql_type] = _column_head(column, sql_type)
+            flags = _FLAGS[updated, value is None]
+            content = head + flags + tail if value is None else head + flags + protobuf.text(8, value) + tail
+            out.append(protobuf.data(field, content))
+        return out
+
+
+_FLAGS = {
+    (updated, null): protobuf.integer(5, updated) + protobuf.integer(6, null)
+    for updated in (False, True)
+    for null in (False, True)
+}
+
+
+def _column_head(column: Column, sql_type: int) -> bytes:
+    return (
+        protobuf.integer(1, column.index)
+        + protobuf.integer(2, sql_type)
+        + protobuf.text(3, column.name)
+        + protobuf.integer(4, column.key)
+    )

@@ -1,0 +1,84 @@
+"""FlatMessages: entries as JSON, which Canal writes to Kafka by default.
+
+The form is that of fastjson2: keys in alphabetical order, null for what is not set, no spaces, no escapes beyond ASCII.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rowtide.canal.entry import Absent, Column, Entry, EventType, RowChange, Statement, Values
+
+Json = dict[str, Any]
+
+
+def flat_message(entry: Entry, batch_id: int, ts: int) -> str | None:
+    """The FlatMessage of an entry; ``None`` for the bounds of a transaction, which have none.
+
+    Args:
+        entry: the entry.
+        batch_id: ``id``: of the batch that the entry belongs to.
+        ts: the time when the message is made, in milliseconds since the epoch.
+    """
+    content = entry.content
+    if not isinstance(content, RowChange | Statement):
+        return None
+    header = entry.header
+    message: Json = {
+        "data": None,
+        "database": header.database or "",
+        "es": header.execute_time,
+        "gtid": header.gtid,
+        "id": batch_id,
+        "isDdl": False,
+        "mysqlType": None,
+        "old": None,
+        "pkNames": None,
+        "sql": "",
+        "sqlType": None,
+        "table": header.table or "",
+        "ts": ts,
+        "type": content.type.name,
+    }
+    if isinstance(content, Statement):
+        message["isDdl"], message["sql"] = bool(content.ddl), content.sql
+    else:
+        message |= _rows(content)
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+def _rows(change: RowChange) -> Json:
+    images = [(after if after is not None else before) or () for before, after in change.rows]
+    present = [column for column in change.columns if any(_held(image, column) for image in images)]
+    found: Json = {
+        "data": [row for image in images if (row := _row(change.columns, image))] or None,
+        "mysqlType": {column.name: column.mysql_type for column in present} or None,
+        "sqlType": {column.name: _last_type(column, images) for column in present} or None,
+        "pkNames": [column.name for column in present if column.key] or None,
+    }
+    if change.type is EventType.UPDATE:
+        found["old"] = [_old(change.columns, before or (), after or ()) for before, after in change.rows] or None
+    return found
+
+
+def _row(columns: Sequence[Column], image: Values) -> Json:
+    return {column.name: image[column.index] for column in columns if _held(image, column)}
+
+
+def _old(columns: Sequence[Column], before: Values, after: Values) -> Json:
+    """The earlier values of the columns that an update has changed."""
+    return {
+        column.name: before[column.index]
+        for column in columns
+        if _held(before, column) and _held(after, column) and before[column.index] != after[column.index]
+    }
+
+
+def _held(image: Values, column: Column) -> bool:
+    return not isinstance(image[column.index], Absent)
+
+
+def _last_type(column: Column, images: Sequence[Values]) -> int:
+    """The SQL type of the last row's value: Canal's types may differ from row to row, and the last one stays."""
+    values = [value for image in images if not isinstance(value := image[column.index], Absent)]
+    return column.type_of(values[-1])

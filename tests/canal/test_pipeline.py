@@ -1,0 +1,63 @@
+"""Resume positions and errors of the pipeline of entries."""
+
+from __future__ import annotations
+
+import pytest
+from golden import Case
+
+from rowtide.canal.entry import RowChange
+from rowtide.canal.pipeline import EntryBatch, EntryPipeline, Output
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.replay import ReadPrepared, replay_through
+from rowtide.connector.errors import RemoteProtocolError, UnknownTable
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
+
+
+def settings(case: Case) -> PipelineSettings:
+    return pipeline_settings(from_properties(case.properties()), "run")
+
+
+def batches(case: Case, start: SourceOffset | None = None) -> list[EntryBatch]:
+    found = settings(case)
+
+    def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> EntryPipeline:
+        return EntryPipeline(found, tables, offset, lambda: 0)
+
+    outputs: list[Output] = list(replay_through(make, case.binlog, found, start))
+    return [output for output in outputs if isinstance(output, EntryBatch)]
+
+
+@pytest.mark.parametrize("name", ["transactions", "transaction-compression", "mariadb-time-zone-and-transactions"])
+def test_a_stream_cut_behind_any_entry_goes_on_with_the_next_one(name: str) -> None:
+    case = Case(name)
+    whole = batches(case)
+    for place in range(0, len(whole), 5):
+        left = batches(case, whole[place].offset)
+        assert [e.encoded() for b in left for e in b.entries] == [
+            e.encoded() for b in whole[place + 1 :] for e in b.entries
+        ], f"behind {whole[place].offset}"
+    assert batches(case, whole[-1].offset) == []
+
+
+def test_a_damaged_event_is_not_passed() -> None:
+    start = SourceOffset("binlog.000001", 4)
+    pipeline = EntryPipeline(settings(Case("keys")), Tables(Server(Flavor.MYSQL)), start, lambda: 0)
+    with pytest.raises(RemoteProtocolError):
+        pipeline.receive(bytes(19))
+    assert pipeline.offset() == start
+
+
+def test_rows_of_an_unknown_table_name_the_position() -> None:
+    case = Case("keys")
+    found, whole = settings(case), batches(case)
+
+    def without_tables(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> EntryPipeline:
+        return EntryPipeline(found, Tables(tables.server), offset, lambda: 0)
+
+    place = next(place for place, batch in enumerate(whole) if isinstance(batch.entries[0].content, RowChange))
+    with pytest.raises(UnknownTable, match=r"not in the schema history.*binlog\.000001:\d+"):
+        list(replay_through(without_tables, case.binlog, found, whole[place - 1].offset))
