@@ -7,6 +7,7 @@ from rowtide.connector.check.facts import ServerFacts
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.choices import SnapshotMode, SslMode
+from rowtide.connector.source.binlog_stream import replica_host, replica_uuid
 
 _DAY = 86400
 _OLDEST = {Flavor.MYSQL: (5, 7), Flavor.MARIADB: (10, 2)}
@@ -151,16 +152,23 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
             f"{ours} is the server's own server_id; choose an id that no server and no replica has",
         )
     for replica in facts.replicas or ():
-        if replica.server_id == ours:
-            where = f" from {replica.host}" if replica.host else ""
-            # Not an error: after a crash the server still lists the old connection, and closes it when the same replica
-            # (by its UUID, see ``binlog_stream``) connects again.
-            yield _warning(
+        if replica.server_id != ours:
+            continue
+        if replica.uuid == replica_uuid(config.database) or replica.host == replica_host(config.database):
+            # No alarm: the server also lists a replica that has just left, until it sends the next heartbeat.
+            yield Finding(
+                Severity.REMARK,
                 "database.server.id",
-                f"a replica with the id {ours} is connected to the server{where}. If it is an earlier run of this "
-                "connector, the server closes that connection now; if another replica or connector uses the id, they "
-                "disconnect each other: choose another id",
+                f"this connector is connected to the server as replica {ours}, or was until a minute ago; the server "
+                "ends that connection when it starts again",
             )
+            continue
+        where = f" from {replica.host}" if replica.host else ""
+        yield _warning(
+            "database.server.id",
+            f"another replica with the id {ours} is connected to the server{where}: they disconnect each other, or "
+            "one of them is refused. Choose an id that no server and no replica has",
+        )
 
 
 def _retention(facts: ServerFacts) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ ConnectorError
     ├── RecordRejected         Kafka will never accept this message: too large, no such topic, not authorized
     ├── AccessDenied           authentication or authorization failed
     ├── ProducerFenced         another instance with the same transactional.id has taken over
+    ├── TakenOver              another program stores offsets for the same connector
     ├── TransactionExpired     a transaction stayed open for too long: the process was suspended, or Kafka was down
     ├── ProducerFailed         a fatal error of the Kafka client
     ├── BrokerUnavailable      Kafka did not respond in time
@@ -40,6 +41,10 @@ class AccessDenied(DeliveryError):
 
 class ProducerFenced(DeliveryError):
     """Another instance with the same ``transactional.id`` has started: this one must stop."""
+
+
+class TakenOver(DeliveryError):
+    """Another program stores offsets for the same connector, and this one must not run beside it."""
 
 
 class TransactionExpired(DeliveryError):

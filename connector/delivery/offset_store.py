@@ -30,6 +30,7 @@ class OffsetRecord(NamedTuple):
     topic: str
     key: bytes
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class OffsetStore(Protocol):

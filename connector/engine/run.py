@@ -10,10 +10,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from rowtide.connector.check import require
+from rowtide.connector.check import Severity, require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.delivery_loop import Delivery
+from rowtide.connector.delivery.errors import TakenOver
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
+from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
+from rowtide.connector.delivery.kafka.second_writer import SecondWriterWatch, still_writing
+from rowtide.connector.delivery.kafka.writer import Writer
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader, describe
 from rowtide.connector.engine.start_position import decide_start
@@ -62,6 +66,7 @@ class ConnectorRun:
         delivery: set when the run delivers to a sink.
         components: set when Kafka, if it is used, has been reached.
         stored: the position that was stored when the run began.
+        watch: set while offsets in Kafka are watched for a second writer.
     """
 
     def __init__(
@@ -79,6 +84,8 @@ class ConnectorRun:
         self.delivery: Delivery | None = None
         self.components: Components | None = None
         self.stored: SourceOffset | None = None
+        self.watch: SecondWriterWatch | None = None
+        self._taken_over: TakenOver | None = None
         self._config = config
         self._settings = settings
         self._progress = progress
@@ -109,7 +116,7 @@ class ConnectorRun:
         except BaseException as error:  # noqa: BLE001 - the task decides about every failure
             failure = error
         finally:
-            failure = self._finish(failure)
+            failure = self._finish(self._taken_over or failure)
             self._done.set()
         return failure
 
@@ -125,13 +132,17 @@ class ConnectorRun:
 
     def _finish(self, failure: BaseException | None) -> BaseException | None:
         delivery, components = self.delivery, self.components
-        if delivery is not None and self._sink is not None:
+        if self.watch is not None:
+            self.watch.close()
+        if delivery is not None and self._sink is not None and self._taken_over is None:
             delivery.drain(self._stop)  # to interrupt the sink is to close it, and the next run needs it
         limit = self._config.delivery.shutdown_timeout_ms / 1000
         if self._drained_by is not None:  # includes the time that reading took to stop
             limit = max(0.0, self._drained_by - time.monotonic())
+        if self._taken_over is not None:
+            limit = 0.0  # the other one delivers what is left, and stores its own offset
         if delivery is not None and not delivery.stop(limit):
-            failure = delivery.failure or failure  # a failed delivery ends reading, so it is the cause
+            failure = self._taken_over or delivery.failure or failure  # a failed delivery ends reading: it is the cause
         elif delivery is None and components is not None and components.sink is not None:
             components.sink.close()
         if components is not None:
@@ -148,12 +159,14 @@ class ConnectorRun:
             place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""
             log.info("checking the database at %s:%d%s", database.hostname, database.port, place)
             for finding in require(self._config):
-                log.warning("%s", finding)
+                log.log(logging.INFO if finding.severity is Severity.REMARK else logging.WARNING, "%s", finding)
         if self._stop.is_set():
             return
         components = self.components = build_components(self._config, self._sink)
         if components.sink is not None:
             components.sink.open()  # fences an older instance: only now is the stored offset final
+        if isinstance(components.offsets, KafkaOffsetStore):
+            self._exclude_second_writer(components.offsets)
         offset = self.stored = components.offsets.load()
         decision = self._decide(components, offset)
         if components.sink is not None:
@@ -172,6 +185,28 @@ class ConnectorRun:
             self._notify_skipped(components, start)
         if decision.stream and not self._stop.is_set():
             self._streaming(components, tables, start)
+
+    def _exclude_second_writer(self, offsets: KafkaOffsetStore) -> None:
+        """Refuse to start beside Debezium, and watch for a second writer from now on."""
+        interval = self._config.delivery.offset_flush_interval_ms / 1000
+        if self._check and still_writing(offsets, interval, self._stop.wait) is not None:
+            raise TakenOver(
+                f"another program, such as Kafka Connect with Debezium, still stores offsets for {self._config.name} "
+                f"(topic.prefix={self._config.topics.prefix}) in topic {offsets.topic}. Stop the connector there first"
+            )
+        self.watch = SecondWriterWatch(offsets, self._config.kafka.consumer, self._newer_writer)
+        self.watch.start()
+
+    def _newer_writer(self, writer: Writer) -> None:
+        if self._stop.is_set():
+            return
+        self._taken_over = TakenOver(
+            f"{writer} was started later and has taken over connector {self._config.name}, so this process stops. Run "
+            "only one of them, or give each its own name and topic.prefix"
+        )
+        self._delivery_failed(self._taken_over)
+        if self.components is not None:
+            self.components.store.close(self._taken_over)
 
     def _delivery_failed(self, _failure: BaseException) -> None:
         """Stop the reader: while it has nothing to put, it would not find out that the store is closed."""

@@ -1,10 +1,13 @@
 """Edge: decides where a start resumes, and whether it takes a snapshot, by the stored position and the server."""
 
+import time
 from dataclasses import replace
 
 from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.errors import OffsetStoreError
+from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
+from rowtide.connector.delivery.kafka.second_writer import still_writing
 from rowtide.connector.engine.reader import describe
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
@@ -38,9 +41,14 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
 
 
 def start_findings(config: Configuration) -> list[Finding]:
-    """What a start would do, or why it would fail, as findings."""
+    """What a start would do, or why it would fail, as findings.
+
+    If Kafka Connect stored the position less than ``offset.flush.interval.ms`` ago, this waits for the next one.
+    """
     try:
-        offset = offset_store(config).load()
+        store = offset_store(config)
+        running = second_writer_findings(config, store) if isinstance(store, KafkaOffsetStore) else []
+        offset = store.load()
         decision = decide_start(config, offset, history_store(config))
     except DatabaseUnreachableError as error:
         return [from_problem(error.problem, retriable=error.retriable)]
@@ -54,4 +62,25 @@ def start_findings(config: Configuration) -> list[Finding]:
     does = ["takes a snapshot"] if decision.rows else ["reads the tables' structures"] if decision.structure else []
     does += ["streams"] if decision.stream else []
     what = f"{stored}; a start {' and '.join(does) or 'does nothing'}"
-    return [Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
+    return [*running, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
+
+
+def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> list[Finding]:
+    """Findings about programs that store offsets for this connector now.
+
+    Raises:
+        OffsetStoreError: the offsets topic cannot be read.
+    """
+    interval = config.delivery.offset_flush_interval_ms / 1000
+    if still_writing(store, interval, time.sleep) is not None:
+        message = (
+            f"another program, such as Kafka Connect with Debezium, still stores offsets for {config.name} in topic "
+            f"{store.topic}: stop the connector there before rowtide starts"
+        )
+        return [Finding(Severity.ERROR, "name", message)]
+    last = store.last_write()
+    age = None if last is None else max(0.0, time.time() - last.at_ms / 1000)
+    if last is not None and last.writer is not None and age is not None and age < interval:
+        message = f"{last.writer} stored a position {age:.0f} s ago; if it still runs, it stops when another one starts"
+        return [Finding(Severity.REMARK, "name", message)]
+    return []

@@ -48,6 +48,19 @@ def stream_beside(config: DatabaseConfig, start: SourceOffset, *, mariadb: bool)
     return BinlogStream(replace(config, server_id=secrets.randbelow(1 << 30) + (1 << 31)), start, mariadb=mariadb)
 
 
+def replica_uuid(config: DatabaseConfig) -> str:
+    """The UUID with which the connector registers as a replica.
+
+    It is the same for every connection of the connector: the server then ends a dead one that it has not noticed yet.
+    """
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{config.server_id}/{config.user}"))
+
+
+def replica_host(config: DatabaseConfig) -> str:
+    """The host name with which it registers; MariaDB shows no UUIDs."""
+    return f"rowtide-{replica_uuid(config)[:8]}"
+
+
 class BinlogStream:
     """One connection that reads the binlog.
 
@@ -148,7 +161,7 @@ class BinlogStream:
             self._check_position(client)
             for statement in self._session():
                 client.fetch(statement)
-            client.send_command(commands.register_replica(self._config.server_id))
+            client.send_command(commands.register_replica(self._config.server_id, host=replica_host(self._config)))
             client.read_ok()
             client.send_command(self._dump())
         except DatabaseUnreachableError as error:
@@ -176,8 +189,7 @@ class BinlogStream:
         yield "SET @master_binlog_checksum=@@global.binlog_checksum, @source_binlog_checksum=@@global.binlog_checksum"
         nanos = int(self._heartbeat_s * 1_000_000_000)
         yield f"SET @master_heartbeat_period={nanos}, @source_heartbeat_period={nanos}"
-        # The same for every connection of this connector: the server then ends a dead one that it has not noticed yet.
-        replica = uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{self._config.server_id}/{self._config.user}")
+        replica = replica_uuid(self._config)
         yield f"SET @slave_uuid='{replica}', @replica_uuid='{replica}'"
         if self._config.net_write_timeout:
             yield f"SET SESSION net_write_timeout={self._config.net_write_timeout}"

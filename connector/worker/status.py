@@ -1,12 +1,13 @@
 """The status of a connector as one value, for ``/health``, metrics and the log."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rowtide import __version__
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
+from rowtide.connector.delivery.kafka.second_writer import SecondWriter
 from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.records.offset import SourceOffset
@@ -50,6 +51,7 @@ class Status:
         queue: the use of the queue; ``None`` before delivery starts.
         snapshot: rows by table (``db.table``), in reading order.
         lag_bytes: bytes of the server's binlog after the last event that was read; ``None`` if not known.
+        second_writer: another program that stores offsets for this connector; ``None`` if none was seen.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Status:
     stored: SourceOffset | None
     snapshot: Mapping[str, TableRows]
     lag_bytes: int | None
+    second_writer: SecondWriter | None = None
 
     @property
     def healthy(self) -> bool:
@@ -140,6 +143,7 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
         queue=run.components.store.use() if run.components is not None else None,
         snapshot={str(table): rows for table, rows in task.snapshot.table_rows.items()},
         lag_bytes=lag_bytes,
+        second_writer=None if run.watch is None else run.watch.seen,
     )
 
 
@@ -171,6 +175,7 @@ def health(status: Status) -> dict[str, Any]:
             "max_bytes": queue.max_bytes,
         },
         "snapshot": None if not status.snapshot else _snapshot(status.snapshot),
+        "second_writer": None if status.second_writer is None else asdict(status.second_writer),
     }
 
 

@@ -85,6 +85,7 @@ class StoredRecord:
         timestamp: milliseconds since the epoch, -1 if it has none.
         key: its key.
         value: its value, ``None`` for a tombstone.
+        headers: its headers.
     """
 
     partition: int
@@ -92,6 +93,7 @@ class StoredRecord:
     timestamp: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,11 @@ class TopicReader:
         )
 
 
+def record_headers(message: Any) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers of a message."""
+    return tuple(message.headers() or ())
+
+
 def _record(message: Any) -> StoredRecord:
     kind, timestamp = message.timestamp()
     return StoredRecord(
@@ -261,4 +268,5 @@ def _record(message: Any) -> StoredRecord:
         timestamp=-1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
         key=message.key(),
         value=message.value(),
+        headers=record_headers(message),
     )

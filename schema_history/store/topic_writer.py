@@ -1,6 +1,6 @@
 """Writes single records to Kafka and waits for their acknowledgement."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -60,20 +60,28 @@ class TopicWriter:
         self._producer: Producer | None = None
         self._failure: TopicWriteError | None = None
 
-    def send(self, topic: str, value: bytes | None, key: bytes | None = None, partition: int = _CHOSEN_BY_KEY) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int = _CHOSEN_BY_KEY,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
         """Send a record without waiting, unless the producer's buffer is full.
 
         Raises:
             TopicWriteError: the producer rejects it, or an earlier record was not acknowledged.
         """
+        record: tuple[Any, ...] = (topic, value, key, partition, self._delivered, None, 0, list(headers))
         try:
             if self._producer is None:
                 self._producer = Producer(self._settings)
             try:
-                self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
+                self._producer.produce(*record)
             except BufferError:
                 self.wait()
-                self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
+                self._producer.produce(*record)
         except KafkaException as failure:
             raise _failed(failure.args[0], _size(key, value)) from failure
         except BufferError as failure:

@@ -6,14 +6,33 @@ Java's producer chooses.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings
 from rowtide.connector.delivery.errors import OffsetStoreError, OffsetStoreUnavailable
+from rowtide.connector.delivery.kafka.writer import THIS_PROCESS, Writer
 from rowtide.connector.delivery.offset_store import OffsetRecord, is_offset_key, offset_key
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.topic_reader import StoredRecord, TopicReader, TopicReadError
 from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWriter
+
+
+@dataclass(frozen=True, slots=True)
+class LastWrite:
+    """The last offset record of a connector.
+
+    Attributes:
+        partition: its partition.
+        offset: its offset there.
+        at_ms: when it was written, in milliseconds since the epoch by its producer's clock.
+        writer: the process of rowtide that wrote it; ``None`` if another program did.
+    """
+
+    partition: int
+    offset: int
+    at_ms: int
+    writer: Writer | None
 
 
 class KafkaOffsetStore:
@@ -27,6 +46,10 @@ class KafkaOffsetStore:
         consumer: librdkafka settings for reading, including those of the connection.
         admin: librdkafka settings for looking up the topic, including those of the connection.
         timeout: in seconds; for ``save``, and for ``load`` without progress.
+        writer: this process, which the records name.
+
+    Attributes:
+        topic: the topic.
     """
 
     def __init__(
@@ -39,8 +62,10 @@ class KafkaOffsetStore:
         consumer: Mapping[str, Any],
         admin: Mapping[str, Any],
         timeout: float = 60.0,
+        writer: Writer = THIS_PROCESS,
     ) -> None:
-        self._topic = topic
+        self.topic = topic
+        self._headers = (writer.header(),)
         self._name = name
         self._prefix = prefix
         self._key = offset_key(name, prefix)
@@ -51,7 +76,11 @@ class KafkaOffsetStore:
 
     def record(self, offset: SourceOffset | None) -> OffsetRecord:
         """The record that stores this offset, or deletes the stored one (``None``)."""
-        return OffsetRecord(self._topic, self._key, None if offset is None else offset.to_json().encode())
+        return OffsetRecord(self.topic, self._key, None if offset is None else offset.to_json().encode(), self._headers)
+
+    def is_own_key(self, key: bytes | None) -> bool:
+        """Whether it is the key of the connector's offsets, in any JSON formatting."""
+        return key == self._key or is_offset_key(key, self._name, self._prefix)
 
     def load(self) -> SourceOffset | None:
         """The last committed offset of the connector. Waits for open transactions to end.
@@ -60,31 +89,43 @@ class KafkaOffsetStore:
             OffsetStoreError: the topic cannot be read to its end, or the value is not a valid offset.
             OffsetStoreUnavailable: the topic cannot be read now.
         """
-        last: dict[int, StoredRecord] = {}
-        try:
-            for record in self._records():
-                if record.key == self._key or is_offset_key(record.key, self._name, self._prefix):
-                    last[record.partition] = record
-        except TopicReadError as failure:
-            kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
-            raise kind(f"the source offset cannot be read: {failure}") from failure
-        if not last:
-            return None
-        # The same key in another JSON formatting can be in another partition; then the newest record counts.
-        newest = max(last.values(), key=lambda record: (record.timestamp, record.key == self._key))
-        if newest.value is None:
+        newest = self._newest()
+        if newest is None or newest.value is None:
             return None
         try:
             return SourceOffset.from_json(newest.value)
         except ValueError as failure:
             raise OffsetStoreError(
-                f"topic {self._topic!r} partition {newest.partition} offset {newest.offset} is not a valid source "
+                f"topic {self.topic!r} partition {newest.partition} offset {newest.offset} is not a valid source "
                 f"offset: {failure}"
             ) from failure
 
+    def last_write(self) -> LastWrite | None:
+        """When and by whom an offset of the connector was last stored; ``None`` if none ever was.
+
+        Raises:
+            OffsetStoreError: the topic cannot be read to its end.
+        """
+        newest = self._newest()
+        if newest is None:
+            return None
+        return LastWrite(newest.partition, newest.offset, newest.timestamp, Writer.parse(newest.headers))
+
+    def _newest(self) -> StoredRecord | None:
+        last: dict[int, StoredRecord] = {}
+        try:
+            for record in self._records():
+                if self.is_own_key(record.key):
+                    last[record.partition] = record
+        except TopicReadError as failure:
+            kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
+            raise kind(f"the source offset cannot be read: {failure}") from failure
+        # The same key in another JSON formatting can be in another partition; then the newest record counts.
+        return max(last.values(), key=lambda record: (record.timestamp, record.key == self._key), default=None)
+
     def _records(self) -> Iterator[StoredRecord]:
-        extents = self._reader.extents(self._topic)
-        return iter(()) if extents is None else self._reader.read(self._topic, extents)
+        extents = self._reader.extents(self.topic)
+        return iter(()) if extents is None else self._reader.read(self.topic, extents)
 
     def save(self, offset: SourceOffset | None) -> None:
         """Write the record, and wait for its acknowledgement; ``None`` writes a tombstone.
@@ -92,13 +133,13 @@ class KafkaOffsetStore:
         Raises:
             OffsetStoreError: it is not acknowledged in time.
         """
-        topic, key, value = self.record(offset)
+        topic, key, value, headers = self.record(offset)
         try:
-            self._writer.send(topic, value, key)
+            self._writer.send(topic, value, key, headers=headers)
             self._writer.wait()
         except TopicWriteError as failure:
             kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
             raise kind(
-                f"cannot write the source offset to topic {self._topic!r}: {failure}. The previous offset stays "
+                f"cannot write the source offset to topic {self.topic!r}: {failure}. The previous offset stays "
                 "valid: after a restart the changes since then are sent again"
             ) from failure

@@ -116,8 +116,8 @@ class RecordProducer:
 
     def put(self, record: OffsetRecord) -> None:
         """Queue the record that stores an offset; waits and raises as ``send`` does."""
-        topic, key, value = record
-        self._queue(topic, value, key, -1, self._on_delivery)
+        topic, key, value, headers = record
+        self._queue(topic, value, key, -1, self._on_delivery, None, 0, list(headers))
 
     def _queue(self, topic: str, value: bytes | None, key: bytes | None, *more: Any) -> None:
         """Queue one message; waits while the queue is full."""

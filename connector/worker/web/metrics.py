@@ -99,6 +99,9 @@ def metrics(status: Status) -> Iterator[Metric]:
         "lag_seconds", "gauge", "Age of the oldest change that is not delivered; 0 if all are.", one(status.lag_s)
     )
     yield Metric("lag_bytes", "gauge", "Bytes of the server's binlog that are not read yet.", one(status.lag_bytes))
+    other = 0 if status.second_writer is None else status.second_writer.records
+    help_other = "Offset records that another program stored for this connector since the last start."
+    yield Metric("second_writer_records", "gauge", help_other, one(other))
     yield from _source(status)
     yield from _delivery(status)
     yield from _positions(status)

@@ -8,6 +8,7 @@ import pytest
 from rowtide.connector.check import CheckFailedError, Finding, Severity, errors_in, evaluate
 from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.source.binlog_stream import replica_host, replica_uuid
 
 Facts = Callable[..., ServerFacts]
 Configured = Callable[..., Configuration]
@@ -119,11 +120,18 @@ def test_include_query_without_statements_in_the_binlog(facts: Facts, configured
 
 
 def test_another_replica_with_the_same_id(facts: Facts, configured: Configured) -> None:
-    others = (Replica(5399, "x"), Replica(5400, "10.0.0.9"))
+    others = (Replica(5399, "x"), Replica(5400, "10.0.0.9", "a6c0"))
     (finding,) = evaluate(configured(), facts(replicas=others))
-    assert finding.severity is Severity.WARNING  # it may be our own connection from before a crash
+    assert finding.severity is Severity.WARNING
     assert "from 10.0.0.9" in finding.message
     assert evaluate(configured(), facts(replicas=None)) == []
+
+
+def test_the_connectors_own_replica_is_no_alarm(facts: Facts, configured: Configured) -> None:
+    database = configured().database
+    for own in (Replica(5400, "", replica_uuid(database)), Replica(5400, replica_host(database))):
+        (finding,) = evaluate(configured(), facts(replicas=(own,)))
+        assert finding.severity is Severity.REMARK
 
 
 def test_what_the_binlog_leaves_out(facts: Facts, configured: Configured) -> None:

@@ -234,6 +234,7 @@ class Task:
         self.reader = self.components = None
         self.stored = stored
         self.current = self
+        self.watch = None
 
     def counters(self) -> DeliveryCounters:
         return DeliveryCounters(offset=replace(OFFSET, pos=77))

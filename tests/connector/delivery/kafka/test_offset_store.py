@@ -13,6 +13,7 @@ from topic_tools import Topics, partition_for
 
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
+from rowtide.connector.delivery.kafka.writer import THIS_PROCESS
 from rowtide.connector.delivery.offset_store import offset_key
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.internal import offsets_settings
@@ -60,7 +61,7 @@ def test_the_record_is_in_the_partition_that_javas_producer_chooses(topics: Topi
     (record,) = topics.read(topic)
     assert record.key == offset_key(name, "p")
     assert record.value == OFFSET.to_json().encode()
-    assert record.headers == ()
+    assert record.headers == (THIS_PROCESS.header(),)  # Kafka Connect reads no headers
     assert record.partition == partition_for(record.key, 25)
 
 

@@ -1,0 +1,166 @@
+"""Edge: watches the offsets topic for a second writer: another program that stores offsets for the same connector.
+
+Two writers deliver every change twice, and the stored offset jumps between theirs. Kafka fences the older one only if
+both deliver exactly once with the same transactional id. Debezium, and rowtide with at-least-once delivery, are found
+by their offset records. As with fencing, the newest rowtide goes on and older ones stop.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, TopicPartition
+
+from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore, LastWrite
+from rowtide.connector.delivery.kafka.writer import THIS_PROCESS, Writer
+from rowtide.schema_history.store.topic_reader import record_headers
+
+log = logging.getLogger(__name__)
+
+_CONSUMER = {
+    "enable.auto.commit": False,
+    "allow.auto.create.topics": False,
+    "isolation.level": "read_committed",
+    "queued.max.messages.kbytes": 1024,
+    "log_level": 2,  # errors only
+}
+_TICK_S = 1.0
+_LOOK_UP_S = 5.0
+_WARN_EVERY_S = 60.0
+_LONGEST_INTERVAL_S = 60.0
+"""Kafka Connect's default of ``offset.flush.interval.ms``."""
+_SLACK_S = 1.0
+_LOOK_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class SecondWriter:
+    """Another writer of the connector's offsets.
+
+    Attributes:
+        name: what is known about it.
+        records: the number of its offset records since the start.
+        seen_at: when the last one was written, in seconds since the epoch.
+    """
+
+    name: str
+    records: int
+    seen_at: float
+
+
+class SecondWriterWatch:
+    """Reads the offset records that are written while the connector runs, in a thread.
+
+    Args:
+        store: the connector's offset store.
+        consumer: librdkafka settings of the consumer, the connection's included.
+        on_newer: called once, in the watch's thread, if a newer process of rowtide has taken over.
+        own: this process.
+    """
+
+    def __init__(
+        self,
+        store: KafkaOffsetStore,
+        consumer: Mapping[str, Any],
+        on_newer: Callable[[Writer], None],
+        own: Writer = THIS_PROCESS,
+    ) -> None:
+        self._store = store
+        self._settings = {"group.id": "rowtide", **consumer, **_CONSUMER}
+        self._on_newer = on_newer
+        self._own = own
+        self._stop = threading.Event()
+        self._warned_at = float("-inf")
+        self._thread = threading.Thread(target=self._run, name="rowtide-second-writer", daemon=True)
+        self.seen: SecondWriter | None = None
+
+    def start(self) -> None:
+        """Begin with the next record that is written."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, without waiting for Kafka."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        consumer = Consumer(self._settings)
+        try:
+            while not self._stop.is_set() and not self._assigned(consumer):
+                self._stop.wait(_TICK_S)
+            while not self._stop.is_set():
+                for message in consumer.consume(100, _TICK_S):
+                    if not self._stop.is_set():
+                        self._take(message)
+        except Exception:
+            log.exception("the offsets topic %s is no longer watched for a second writer", self._store.topic)
+        finally:
+            consumer.close()
+
+    def _assigned(self, consumer: Consumer) -> bool:
+        topic = self._store.topic
+        try:
+            found = consumer.list_topics(topic, timeout=_LOOK_UP_S).topics[topic]
+            consumer.assign([TopicPartition(topic, number, OFFSET_END) for number in found.partitions])
+        except KafkaException:
+            return False
+        return bool(found.partitions)
+
+    def _take(self, message: Message) -> None:
+        if message.error() is not None or not self._store.is_own_key(message.key()):
+            return
+        writer = Writer.parse(record_headers(message))
+        if writer == self._own:
+            return
+        name = "another program, such as Kafka Connect with Debezium" if writer is None else str(writer)
+        before, now = self.seen, time.monotonic()
+        self.seen = SecondWriter(name, 1 if before is None else before.records + 1, message.timestamp()[1] / 1000)
+        if writer is not None and writer.newer_than(self._own):
+            self._stop.set()
+            self._on_newer(writer)
+        elif before is None or before.name != name or now - self._warned_at > _WARN_EVERY_S:
+            self._warned_at = now
+            log.warning(
+                "a second writer runs: %s stores offsets for this connector in topic %s, too. Every change is "
+                "delivered twice. Stop one of them",
+                name,
+                self._store.topic,
+            )
+
+
+def still_writing(
+    store: KafkaOffsetStore, flush_interval_s: float, wait: Callable[[float], object]
+) -> LastWrite | None:
+    """Look for a program other than rowtide that still stores offsets for the connector.
+
+    If its last record is older than the interval in which Kafka Connect stores offsets, it has stopped, or has nothing
+    to store. Else the next record is waited for, for as long as the interval takes at most.
+
+    Args:
+        store: the connector's offset store.
+        flush_interval_s: ``offset.flush.interval.ms``, in seconds.
+        wait: waits for so many seconds; a true result ends the search.
+
+    Returns:
+        The newer record; ``None`` if there is none.
+
+    Raises:
+        OffsetStoreError: the topic cannot be read.
+    """
+    last = store.last_write()
+    if last is None or last.writer is not None:
+        return None
+    interval = min(flush_interval_s, _LONGEST_INTERVAL_S) + _SLACK_S
+    left = min(interval, interval - (time.time() - last.at_ms / 1000))
+    if left > 0:
+        log.info("another program stored a position less than %.0f s ago: waiting %.0f s for its next", interval, left)
+    while left > 0:
+        if wait(min(left, _LOOK_EVERY_S)):
+            return None
+        left -= _LOOK_EVERY_S
+        now = store.last_write()
+        if now is not None and now != last:
+            return now
+    return None

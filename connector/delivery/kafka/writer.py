@@ -1,0 +1,54 @@
+"""Edge: the process that wrote an offset record. rowtide names it in a header, which Kafka Connect does not read."""
+
+import json
+import os
+import platform
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+HEADER = "rowtide.writer"
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A process of rowtide that stores offsets.
+
+    Attributes:
+        started_ms: when it started, in milliseconds since the epoch.
+        id: a random text, which no other process has.
+        host: the name of its machine.
+        pid: its process id there.
+    """
+
+    started_ms: int
+    id: str
+    host: str
+    pid: int
+
+    @classmethod
+    def parse(cls, headers: Iterable[tuple[str, bytes | None]]) -> "Writer | None":
+        """The writer that the headers of a record name; ``None`` if another program wrote it."""
+        text = dict(headers).get(HEADER)
+        try:
+            fields = json.loads(text or b"")
+            return cls(int(fields["started_ms"]), str(fields["id"]), str(fields["host"]), int(fields["pid"]))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+    def header(self) -> tuple[str, bytes]:
+        """The header of its records."""
+        return HEADER, json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    def newer_than(self, other: "Writer") -> bool:
+        """Whether it started after another one. Of two different writers, exactly one is newer."""
+        return (self.started_ms, self.id) > (other.started_ms, other.id)
+
+    def __str__(self) -> str:
+        started = datetime.fromtimestamp(self.started_ms / 1000, UTC).isoformat(" ", "seconds")
+        return f"rowtide on {self.host} (process {self.pid}, started {started})"
+
+
+THIS_PROCESS = Writer(time.time_ns() // 1_000_000, secrets.token_hex(8), platform.node(), os.getpid())
