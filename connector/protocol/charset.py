@@ -54,6 +54,11 @@ def charset_of_collation(collation: int) -> str:
     return charset_of(name)
 
 
+def character_table(decode: Decoder) -> str | None:
+    """The 256 characters of a single-byte character set by their bytes; ``None`` if it is none."""
+    return _CHARACTER_TABLES.get(decode)
+
+
 def decode_statement(statement: bytes, collation: int | None) -> str:
     """The text of a statement in character_set_client; UTF-8 if that is unknown or ``binary``."""
     if collation is None or collation == BINARY:
@@ -158,6 +163,10 @@ _SINGLE: Mapping[str, tuple[str, Mapping[int, str]]] = {
 """Python's codec, and the runs of characters that differ on the servers, by the first byte of the run."""
 
 
+_CHARACTER_TABLES: dict[Decoder, str] = {}
+"""The characters of single-byte character sets, by their decoders."""
+
+
 def _single(codec: str, differences: Mapping[int, str]) -> Decoder:
     table = [bytes([byte]).decode(codec, "replace").replace("\ufffd", "?") for byte in range(256)]
     for first, run in differences.items():
@@ -168,6 +177,7 @@ def _single(codec: str, differences: Mapping[int, str]) -> Decoder:
     def text(data: bytes) -> str:
         return decode(data, "strict", mapping)[0]
 
+    _CHARACTER_TABLES[text] = mapping
     return text
 
 

@@ -2,4 +2,11 @@
 
 ``row_compiler`` decodes the row images of the binlog, ``text_protocol_rows`` the result sets of a snapshot. Both take
 column layouts and output types; tables, topics and messages belong to the rooms above.
+
+::
+
+    row_decoder ──► native_columns ──► _native (C, in native/)   where it was built
+         └────────► row_compiler                                 everywhere, and for what compiled code refuses
+
+``implementation`` decides which of them is used. ``messages`` puts the texts of rows into keys and values.
 """

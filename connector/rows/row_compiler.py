@@ -110,10 +110,10 @@ def text_rows(
         key_constants: further fields of the key that are the same for all rows, with their JSON text.
         carry: take the value of a column that is absent in the second image of a pair from the first image.
     """
-    separate_keys = frozenset(i for i in key if (c := columns[i]).output and c.output.differs_in_key)
-    source = _Source(columns, separate_keys)
+    in_key = separate_keys(columns, key)
+    source = _Source(columns, in_key)
     row = template([(c.output.field, f"t{i}") for i, c in enumerate(columns) if c.output and c.output.in_value])
-    key_fields = [(c.output.field, f"k{i}" if i in separate_keys else f"t{i}") for i in key if (c := columns[i]).output]
+    key_fields = [(c.output.field, f"k{i}" if i in in_key else f"t{i}") for i in key if (c := columns[i]).output]
     key_fields += [(name, source.bind(text)) for name, text in key_constants]
     return source.function([f"k, r = {template(key_fields)}, {row}"], "(k, r)", present, carry=carry)
 
@@ -125,10 +125,10 @@ def key_value_rows(
 
     The arguments are those of :func:`text_rows`; ``ColumnOutput.type`` says what a value is converted to.
     """
-    separate_keys = frozenset(i for i in key if (c := columns[i]).output and c.output.differs_in_key)
-    source = _Source(columns, separate_keys, values=True, cache_values=True)
+    in_key = separate_keys(columns, key)
+    source = _Source(columns, in_key, values=True, cache_values=True)
     row = tuple_source([f"t{i}" for i, c in enumerate(columns) if c.output and c.output.in_value])
-    keys = tuple_source([f"k{i}" if i in separate_keys else f"t{i}" for i in key if columns[i].output])
+    keys = tuple_source([f"k{i}" if i in in_key else f"t{i}" for i in key if columns[i].output])
     return source.function([], f"({keys}, {row})", present, carry=carry)
 
 
@@ -143,6 +143,11 @@ def value_rows(columns: Sequence[Column], *present: Sequence[bool], cached: bool
     source = _Source(columns, values=True, cache_values=cached)
     names = "".join(f"t{i}, " for i, column in enumerate(columns) if column.output)
     return source.function([], f"({names})", present)
+
+
+def separate_keys(columns: Sequence[Column], key: Sequence[int]) -> frozenset[int]:
+    """The key columns whose text or value in the key differs from that in the row."""
+    return frozenset(i for i in key if (output := columns[i].output) and output.differs_in_key)
 
 
 class _Source:
@@ -170,7 +175,7 @@ class _Source:
         self._columns = columns
         self._separate_keys = separate_keys
         self._values = values
-        self._lines_of = _value_lines if values else _text_lines
+        self._lines_of = stored_value_lines if values else stored_text_lines
         self._caches = cache_values or not values
         self._names: dict[str, object] = {}
         self._lines: list[str] = []
@@ -260,11 +265,16 @@ class _Source:
         for index in published:
             column = self._columns[index]
             if self._is_cached(index):
-                self._add(f"t{index} = {self.bind(compile_text_cache(partial(self._lines_of, column)))}[t{index}]")
+                self._add(f"t{index} = {self._cache(column)}[t{index}]")
             else:
                 self._add(*fixed_source(column.layout, column.decoding, f"t{index}", self.bind))
                 self._output(index, column, "")
         run.clear()
+
+    def _cache(self, column: Column) -> str:
+        """The name of a new cache of the column's texts or values."""
+        assert column.output is not None
+        return self.bind(compile_text_cache(partial(self._lines_of, column, column.output)))
 
     def _is_cached(self, index: int) -> bool:
         """Whether the texts or values of a column are cached."""
@@ -291,7 +301,7 @@ class _Source:
             else:
                 self._add(f"if not n & {1 << bit}:")
         if self._is_cached(index):
-            size, texts = column.layout.size, self.bind(compile_text_cache(partial(self._lines_of, column)))
+            size, texts = column.layout.size, self._cache(column)
             self._add(f"{indent}t{index} = {texts}[b[p:p + {size}]]", f"{indent}p += {size}")
             return
         read = self._fixed_read if column.layout.fixed else self._variable_read
@@ -345,19 +355,19 @@ class _Source:
             self._add(f"{indent}{v} = {expression}")
 
 
-def _text_lines(column: Column, bind: Bind) -> list[str]:
-    """Source lines that convert the bytes of a fixed-size column in the variable ``v`` to the value's JSON text."""
-    assert column.output is not None
-    return [*_canonical_lines(column, bind), f"v = str({text_expression(column.output, 'v', bind)})"]
+def stored_text_lines(column: Column, output: ColumnOutput, bind: Bind) -> list[str]:
+    """Source lines that convert the bytes of a value in the variable ``v``, without a length, to its JSON text."""
+    return [*_canonical_lines(column, bind), f"v = str({text_expression(output, 'v', bind)})"]
 
 
-def _value_lines(column: Column, bind: Bind) -> list[str]:
-    """Source lines that convert the bytes of a fixed-size column in the variable ``v`` to the converted value."""
-    assert column.output is not None
-    return [*_canonical_lines(column, bind), f"v = {value_expression(column.output, 'v', bind)}"]
+def stored_value_lines(column: Column, output: ColumnOutput, bind: Bind) -> list[str]:
+    """Source lines that convert the bytes of a value in the variable ``v``, without a length, to its value."""
+    return [*_canonical_lines(column, bind), f"v = {value_expression(output, 'v', bind)}"]
 
 
 def _canonical_lines(column: Column, bind: Bind) -> list[str]:
+    if not column.layout.fixed:
+        return variable_source(column.layout, column.decoding, "v", bind)
     code = struct_code(column.layout, column.decoding)
     lines = [] if code.endswith("s") else [f"v, = {bind(struct.Struct('<' + code).unpack)}(v)"]
     return [*lines, *fixed_source(column.layout, column.decoding, "v", bind)]

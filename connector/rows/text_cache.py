@@ -69,7 +69,12 @@ class TextCache(dict[bytes | str, Any]):
 
 
 def compile_text_cache(lines: Callable[[Bind], Sequence[str]]) -> TextCache:
-    """A cache whose texts are made by generated code.
+    """A cache whose texts are made by the function that :func:`compile_text_function` returns."""
+    return TextCache(compile_text_function(lines))
+
+
+def compile_text_function(lines: Callable[[Bind], Sequence[str]]) -> Callable[[Any], Any]:
+    """The function of generated code.
 
     Args:
         lines: returns source lines that convert the stored value in the variable ``v`` to its text.
@@ -83,4 +88,4 @@ def compile_text_cache(lines: Callable[[Bind], Sequence[str]]) -> TextCache:
 
     body = "".join(f"    {line}\n" for line in lines(bind))
     define(f"def text(v):\n{body}    return v\n", "<value decoder>", names)
-    return TextCache(names["text"])  # type: ignore[arg-type]
+    return names["text"]  # type: ignore[return-value]

@@ -15,6 +15,7 @@ from mode import Service
 from rowtide import __version__
 from rowtide.connector.config import Configuration
 from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.rows import implementation
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
 from rowtide.connector.worker.status import Status, status_of
@@ -64,7 +65,13 @@ class ConnectorService(Service):
 
     async def on_start(self) -> None:
         """Log the configuration, and start the connector in its thread."""
-        log.info("rowtide %s starts connector %s, process %d", __version__, self.config.name, os.getpid())
+        log.info(
+            "rowtide %s (rows: %s) starts connector %s, process %d",
+            __version__,
+            implementation.NAME,
+            self.config.name,
+            os.getpid(),
+        )
         for name, value in sorted(self.properties().items()):
             log.info("  %s = %s", name, value)
         for warning in self.config.warnings:

@@ -64,6 +64,21 @@ class ColumnDescription(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """The form of a type's JSON text, for the compiled row path, which has no use for Python source.
+
+    Attributes:
+        name: one of the forms in ``connector/rows/native/columns.c``.
+        argument: of the form, such as the scale of a decimal.
+        minimum: smaller values have another form, which only ``expression`` has.
+    """
+
+    name: str
+    argument: int = 0
+    minimum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnType:
     """The Connect type of a column.
 
@@ -73,6 +88,7 @@ class ColumnType:
         convert: converts a value of that kind, never ``None``, to the Connect value.
         expression: Python source of the JSON text, which must agree with ``convert``.
         epoch: the Connect value of an invalid date in a NOT NULL column; ``None`` for types without invalid dates.
+        form: what ``expression`` returns, by name; ``None`` for types that only Python converts.
     """
 
     schema: Schema
@@ -80,6 +96,7 @@ class ColumnType:
     convert: Callable[[Any], Any]
     expression: Expression
     epoch: Any = None
+    form: Form | None = None
 
 
 TypeFactory = Callable[[ColumnDescription, ValueSettings, Stage], ColumnType]

@@ -9,6 +9,7 @@ from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.types.column_type import (
     ColumnDescription,
     ColumnType,
+    Form,
     call_expression,
     identity,
     str_expression,
@@ -17,7 +18,7 @@ from rowtide.envelope.types.column_type import (
 
 
 def _integer(schema: Schema) -> ColumnType:
-    return ColumnType(schema, "int", identity, str_expression)
+    return ColumnType(schema, "int", identity, str_expression, form=Form("integer"))
 
 
 _INT16, _INT32, _INT64 = _integer(INT16), _integer(INT32), _integer(INT64)
@@ -28,7 +29,13 @@ def wrap_long(value: int) -> int:
     return value - 2**64 if value >= 2**63 else value
 
 
-_UNSIGNED_LONG = ColumnType(INT64, "int", wrap_long, lambda v, bind, _: f"({v} if {v} < 1 << 63 else {v} - (1 << 64))")
+_UNSIGNED_LONG = ColumnType(
+    INT64,
+    "int",
+    wrap_long,
+    lambda v, bind, _: f"({v} if {v} < 1 << 63 else {v} - (1 << 64))",
+    form=Form("wrapped"),
+)
 
 
 def decimal_schema(precision: int | None, scale: int) -> Schema:
@@ -60,7 +67,11 @@ def decimal_type(precision: int | None, scale: int, mode: str) -> ColumnType:
             return unscaled / divisor
 
         return ColumnType(
-            FLOAT64, "decimal", as_double, lambda v, bind, _: f"{bind(double_text)}({v} / {bind(divisor)})"
+            FLOAT64,
+            "decimal",
+            as_double,
+            lambda v, bind, _: f"{bind(double_text)}({v} / {bind(divisor)})",
+            form=Form("ratio", scale),
         )
     if mode == "string":
 
@@ -68,9 +79,15 @@ def decimal_type(precision: int | None, scale: int, mode: str) -> ColumnType:
             return decimal_text(unscaled, scale)
 
         return ColumnType(
-            STRING, "decimal", as_text, lambda v, bind, _: f"'\"' + {bind(decimal_text)}({v}, {scale}) + '\"'"
+            STRING,
+            "decimal",
+            as_text,
+            lambda v, bind, _: f"'\"' + {bind(decimal_text)}({v}, {scale}) + '\"'",
+            form=Form("plain decimal", scale),
         )
-    return ColumnType(decimal_schema(precision, scale), "decimal", identity, call_expression(unscaled_text))
+    return ColumnType(
+        decimal_schema(precision, scale), "decimal", identity, call_expression(unscaled_text), form=Form("unscaled")
+    )
 
 
 def bigint_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
@@ -99,8 +116,14 @@ def int_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -
     return _INT64 if _unsigned(column) and base in {"INT", "INTEGER", "INT4"} else _INT32
 
 
-FLOAT_TYPE = ColumnType(FLOAT32, "float", to_float32, lambda v, bind, _: f"{bind(float_text)}({bind(to_float32)}({v}))")
-DOUBLE_TYPE = ColumnType(FLOAT64, "float", identity, call_expression(double_text))
+FLOAT_TYPE = ColumnType(
+    FLOAT32,
+    "float",
+    to_float32,
+    lambda v, bind, _: f"{bind(float_text)}({bind(to_float32)}({v}))",
+    form=Form("float"),
+)
+DOUBLE_TYPE = ColumnType(FLOAT64, "float", identity, call_expression(double_text), form=Form("double"))
 
 
 def float_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
@@ -113,7 +136,9 @@ def _boolean(value: int) -> bool:
     return value != 0
 
 
-BOOLEAN_TYPE = ColumnType(BOOLEAN, "int", _boolean, lambda v, bind, _: f"('true' if {v} else 'false')")
+BOOLEAN_TYPE = ColumnType(
+    BOOLEAN, "int", _boolean, lambda v, bind, _: f"('true' if {v} else 'false')", form=Form("boolean")
+)
 
 
 def bit_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
@@ -127,4 +152,4 @@ def bit_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -
     def little_endian(value: int) -> bytes:
         return value.to_bytes(size, "little")
 
-    return ColumnType(schema, "bit", little_endian, via_connect_value(schema, little_endian))
+    return ColumnType(schema, "bit", little_endian, via_connect_value(schema, little_endian), form=Form("bits", size))

@@ -11,6 +11,7 @@ from rowtide.envelope.types.column_type import (
     ColumnDescription,
     ColumnType,
     Fallback,
+    Form,
     Kind,
     call_expression,
     identity,
@@ -48,7 +49,8 @@ def _temporal(
         modern = f" and {variable} >= {adjusted.before}" if adjusted else ""
         return f"({encoding.expression.format(v=variable)} if {variable}.__class__ is int{modern} else {slow})"
 
-    return ColumnType(encoding.schema, kind, convert, expression, encoding.epoch)
+    form = Form(encoding.form, encoding.digits, adjusted.before if adjusted else None)
+    return ColumnType(encoding.schema, kind, convert, expression, encoding.epoch, form)
 
 
 def date_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
@@ -84,4 +86,4 @@ def timestamp_type(column: ColumnDescription, settings: ValueSettings, stage: St
     return zoned
 
 
-YEAR = ColumnType(temporal_values.YEAR, "year", identity, str_expression)
+YEAR = ColumnType(temporal_values.YEAR, "year", identity, str_expression, form=Form("integer"))

@@ -142,12 +142,16 @@ class TemporalEncoding:
         convert: converts a valid value to the Connect value; raises ``ValueError`` if it is out of range.
         expression: the same as Python source with ``{v}`` for the value; empty if it must be called.
         epoch: the Connect value of 1970-01-01, for an invalid date in a NOT NULL column.
+        form: the name of :class:`~rowtide.envelope.types.column_type.Form`.
+        digits: the number of digits of the fraction, in forms that have a fixed one.
     """
 
     schema: Schema
     convert: Callable[[int], Any]
     expression: str
     epoch: Any
+    form: str
+    digits: int = 0
 
 
 def _semantic(schema: Schema, name: str) -> Schema:
@@ -193,23 +197,29 @@ def _iso_date(days: int) -> str:
     return DATE_TEXT_BY_DAY[days] + "Z"
 
 
-DATE_DAYS = TemporalEncoding(_semantic(INT32, "io.debezium.time.Date"), _identity, "{v}", 0)
-DATE_CONNECT = TemporalEncoding(_semantic(INT32, "org.apache.kafka.connect.data.Date"), _identity, "{v}", 0)
-DATE_ISO = TemporalEncoding(_semantic(STRING, "io.debezium.time.IsoDate"), _iso_date, "", "1970-01-01Z")
+DATE_DAYS = TemporalEncoding(_semantic(INT32, "io.debezium.time.Date"), _identity, "{v}", 0, "integer")
+DATE_CONNECT = TemporalEncoding(_semantic(INT32, "org.apache.kafka.connect.data.Date"), _identity, "{v}", 0, "integer")
+DATE_ISO = TemporalEncoding(_semantic(STRING, "io.debezium.time.IsoDate"), _iso_date, "", "1970-01-01Z", "date text")
 
-TIME_MICROS = TemporalEncoding(_semantic(INT64, "io.debezium.time.MicroTime"), _identity, "{v}", 0)
-TIME_NANOS = TemporalEncoding(_semantic(INT64, "io.debezium.time.NanoTime"), _times_thousand, "{v} * 1000", 0)
-TIME_CONNECT = TemporalEncoding(_semantic(INT32, "org.apache.kafka.connect.data.Time"), _connect_time, "", 0)
-TIME_ISO = TemporalEncoding(_semantic(STRING, "io.debezium.time.IsoTime"), _iso_time, "", "00:00:00Z")
+TIME_MICROS = TemporalEncoding(_semantic(INT64, "io.debezium.time.MicroTime"), _identity, "{v}", 0, "integer")
+TIME_NANOS = TemporalEncoding(_semantic(INT64, "io.debezium.time.NanoTime"), _times_thousand, "{v} * 1000", 0, "nanos")
+TIME_CONNECT = TemporalEncoding(
+    _semantic(INT32, "org.apache.kafka.connect.data.Time"), _connect_time, "", 0, "time millis"
+)
+TIME_ISO = TemporalEncoding(_semantic(STRING, "io.debezium.time.IsoTime"), _iso_time, "", "00:00:00Z", "time text")
 
-DATETIME_MILLIS = TemporalEncoding(_semantic(INT64, "io.debezium.time.Timestamp"), _floor_thousand, "{v} // 1000", 0)
-DATETIME_MICROS = TemporalEncoding(_semantic(INT64, "io.debezium.time.MicroTimestamp"), _identity, "{v}", 0)
-DATETIME_NANOS = TemporalEncoding(_semantic(INT64, "io.debezium.time.NanoTimestamp"), _nanos_of_datetime, "", 0)
+DATETIME_MILLIS = TemporalEncoding(
+    _semantic(INT64, "io.debezium.time.Timestamp"), _floor_thousand, "{v} // 1000", 0, "millis"
+)
+DATETIME_MICROS = TemporalEncoding(_semantic(INT64, "io.debezium.time.MicroTimestamp"), _identity, "{v}", 0, "integer")
+DATETIME_NANOS = TemporalEncoding(
+    _semantic(INT64, "io.debezium.time.NanoTimestamp"), _nanos_of_datetime, "", 0, "datetime nanos"
+)
 DATETIME_CONNECT = TemporalEncoding(
-    _semantic(INT64, "org.apache.kafka.connect.data.Timestamp"), _floor_thousand, "{v} // 1000", 0
+    _semantic(INT64, "org.apache.kafka.connect.data.Timestamp"), _floor_thousand, "{v} // 1000", 0, "millis"
 )
 DATETIME_ISO = TemporalEncoding(
-    _semantic(STRING, "io.debezium.time.IsoTimestamp"), trimmed_zoned_text, "", "1970-01-01T00:00:00Z"
+    _semantic(STRING, "io.debezium.time.IsoTimestamp"), trimmed_zoned_text, "", "1970-01-01T00:00:00Z", "zoned trimmed"
 )
 
 ZONED = _semantic(STRING, "io.debezium.time.ZonedTimestamp")
@@ -244,4 +254,6 @@ def timestamp_encoding(digits: int, *, trimmed: bool) -> TemporalEncoding:
     def padded(micros: int) -> str:
         return zoned_text(micros, digits)
 
-    return TemporalEncoding(ZONED, trimmed_zoned_text if trimmed else padded, "", ZONED_EPOCH)
+    if trimmed:
+        return TemporalEncoding(ZONED, trimmed_zoned_text, "", ZONED_EPOCH, "zoned trimmed")
+    return TemporalEncoding(ZONED, padded, "", ZONED_EPOCH, "zoned", digits)

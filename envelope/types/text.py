@@ -12,13 +12,14 @@ from rowtide.envelope.types.column_type import (
     ColumnDescription,
     ColumnType,
     Fallback,
+    Form,
     Kind,
     call_expression,
     identity,
     via_connect_value,
 )
 
-TEXT = ColumnType(STRING, "text", identity, call_expression(string_text))
+TEXT = ColumnType(STRING, "text", identity, call_expression(string_text), form=Form("string"))
 
 
 def _base64(value: bytes) -> str:
@@ -35,10 +36,12 @@ def base64_url_safe(value: bytes) -> str:
 
 
 _BINARY = {
-    "bytes": ColumnType(BYTES, "bytes", identity, call_expression(_base64_json)),
-    "base64": ColumnType(STRING, "bytes", _base64, call_expression(_base64_json)),
-    "base64-url-safe": ColumnType(STRING, "bytes", base64_url_safe, via_connect_value(STRING, base64_url_safe)),
-    "hex": ColumnType(STRING, "bytes", bytes.hex, lambda v, bind, _: f"'\"' + {v}.hex() + '\"'"),
+    "bytes": ColumnType(BYTES, "bytes", identity, call_expression(_base64_json), form=Form("base64")),
+    "base64": ColumnType(STRING, "bytes", _base64, call_expression(_base64_json), form=Form("base64")),
+    "base64-url-safe": ColumnType(
+        STRING, "bytes", base64_url_safe, via_connect_value(STRING, base64_url_safe), form=Form("base64 url")
+    ),
+    "hex": ColumnType(STRING, "bytes", bytes.hex, lambda v, bind, _: f"'\"' + {v}.hex() + '\"'", form=Form("hex")),
 }
 
 
@@ -73,16 +76,20 @@ def enum_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) 
     if stage == "stream":
         # In the stream, Debezium looks up the escaped label by the index in the row event.
         return ColumnType(
-            schema, "enum", escaped_label, lambda v, bind, _: f"{bind(string_text)}({bind(escaped_label)}({v}))"
+            schema,
+            "enum",
+            escaped_label,
+            lambda v, bind, _: f"{bind(string_text)}({bind(escaped_label)}({v}))",
+            form=Form("escaped label"),
         )
-    return ColumnType(schema, "enum", identity, call_expression(string_text))
+    return ColumnType(schema, "enum", identity, call_expression(string_text), form=Form("string"))
 
 
 def set_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """Return the type of SET, whose value is a comma-separated list of labels."""
     allowed = ",".join(escaped_label(label) for label in labels(column))
     schema = Schema("string", name="io.debezium.data.EnumSet", version=1, parameters=(("allowed", allowed),))
-    return ColumnType(schema, "set", identity, call_expression(string_text))
+    return ColumnType(schema, "set", identity, call_expression(string_text), form=Form("string"))
 
 
 def _semantic_text(name: str, kind: Kind) -> ColumnType:
@@ -95,7 +102,12 @@ def _json_or_fallback(variable: str, bind: Bind, fallback: Fallback) -> str:
 
 
 JSON = ColumnType(
-    Schema("string", name="io.debezium.data.Json", version=1), "json", identity, _json_or_fallback, epoch="{}"
+    Schema("string", name="io.debezium.data.Json", version=1),
+    "json",
+    identity,
+    _json_or_fallback,
+    epoch="{}",
+    form=Form("document"),
 )
 UUID = _semantic_text("io.debezium.data.Uuid", "uuid")
 INET = ColumnType(STRING, "inet", identity, call_expression(string_text))

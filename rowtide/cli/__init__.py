@@ -116,8 +116,24 @@ def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.Click
     )
 
 
+def show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
+    """Print the version, and whether rows are decoded by compiled code or in Python."""
+    if value:
+        from rowtide.connector.rows import implementation  # noqa: PLC0415 - only for this option
+
+        click.echo(f"rowtide, version {__version__}, rows: {implementation.NAME}")
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="rowtide")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version, and how rows are decoded.",
+)
 def main() -> None:
     """Change data capture for MySQL and MariaDB.
 

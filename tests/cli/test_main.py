@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from rowtide import __version__
 from rowtide.cli import COMMANDS, main
 from rowtide.connector.config.catalogue import PROPERTIES
+from rowtide.connector.rows import implementation
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -112,7 +113,7 @@ def test_the_completion_script(shell: str) -> None:
 
 
 def test_the_version() -> None:
-    assert run("--version") == (0, f"rowtide, version {__version__}\n")
+    assert run("--version") == (0, f"rowtide, version {__version__}, rows: {implementation.NAME}\n")
 
 
 @pytest.mark.parametrize(

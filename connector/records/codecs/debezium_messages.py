@@ -12,7 +12,9 @@ from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.row_compiler import Column, TextRows, text_rows
+from rowtide.connector.rows.messages import message_keys, message_values
+from rowtide.connector.rows.row_compiler import Column, TextRows
+from rowtide.connector.rows.row_decoder import text_rows
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import parse_value
 from rowtide.envelope.json.text import schema_text, value_text
@@ -143,8 +145,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
     def _keys(self, rows: Sequence[tuple[str, str]]) -> Sequence[bytes | None]:
         if not self._keyed:
             return [None] * len(rows)
-        opening, closing = self._key_open, self._key_close
-        return [opening + key.encode() + closing for key, _ in rows]
+        return message_keys(self._key_open, rows, self._key_close)
 
     def _key(self, key: str) -> bytes | None:
         return self._key_open + key.encode() + self._key_close if self._keyed else None
@@ -177,21 +178,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
             ]
         # One text for everything behind the row: joining parts would copy the schema once more per row.
         tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}{close.decode()}'
-        if before is None:
-            assert after is not None
-            return [
-                start + f'{{"before":null,"after":{new}{middle}{row}{tail}'.encode()
-                for row, (_, new) in enumerate(after, first)
-            ]
-        if after is None:
-            return [
-                start + f'{{"before":{old},"after":null{middle}{row}{tail}'.encode()
-                for row, (_, old) in enumerate(before, first)
-            ]
-        return [
-            start + f'{{"before":{old},"after":{new}{middle}{row}{tail}'.encode()
-            for row, ((_, old), (_, new)) in enumerate(zip(before, after, strict=True), first)
-        ]
+        return message_values(start, before, after, middle, first, tail)
 
 
 def _marked(column: Column) -> Column:

@@ -12,7 +12,8 @@ from rowtide.connector.records.codecs.debezium_messages import TableCodec
 from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.row_compiler import Column, KeyValueRows, key_value_rows
+from rowtide.connector.rows.row_compiler import Column, KeyValueRows
+from rowtide.connector.rows.row_decoder import key_value_rows
 from rowtide.envelope.table import TableSchema
 
 Values = tuple[tuple[Any, ...], tuple[Any, ...]]

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import ColumnDecoding
-from rowtide.connector.rows.row_compiler import Column, ValueRows, value_rows
+from rowtide.connector.rows.row_compiler import Column, ValueRows
+from rowtide.connector.rows.row_decoder import value_rows
 from rowtide.envelope.json.text import DEFAULT_FORMAT
 from rowtide.envelope.schema import STRING
 from rowtide.envelope.types.column_type import ColumnType, Fallback

@@ -1,0 +1,58 @@
+"""Keys and values of messages from the JSON texts of rows: what an event's messages share stands around them."""
+
+from collections.abc import Sequence
+
+from rowtide.connector.rows.implementation import native
+
+Texts = tuple[str, str]
+"""The JSON texts of key and row."""
+
+
+def python_keys(opening: bytes, rows: Sequence[Texts], closing: bytes) -> list[bytes]:
+    """The key of each row.
+
+    Args:
+        opening: the bytes before a key.
+        rows: the rows.
+        closing: the bytes behind it.
+    """
+    return [opening + key.encode() + closing for key, _ in rows]
+
+
+def python_values(
+    opening: bytes,
+    before: Sequence[Texts] | None,
+    after: Sequence[Texts] | None,
+    middle: str,
+    first: int,
+    tail: str,
+) -> list[bytes]:
+    """The value of each row: the row before and after, each ``null`` if it is not there, and what follows.
+
+    Args:
+        opening: the bytes before a value.
+        before: the rows before the change.
+        after: the rows after it; as many if both are there.
+        middle: what follows, up to the row number.
+        first: the row number of the first row.
+        tail: what follows the row number.
+    """
+    if before is None:
+        assert after is not None
+        return [
+            opening + f'{{"before":null,"after":{new}{middle}{row}{tail}'.encode()
+            for row, (_, new) in enumerate(after, first)
+        ]
+    if after is None:
+        return [
+            opening + f'{{"before":{old},"after":null{middle}{row}{tail}'.encode()
+            for row, (_, old) in enumerate(before, first)
+        ]
+    return [
+        opening + f'{{"before":{old},"after":{new}{middle}{row}{tail}'.encode()
+        for row, ((_, old), (_, new)) in enumerate(zip(before, after, strict=True), first)
+    ]
+
+
+message_keys = python_keys if native is None else native.message_keys
+message_values = python_values if native is None else native.message_values

@@ -1,0 +1,101 @@
+/* Keys and values of messages from the texts of rows: what is the same for all messages of an event stands around them. */
+#include "native.h"
+
+#include <string.h>
+
+/* The text `place` (0: key, 1: row) of a pair as UTF-8; false if it is none. */
+static bool text_of(PyObject *pair, Py_ssize_t place, const char **data, Py_ssize_t *size) {
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyUnicode_Check(PyTuple_GET_ITEM(pair, place))) {
+        PyErr_SetString(PyExc_TypeError, "a row is a pair of texts");
+        return false;
+    }
+    *data = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(pair, place), size);
+    return *data != NULL;
+}
+
+static char *put(char *to, const char *data, Py_ssize_t size) {
+    memcpy(to, data, (size_t)size);
+    return to + size;
+}
+
+PyObject *message_keys(PyObject *module, PyObject *args) {
+    PyObject *rows;
+    const char *opening, *closing;
+    Py_ssize_t opening_size, closing_size;
+    if (!PyArg_ParseTuple(args, "y#O!y#", &opening, &opening_size, &PyList_Type, &rows, &closing, &closing_size)) {
+        return NULL;
+    }
+    Py_ssize_t count = PyList_GET_SIZE(rows);
+    PyObject *keys = PyList_New(count);
+    for (Py_ssize_t i = 0; keys != NULL && i < count; i++) {
+        const char *text;
+        Py_ssize_t size;
+        PyObject *key = text_of(PyList_GET_ITEM(rows, i), 0, &text, &size)
+                            ? PyBytes_FromStringAndSize(NULL, opening_size + size + closing_size)
+                            : NULL;
+        if (key == NULL) {
+            Py_CLEAR(keys);
+            break;
+        }
+        put(put(put(PyBytes_AS_STRING(key), opening, opening_size), text, size), closing, closing_size);
+        PyList_SET_ITEM(keys, i, key);
+    }
+    return keys;
+}
+
+typedef struct {
+    const char *data;
+    Py_ssize_t size;
+} Text;
+
+/* opening {"before": old ,"after": new middle row tail */
+static PyObject *value(Text opening, Text old, Text new, Text middle, long long row, Text tail) {
+    static const char before[] = "{\"before\":", after[] = ",\"after\":";
+    char number[24];
+    Py_ssize_t digits = PyOS_snprintf(number, sizeof number, "%lld", row);
+    Py_ssize_t size = opening.size + (Py_ssize_t)(sizeof before - 1 + sizeof after - 1) + digits + middle.size + tail.size;
+    if (old.size > PY_SSIZE_T_MAX - size || new.size > PY_SSIZE_T_MAX - size - old.size) {
+        return PyErr_NoMemory();
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, size + old.size + new.size);
+    if (made != NULL) {
+        char *to = put(PyBytes_AS_STRING(made), opening.data, opening.size);
+        to = put(to, before, sizeof before - 1);
+        to = put(to, old.data, old.size);
+        to = put(to, after, sizeof after - 1);
+        to = put(to, new.data, new.size);
+        to = put(to, middle.data, middle.size);
+        to = put(to, number, digits);
+        put(to, tail.data, tail.size);
+    }
+    return made;
+}
+
+PyObject *message_values(PyObject *module, PyObject *args) {
+    PyObject *before, *after;
+    Text opening, middle, tail;
+    long long first;
+    if (!PyArg_ParseTuple(args, "y#OOs#Ls#", &opening.data, &opening.size, &before, &after, &middle.data, &middle.size,
+                          &first, &tail.data, &tail.size)) {
+        return NULL;
+    }
+    PyObject *some = before == Py_None ? after : before;
+    if (!PyList_Check(some) || (after != Py_None && (!PyList_Check(after) || PyList_GET_SIZE(after) != PyList_GET_SIZE(some)))) {
+        PyErr_SetString(PyExc_ValueError, "rows before and after are lists of the same length, or None");
+        return NULL;
+    }
+    Py_ssize_t count = PyList_GET_SIZE(some);
+    PyObject *values = PyList_New(count);
+    for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
+        Text old = {"null", 4}, new = {"null", 4};
+        bool ok = before == Py_None || text_of(PyList_GET_ITEM(before, i), 1, &old.data, &old.size);
+        ok = ok && (after == Py_None || text_of(PyList_GET_ITEM(after, i), 1, &new.data, &new.size));
+        PyObject *made = ok ? value(opening, old, new, middle, first + i, tail) : NULL;
+        if (made == NULL) {
+            Py_CLEAR(values);
+            break;
+        }
+        PyList_SET_ITEM(values, i, made);
+    }
+    return values;
+}

@@ -1,0 +1,257 @@
+"""Describes columns to the compiled row path: how a value is stored, what it becomes, and its function in Python.
+
+A column whose values only Python converts is described as such, and compiled code calls its function for every value.
+For the other columns it does so for values that are rare: dates outside the calendar, large exponents, broken UTF-8.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from rowtide.connector.protocol.charset import character_table
+from rowtide.connector.rows.column_output import ColumnOutput, null_text, null_value, value_expression
+from rowtide.connector.rows.layouts import (
+    BIT,
+    COMPRESSED_BLOB,
+    COMPRESSED_VARCHAR,
+    DATE,
+    DATETIME2,
+    DOUBLE,
+    ENUM,
+    FLOAT,
+    INTEGERS,
+    JSON,
+    NEWDATE,
+    NEWDECIMAL,
+    SET,
+    TEXTS,
+    TIME2,
+    TIMESTAMP2,
+    YEAR,
+)
+from rowtide.connector.rows.row_compiler import CACHED_TYPES, Column, stored_text_lines, stored_value_lines
+from rowtide.connector.rows.text_cache import compile_text_cache, compile_text_function
+from rowtide.envelope.json.text import string_text
+from rowtide.envelope.types.column_type import Form
+
+_STORED = {
+    YEAR: "year",
+    NEWDECIMAL: "decimal",
+    FLOAT: "float",
+    DOUBLE: "double",
+    DATE: "date",
+    NEWDATE: "date",
+    DATETIME2: "datetime",
+    TIMESTAMP2: "timestamp",
+    TIME2: "time",
+    BIT: "big endian",
+}
+_LARGEST_TABLE = 1024
+"""Labels of an ENUM whose texts are prepared; those of a longer list are cached as they come."""
+_PYTHON = Form("from python")
+_NO_MINIMUM = -(1 << 63)
+
+Stored = Callable[[bytes], Any]
+"""Converts the bytes of a value, without their length."""
+
+
+class Description(NamedTuple):
+    """A column as ``column_read`` in ``native/columns.c`` takes it.
+
+    Attributes:
+        stored: how values are stored.
+        form: what they become.
+        size: bytes of a value, or of its length prefix unless `fixed`.
+        fixed: whether every value has ``size`` bytes.
+        nullable: whether it has to be looked up in the null bitmap.
+        published: whether row or key have it.
+        in_row: whether the row has it.
+        precision: digits of a DECIMAL.
+        scale: its scale, or the digits of a fraction of seconds.
+        argument: of the form.
+        minimum: smaller values are converted in Python.
+        before: the bytes in front of the value in the row: a comma and the field's name.
+        null: what NULL becomes.
+        absent: the same for an image without the column.
+        python: converts what the form does not cover.
+        table: texts by number, for forms that have them.
+        key_python: converts for the key, if that differs.
+        key_null: what NULL becomes in the key.
+    """
+
+    stored: str
+    form: str
+    size: int
+    fixed: bool
+    nullable: bool
+    published: bool
+    in_row: bool
+    precision: int = 0
+    scale: int = 0
+    argument: int = 0
+    minimum: int = _NO_MINIMUM
+    before: bytes = b""
+    null: Any = b""
+    absent: Any = b""
+    python: Stored | None = None
+    table: tuple[bytes, ...] | None = None
+    key_python: Stored | None = None
+    key_null: Any = None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether compiled code converts the usual values."""
+        return not self.published or self.stored != "otherwise"
+
+
+def text_descriptions(columns: Sequence[Column], separate_keys: frozenset[int]) -> list[Description]:
+    """Describe columns whose values become JSON text; ``separate_keys`` have another text in the key."""
+    found, first = [], True
+    for index, column in enumerate(columns):
+        separate = index in separate_keys
+        found.append(_text_description(column, separate=separate, first=first))
+        first = first and not found[-1].in_row
+    return found
+
+
+def value_descriptions(
+    columns: Sequence[Column], separate_keys: frozenset[int] = frozenset(), *, every: bool = False, cached: bool = True
+) -> list[Description]:
+    """Describe columns whose values become Python objects.
+
+    Args:
+        columns: all columns of the table.
+        separate_keys: indexes of columns with another value in the key.
+        every: rows have the columns that only a key has, too.
+        cached: keep values as texts are kept.
+    """
+    return [
+        _value_description(column, separate=index in separate_keys, every=every, cached=cached)
+        for index, column in enumerate(columns)
+    ]
+
+
+def _unpublished(column: Column) -> Description:
+    layout = column.layout
+    return Description("otherwise", _PYTHON.name, layout.size, layout.fixed, column.nullable, False, False)
+
+
+def _text_description(column: Column, *, separate: bool, first: bool) -> Description:
+    layout, output = column.layout, column.output
+    if output is None:
+        return _unpublished(column)
+    python = _python(column, partial(stored_text_lines, column, output), cached=not separate)
+    stored, form, table = _text_form(column, output, python)
+    return Description(
+        stored,
+        form.name,
+        layout.size,
+        layout.fixed,
+        column.nullable,
+        published=True,
+        in_row=output.in_value,
+        precision=layout.precision,
+        scale=layout.scale,
+        argument=form.argument,
+        minimum=_NO_MINIMUM if form.minimum is None else form.minimum,
+        before=f"{'' if first else ','}{string_text(output.field)}:".encode(),
+        null=null_text(output).encode(),
+        absent=column.absent_text.encode(),
+        python=python,
+        table=table,
+        key_python=_python(column, partial(stored_text_lines, column, output.in_key), cached=False)
+        if separate
+        else None,
+        key_null=output.in_key.fallback.text.encode(),
+    )
+
+
+def _value_description(column: Column, *, separate: bool, every: bool, cached: bool) -> Description:
+    layout, output = column.layout, column.output
+    if output is None:
+        return _unpublished(column)
+    stored, form = _object_form(column, output)
+    return Description(
+        stored,
+        form,
+        layout.size,
+        layout.fixed,
+        column.nullable,
+        published=True,
+        in_row=every or output.in_value,
+        argument=column.decoding.pad,
+        null=null_value(output),
+        absent=column.absent_value,
+        python=_python(column, partial(stored_value_lines, column, output), cached=cached and not separate),
+        key_python=_python(column, partial(stored_value_lines, column, output.in_key), cached=False)
+        if separate
+        else None,
+    )
+
+
+def _python(column: Column, lines: Callable[[Any], Sequence[str]], *, cached: bool) -> Stored:
+    """The function of a column in Python; a cache where the Python path has one."""
+    if cached and column.layout.fixed and column.layout.type in CACHED_TYPES:
+        return compile_text_cache(lines)  # type: ignore[return-value] # compiled code looks values up in it
+    return compile_text_function(lines)
+
+
+def _text_form(column: Column, output: ColumnOutput, python: Any) -> tuple[str, Form, tuple[bytes, ...] | None]:
+    """How values are stored, the form of their text, and its table."""
+    layout, decoding, form = column.layout, column.decoding, output.type.form
+    otherwise = "otherwise", _PYTHON, None
+    if (
+        form is None
+        or output.change is not None
+        or (output.schema.is_decimal and output.form.decimal_format != "BASE64")
+    ):
+        return otherwise
+    if layout.type in INTEGERS:
+        return "unsigned" if decoding.unsigned else "signed", form, None
+    if layout.type in _STORED:
+        return _STORED[layout.type], form, None
+    if layout.type == ENUM:
+        count = len(decoding.labels) + 1
+        if count > _LARGEST_TABLE:
+            return otherwise
+        texts = (python[number.to_bytes(layout.size, "little")] if isinstance(python, dict)
+                 else python(number.to_bytes(layout.size, "little")) for number in range(count))  # fmt: skip
+        return "unsigned", Form("label"), tuple(text.encode() for text in texts)
+    if layout.type == SET:
+        return "unsigned", Form("labels"), tuple(string_text(label)[1:-1].encode() for label in decoding.labels)
+    if layout.type not in TEXTS or layout.type in {COMPRESSED_BLOB, COMPRESSED_VARCHAR, JSON}:
+        return otherwise
+    if decoding.kind == "text":
+        return _text_in_charset(column, form)
+    if decoding.kind == "bytes":
+        return "bytes", Form(form.name, decoding.pad), None
+    return ("bytes", form, None) if decoding.kind == "json" else otherwise
+
+
+def _text_in_charset(column: Column, form: Form) -> tuple[str, Form, tuple[bytes, ...] | None]:
+    decode = column.decoding.text_decoder
+    if decode is None:
+        return "bytes", form, None
+    characters = character_table(decode)
+    if characters is None:
+        return "otherwise", _PYTHON, None
+    is_ascii = characters[:128] == "".join(map(chr, range(128)))
+    return "bytes", Form("mapped string", int(is_ascii)), tuple(string_text(one)[1:-1].encode() for one in characters)
+
+
+def _object_form(column: Column, output: ColumnOutput) -> tuple[str, str]:
+    """How values are stored, and which object they become without a function."""
+    layout, decoding = column.layout, column.decoding
+    if value_expression(output, "v", lambda _: "") == "v":
+        if layout.type in INTEGERS:
+            return "unsigned" if decoding.unsigned else "signed", "int object"
+        if layout.type in {FLOAT, DOUBLE}:
+            return _STORED[layout.type], "float object"
+        if layout.type in _STORED and layout.type != NEWDECIMAL:
+            return _STORED[layout.type], "int object"
+        if layout.type in TEXTS - {COMPRESSED_BLOB, COMPRESSED_VARCHAR}:
+            if decoding.kind == "text" and decoding.text_decoder is None:
+                return "bytes", "text object"
+            if decoding.kind == "bytes":
+                return "bytes", "bytes object"
+    return "otherwise", _PYTHON.name
