@@ -5,7 +5,7 @@ from typing import Any
 
 import pymysql
 from pymysql.connections import Connection
-from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor, SSCursor
 
 from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
@@ -103,7 +103,8 @@ def _tables(connection: "Connection[Any]", *, estimates: bool, mariadb: bool) ->
     more = "TABLE_ROWS, UNIX_TIMESTAMP(CREATE_TIME)" if estimates else "NULL, NULL"
     tables: dict[tuple[str, str], tuple[int | None, int | None]] = {}
     columns: dict[tuple[str, str], list[ColumnFact]] = {}
-    with connection.cursor(Cursor) as cursor:
+    shared: dict[ColumnFact, ColumnFact] = {}  # many tables have the same columns
+    with connection.cursor(SSCursor) as cursor:  # one row at a time: a server may have millions of columns
         if estimates and not mariadb:
             with contextlib.suppress(pymysql.MySQLError):  # before 8.0, MySQL does not cache estimates for a day
                 cursor.execute("SET SESSION information_schema_stats_expiry = 0")
@@ -111,16 +112,17 @@ def _tables(connection: "Connection[Any]", *, estimates: bool, mariadb: bool) ->
             f"SELECT TABLE_SCHEMA, TABLE_NAME, {more} FROM information_schema.TABLES "
             f"WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN ({builtin})"
         )
-        for database, table, rows, created_at in cursor.fetchall():
+        for database, table, rows, created_at in cursor:
             tables[database, table] = _whole(rows), _whole(created_at)
             columns[database, table] = []
         cursor.execute(
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS "
             f"WHERE TABLE_SCHEMA NOT IN ({builtin}) ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
         )
-        for database, table, name, column_type, nullable in cursor.fetchall():
+        for database, table, name, column_type, nullable in cursor:
             if (database, table) in columns:
-                columns[database, table].append(ColumnFact(name, _text(column_type), nullable == "YES"))
+                column = ColumnFact(name, _text(column_type), nullable == "YES")
+                columns[database, table].append(shared.setdefault(column, column))
     return tuple(TableFact(*key, tuple(columns[key]), *more_facts) for key, more_facts in tables.items())
 
 

@@ -9,6 +9,9 @@ from rowtide.connector.records.offset import SourceOffset
 
 _WINDOW_S = 10.0
 _SAMPLE_S = 0.5
+_MAX_TOPICS = 1000
+OTHER_TOPICS = "(other)"
+"""Stands for all topics but the first thousand; no topic can have this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class DeliveryCounters:
     Attributes:
         messages: messages passed to the sink; those sent again after a rollback count again.
         bytes: bytes of their keys and values.
-        topics: messages and bytes per topic.
+        topics: messages and bytes per topic; those behind the first thousand are counted together (``OTHER_TOPICS``).
         batches: batches passed to the sink.
         commits: stored offsets; with exactly-once delivery, committed transactions.
         rollbacks: transactions that were rolled back and sent again.
@@ -103,8 +106,9 @@ class Totals:
             number = len(batch.messages)
             messages += number
             size += batch.size
-            before = topics.get(batch.topic, (0, 0))
-            topics[batch.topic] = (before[0] + number, before[1] + batch.size)
+            topic = batch.topic if batch.topic in topics or len(topics) < _MAX_TOPICS else OTHER_TOPICS
+            before = topics.get(topic, (0, 0))
+            topics[topic] = (before[0] + number, before[1] + batch.size)
         self._rate.add(now, messages, size)
         self._state = replace(
             old,

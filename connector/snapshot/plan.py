@@ -124,7 +124,10 @@ def structure_statements(
     """
     statements = [server_statement(server.charset, server.collation)]
     statements += (Statement(f"DROP TABLE IF EXISTS {quoted_table(table)}", table.database, table) for table in created)
-    for database in dict.fromkeys(table.database for table in created):
+    by_database: dict[str, dict[str, TableId]] = {}
+    for table in created:
+        by_database.setdefault(table.database, {})[str(table)] = table
+    for database, tables in by_database.items():
         name = quoted(database)
         inherited = databases.get(database)
         defaults = f" CHARSET {inherited.charset} COLLATE {inherited.collation}" if inherited else ""
@@ -133,8 +136,6 @@ def structure_statements(
             Statement(f"CREATE DATABASE {name}{defaults}", database),
             Statement(f"USE {name}", database),
         )
-        tables = {str(table): table for table in created if table.database == database}
-        if hash_order:
-            tables = java_hash_map_order(tables, _HASH_MAP_CAPACITY)
-        statements += (Statement(created[table], database, table, creates=True) for table in tables.values())
+        ordered = java_hash_map_order(tables, _HASH_MAP_CAPACITY) if hash_order else tables
+        statements += (Statement(created[table], database, table, creates=True) for table in ordered.values())
     return statements

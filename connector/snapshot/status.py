@@ -29,15 +29,18 @@ class SnapshotStatus:
 
     Attributes:
         table_rows: the tables whose rows are read, in the order of reading; empty before a snapshot.
+        by_name: the same by ``db.table``.
     """
 
     def __init__(self, on_change: "Callable[[SnapshotStatus], None] | None" = None) -> None:
         self.table_rows: dict[TableId, TableRows] = {}
+        self.by_name: dict[str, TableRows] = {}
         self._on_change = on_change
 
     def tables(self, tables: Sequence[TableId]) -> None:
         """Start with the tables whose rows a snapshot reads."""
         self.table_rows = {table: TableRows() for table in tables}
+        self.by_name = {str(table): rows for table, rows in self.table_rows.items()}
         self._changed()
 
     def rows(self, table: TableId, done: int, estimated: int | None, *, finished: bool) -> None:

@@ -141,7 +141,7 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
         sink="Kafka" if config.delivery.sink == "kafka" else "the sink",
         stored=run.stored if delivery is None or delivery.offset is None else delivery.offset,
         queue=run.components.store.use() if run.components is not None else None,
-        snapshot={str(table): rows for table, rows in task.snapshot.table_rows.items()},
+        snapshot=task.snapshot.by_name,
         lag_bytes=lag_bytes,
         second_writer=None if run.watch is None else run.watch.seen,
     )

@@ -1,12 +1,15 @@
 """The databases and tables at one position, by name."""
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator
 
+from rowtide.schema_history.catalog.by_table import ByTable, ChangedByTable
 from rowtide.schema_history.ddl.statements import TableOptions
 from rowtide.schema_history.model import Database, Table, TableId
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.structure.context import Context
+
+_Build = Callable[[], Table | None]
 
 
 class TableRegistry:
@@ -22,8 +25,8 @@ class TableRegistry:
         self.server = server
         self.temporary: dict[tuple[int, TableId], Table] = {}
         self.variables: dict[str, str] = {}
-        self._tables: MutableMapping[TableId, Table] = {}
-        self._deferred: MutableMapping[TableId, Callable[[], Table | None]] = {}
+        self._tables: ByTable[Table] | ChangedByTable[Table] = ByTable()
+        self._deferred: ByTable[_Build] | ChangedByTable[_Build] = ByTable()
         self._databases: dict[str, Database] = {}
 
     def table(self, database: str, name: str) -> Table | None:
@@ -38,7 +41,7 @@ class TableRegistry:
         self._tables[key] = table
         self._deferred.pop(key, None)
 
-    def defer(self, table_id: TableId, build: Callable[[], Table | None]) -> None:
+    def defer(self, table_id: TableId, build: _Build) -> None:
         """Add or replace a table that ``build`` creates on first access; there is no table if it returns ``None``."""
         key = self._key(table_id.database, table_id.table)
         self._tables.pop(key, None)
@@ -59,7 +62,7 @@ class TableRegistry:
     def names_of(self, database: str) -> list[TableId]:
         """The names of a database's tables."""
         key = self._name_key(database)
-        return [table_id for known in (self._tables, self._deferred) for table_id in known if table_id.database == key]
+        return [*self._tables.of(key), *self._deferred.of(key)]
 
     def names(self) -> list[TableId]:
         """The names of all tables."""

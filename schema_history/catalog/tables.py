@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from rowtide.schema_history.catalog.by_table import ChangedByTable
 from rowtide.schema_history.catalog.changes import StatementResult
-from rowtide.schema_history.catalog.layered import Layered
 from rowtide.schema_history.catalog.registry import TableRegistry
 from rowtide.schema_history.catalog.statement_executor import StatementExecutor
 from rowtide.schema_history.ddl.parser import parse
@@ -51,7 +51,7 @@ class Tables(TableRegistry):
         other.temporary, other.variables = dict(self.temporary), dict(self.variables)
         other._databases = dict(self._databases)
         # Every statement is tried out on this state, and copies of 100 000 names would take longer than the statement.
-        other._tables, other._deferred = Layered(self._tables, visible), Layered(self._deferred, visible)
+        other._tables, other._deferred = ChangedByTable(self._tables, visible), ChangedByTable(self._deferred, visible)
         for table_id, _ in result.altered:
             other.remove(table_id)
         for table_id, table in result.before:
@@ -66,8 +66,8 @@ class Tables(TableRegistry):
         other = Tables(self.server)
         other.temporary = dict(self.temporary)
         other.variables = dict(self.variables)
-        other._tables = dict(self._tables)
-        other._deferred = dict(self._deferred)
+        other._tables = self._tables.copy()
+        other._deferred = self._deferred.copy()
         other._databases = dict(self._databases)
         return other
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 
+from rowtide.schema_history.catalog.by_table import ByTable
 from rowtide.schema_history.catalog.changes import ChangeKind
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.parser import parse
@@ -116,7 +117,7 @@ class Recovery:
         self._database = ""  # the default database of the current statement
         self.processed: set[bytes] = set()
         self.databases = Tables(server)
-        self.histories: dict[TableId, TableHistory] = {}
+        self.histories: ByTable[TableHistory] = ByTable()
 
     def add(self, record: HistoryRecord) -> bool:
         """Use the next record, unless it is after the position or a repetition.
@@ -219,8 +220,8 @@ class Recovery:
         except SchemaHistoryError as error:
             log.warning("a statement of the schema history is ignored: %s", error)
         if isinstance(body, DropDatabase) or (isinstance(body, CreateDatabase) and body.or_replace):
-            gone = self._key(TableId(body.name, "")).database
-            self.histories = {key: history for key, history in self.histories.items() if key.database != gone}
+            for table_id in self.histories.of(self._key(TableId(body.name, "")).database):
+                del self.histories[table_id]
 
     def _create(
         self,

@@ -6,6 +6,9 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
+MAX_DECODERS = 32
+"""Decoders of one table. With minimal images, every set of changed columns has a decoder of its own."""
+
 
 class RecentlyUsed(Generic[K, V]):
     """A cache. When its entries exceed the limit together, the least recently used ones are dropped.

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.protocol.json.binary import STREAM, JsonStyle
-from rowtide.connector.records.codecs.recently_used import RecentlyUsed
+from rowtide.connector.records.codecs.recently_used import MAX_DECODERS, RecentlyUsed
 from rowtide.connector.rows.partial_update import expand_images, with_json_diffs
 from rowtide.connector.rows.row_compiler import Column
 from rowtide.schema_history.model import TableId
@@ -23,9 +23,6 @@ Decoder = Callable[[bytes, int, int], list[Row]]
 
 _Decoders = RecentlyUsed[tuple[bytes, ...], Decoder[Row]]
 """Decoders by the bitmaps of the columns that images hold."""
-
-_MAX_DECODERS = 32
-"""With minimal images, every set of changed columns has a decoder of its own."""
 
 
 class RowImages(ABC, Generic[Row]):
@@ -53,9 +50,9 @@ class RowImages(ABC, Generic[Row]):
         self._minimal_images = insert_columns is not None
         self._insert_columns = columns if insert_columns is None else insert_columns
         self._json_style = json_style
-        self._insert_decoders: _Decoders[Row] = RecentlyUsed(_MAX_DECODERS)
-        self._decoders: _Decoders[Row] = RecentlyUsed(_MAX_DECODERS)
-        self._partial_decoders: _Decoders[Row] = RecentlyUsed(_MAX_DECODERS)
+        self._insert_decoders: _Decoders[Row] = RecentlyUsed(MAX_DECODERS)
+        self._decoders: _Decoders[Row] = RecentlyUsed(MAX_DECODERS)
+        self._partial_decoders: _Decoders[Row] = RecentlyUsed(MAX_DECODERS)
 
     @abstractmethod
     def compiled(self, columns: Sequence[Column], *layouts: Sequence[bool], carry: bool) -> Decoder[Row]:

@@ -9,6 +9,7 @@ events: MariaDB logs their changes as statements.
 from collections.abc import Callable, Sequence
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
+from rowtide.connector.records.codecs.recently_used import MAX_DECODERS, RecentlyUsed
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import ColumnDecoding
 from rowtide.connector.rows.row_compiler import Column, ValueRows
@@ -52,7 +53,7 @@ class CurrentRows:
             _end_column(column) if place == end else Column(column.layout, column.decoding, column.nullable, None)
             for place, column in enumerate(columns)
         ]
-        self._ends: dict[tuple[bytes, ...], ValueRows] = {}
+        self._ends: RecentlyUsed[tuple[bytes, ...], ValueRows] = RecentlyUsed(MAX_DECODERS)
 
     def of(self, event: Rows, layout: Callable[[bytes], Sequence[bool]]) -> list[bool]:
         """For each image of an event, whether its row is current.
@@ -64,7 +65,8 @@ class CurrentRows:
         present = (event.columns, event.columns_after) if event.kind is RowsKind.UPDATE else (event.columns,)
         ends = self._ends.get(present)
         if ends is None:
-            ends = self._ends[present] = value_rows(self._columns, *map(layout, present))
+            ends = value_rows(self._columns, *map(layout, present))
+            self._ends.put(present, ends)
         return [is_current(end) for (end,) in ends(event.buffer, event.start, event.end)]
 
 

@@ -1,10 +1,13 @@
 """Renders statuses as metrics in Prometheus' text format, version 0.0.4; pure.
 
-No label has unbounded values: a GTID set becomes the last transaction number of each source, a position a number.
+No label has unbounded values: a GTID set becomes the last transaction number of each source, a position a number, and
+after a thousand tables or topics the others are counted together.
 """
 
+import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from rowtide import __version__
@@ -15,6 +18,8 @@ from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+_MAX_TABLES = 1000
+_OTHER_TABLES = "(other)"
 _NOT_IN_NAMES = re.compile(r"^\d|[^a-zA-Z0-9_]")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
@@ -195,9 +200,15 @@ def _snapshot(status: Status) -> Iterator[Metric]:
     yield Metric("snapshot_tables", "gauge", "Tables of the snapshot.", one(len(tables)))
     finished = sum(rows.finished for rows in tables.values())
     yield Metric("snapshot_tables_finished", "gauge", "Tables that are read.", one(finished))
-    rows: list[Sample] = [({"table": name}, rows.done) for name, rows in tables.items()]
-    yield Metric("snapshot_rows", "gauge", "Rows that were read.", rows)
-    estimated: list[Sample] = [
-        ({"table": name}, rows.estimated) for name, rows in tables.items() if rows.estimated is not None
-    ]
-    yield Metric("snapshot_estimated_rows", "gauge", "Rows that the server estimates.", estimated)
+    done = {name: rows.done for name, rows in tables.items()}
+    yield Metric("snapshot_rows", "gauge", "Rows that were read.", _by_table(done))
+    estimated = {name: rows.estimated for name, rows in tables.items() if rows.estimated is not None}
+    yield Metric("snapshot_estimated_rows", "gauge", "Rows that the server estimates.", _by_table(estimated))
+
+
+def _by_table(rows: Mapping[str, int]) -> Iterator[Sample]:
+    """Samples of the tables with the most rows, and the sum of all others."""
+    shown = dict(heapq.nlargest(_MAX_TABLES, rows.items(), key=itemgetter(1))) if len(rows) > _MAX_TABLES else rows
+    yield from (({"table": name}, number) for name, number in shown.items())
+    if len(rows) > len(shown):
+        yield {"table": _OTHER_TABLES}, sum(rows.values()) - sum(shown.values())

@@ -15,6 +15,7 @@ from rowtide.connector.protocol.events.table_structure import ColumnType, Mapped
 from rowtide.connector.records.codecs.builder import Codecs
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.catalog.by_table import ByTable
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.session_settings import required_session
@@ -121,8 +122,8 @@ def test_tables_that_are_not_captured_need_no_codec(monkeypatch: pytest.MonkeyPa
     assert connector.built == ["t1"]
 
 
-class NotIterated(dict[TableId, Table]):
-    """The names of many tables."""
+class NotIterated(ByTable[Table]):
+    """Many tables."""
 
     def __iter__(self) -> Iterator[TableId]:
         raise AssertionError("a statement goes through all tables")
@@ -138,14 +139,22 @@ class NotIterated(dict[TableId, Table]):
         "TRUNCATE TABLE t1",
         "DROP TABLE t1, t2",
         "CREATE INDEX i ON t1 (a)",
+        "CREATE DATABASE another",
+        "DROP DATABASE other",
     ],
 )
 @pytest.mark.parametrize("recorded", [None, lambda table: table.table != "t5"])
 def test_no_statement_goes_through_all_tables(statement: str, recorded: object) -> None:
     tables = Tables(Server(Flavor.MYSQL, "8.4.3"))
-    for sql in ("CREATE DATABASE d", *(f"CREATE TABLE t{n} (id INT PRIMARY KEY, a INT)" for n in range(9))):
+    for sql in (
+        "CREATE DATABASE d",
+        "CREATE DATABASE IF NOT EXISTS other",
+        *(f"CREATE TABLE t{n} (id INT PRIMARY KEY, a INT)" for n in range(9)),
+    ):
         tables.apply(QueryEvent(sql, "d"))
-    tables._tables = NotIterated(tables._tables)
+    tables._tables, known = NotIterated(), tables._tables
+    for table_id, table in known.items():
+        tables._tables[table_id] = table
     event = QueryEvent(statement, "d")
     result = tables.apply(event)
     assert required_session(tables, event, result, recorded) is None  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """The status of a connector: ``/health``, the metrics, the lines of the log."""
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
 from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.engine.reader import ReaderStatus
+from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
 from rowtide.connector.source.binlog_end import bytes_behind
@@ -99,6 +101,21 @@ def test_every_number_has_its_metric() -> None:
     assert value("state", state="RUNNING") == 1
     assert sum(found["rowtide_state"].values()) == 1
     assert len(found["rowtide_state"]) == len(STATES)
+
+
+def test_metrics_of_many_topics_and_tables_are_bounded() -> None:
+    totals, tables = Totals(0.0), {f"db.t{number}": TableRows(number % 7, 7) for number in range(2000)}
+    for number in range(2000):
+        totals.sent([Batch(f"p.t{number}", 0, [(None, b"v", ())] * 2, OFFSET, 2, 1)], 0.0)
+    totals.sent([Batch("p.t5", 0, [(None, b"v", ())], OFFSET, 1, 1)], 0.0)
+    found = parsed(render(status(delivery=totals.snapshot(1.0), snapshot=tables, tags={})))
+    for name, label, expected in (("records_total", "topic", 4001), ("snapshot_rows", "table", 5995)):
+        samples = found[f"rowtide_{name}"]
+        assert len(samples) == 1001
+        assert sum(samples.values()) == expected
+        assert samples[((label, "(other)"),)] > 0
+    assert found["rowtide_records_total"][(("topic", "p.t5"),)] == 3
+    assert len(json.dumps(health(status(snapshot=tables)))) < 2000
 
 
 def test_a_worker_that_has_not_started_has_metrics_too() -> None:
