@@ -53,6 +53,8 @@ _SECOND_FAULT = 0.25
 _STREAMING = 0.75
 """The share of faults that wait until the worker reads the binlog; the others come during its start or snapshot."""
 _START_S = 30
+_CATCH_UP_S = 600
+"""A time in which the last worker reads the rest of the binlog even on a machine that is busy with other work."""
 
 
 @dataclass
@@ -86,7 +88,7 @@ class Round:
     def __init__(self, scenario: Scenario, faults: int, keep: Path | None) -> None:
         self._scenario = scenario
         self._count = faults
-        self._keep = keep
+        self._evidence = keep
         self._decide = random.Random(scenario.seed)
 
     def run(self) -> Outcome:
@@ -143,7 +145,7 @@ class Round:
         except AssertionError as error:
             outcome.problems.append(f"the last worker does not read everything: {str(error)[-3000:]}")
         self._account(Topics(kafka.bootstrap), config, primary.server, outcome)
-        if outcome.problems and self._keep:
+        if outcome.problems and self._evidence:
             self._keep_evidence(folder, primary.server, Topics(kafka.bootstrap), config)
         return outcome
 
@@ -243,17 +245,18 @@ class Round:
 
     def _keep_evidence(self, logs: Path, server: SqlServer, topics: Topics, config: WorkerConfig) -> None:
         """Keep the logs of the workers, the records, and the events of the binlog."""
-        assert self._keep is not None
-        folder = self._keep / f"{self._scenario.flavor}-{self._scenario.seed}"
+        assert self._evidence is not None
+        folder = self._evidence / f"{self._scenario.flavor}-{self._scenario.seed}"
         shutil.copytree(logs, folder, dirs_exist_ok=True)
         records, _ = self._records(topics, config, server)
         for table in ("accounts", "entries"):
             values = getattr(records, table)
             (folder / f"{table}.jsonl").write_bytes(b"\n".join(value or b"null" for value in values))
-        with (folder / "binlog.txt").open("w") as text:
-            for file, *_ in server.query("SHOW BINARY LOGS"):
-                for event in server.query(f"SHOW BINLOG EVENTS IN '{file}'"):
-                    text.write("\t".join(map(str, event)) + "\n")
+        with (folder / "binlog.txt").open("w") as text, server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            for file, *_ in cursor.fetchall():
+                cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
+                text.writelines("\t".join(map(str, event)) + "\n" for event in cursor.fetchall())
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:
@@ -267,5 +270,5 @@ def _catch_up(config: WorkerConfig) -> None:
     """Run a last worker until it has read the whole binlog."""
     with Worker(config).streaming() as worker:
         idle = {"seconds": 0.0, "bytes": 0}
-        eventually(lambda: worker.health()["lag"] == idle, f"the lag is zero; {worker.log}")
+        eventually(lambda: worker.health()["lag"] == idle, f"the lag is zero; {worker.log}", _CATCH_UP_S)
         worker.stop()

@@ -96,7 +96,7 @@ class Writer(_Client):
     """
 
     def __init__(self, primary: Primary, database: str, number: int, seed: int, *, xa: bool = False) -> None:
-        super().__init__(primary, database, seed, 0.04)
+        super().__init__(primary, database, seed, 0.1)
         self._number = number
         self._xa = xa
         self._versions: dict[int, int] = {}
