@@ -8,7 +8,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from rowtide.connector.config import Configuration
@@ -165,27 +165,30 @@ class Reader:
                 if not self.status.connected:
                     self.status.connected, self.status.error = True, None
                     log.info("reading the binlog from %s", describe(self._start))
-                self._handle(packets, pipeline)
-                self._tick(pipeline, stream, idle=not packets)
-                if self._stop.is_set():
-                    self._put_position(pipeline)
-                    return
+                for _ in self._written(packets, pipeline):
+                    self._tick(pipeline, stream, idle=not packets)
+                    if self._stop.is_set():
+                        self._put_position(pipeline)
+                        return
 
-    def _handle(self, packets: list[bytes], pipeline: Pipeline) -> None:
+    def _written(self, packets: list[bytes], pipeline: Pipeline) -> Iterator[None]:
+        """Write the outputs of events; yields whenever everything up to the pipeline's offset is written."""
         outputs: list[Output] = []
         size = 0
         try:
             for packet in packets:
-                made = pipeline.receive(packet)
-                if made:
-                    outputs += made
-                    size += sum(output.size for output in made if isinstance(output, Batch))
-                    if size >= _PUT_BYTES:
-                        full, outputs, size = outputs, [], 0
-                        self._write(full)  # what cannot be written must not be written a second time below
+                for made in pipeline.receive(packet):
+                    if made:
+                        outputs += made
+                        size += sum(output.size for output in made if isinstance(output, Batch))
+                        if size >= _PUT_BYTES:
+                            full, outputs, size = outputs, [], 0
+                            self._write(full)  # what cannot be written must not be written a second time below
+                            yield
+                self.status.events += 1
         finally:
             self._write(outputs)
-        self.status.events += len(packets)
+        yield
 
     def _write(self, outputs: Iterable[Output]) -> None:
         batches = []

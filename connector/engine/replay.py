@@ -4,6 +4,7 @@ Events before the start offset only build structure; from there on records are m
 the form that a snapshot would have found there, because a stream that begins at an offset begins behind a snapshot.
 """
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -86,7 +87,7 @@ def replay(
     def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> Pipeline:
         return Pipeline(settings, tables, offset, clock, read_xa=xa_reader(settings, tables, clock, packets))
 
-    return replay_through(make, folder, settings, start)
+    return itertools.chain.from_iterable(replay_through(make, folder, settings, start))
 
 
 def replay_through(

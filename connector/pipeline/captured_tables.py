@@ -5,7 +5,7 @@ until its structure changes, and those that were used last are kept, also when t
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rowtide.connector.errors import SchemaError
@@ -15,11 +15,10 @@ from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
-from rowtide.envelope.source import SourceTemplate, stream_snapshot_marker
+from rowtide.envelope.source import SourceTemplate
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 
@@ -138,37 +137,3 @@ class CapturedTables:
 
 _Name = tuple[str, str]
 """Database and table."""
-
-
-def event_context(
-    settings: PipelineSettings,
-    progress: Progress,
-    now: int,
-    source: SourceTemplate,
-    transactions: Callable[[int], Sequence[str]] | None,
-) -> EventContext:
-    """What a row event adds to the records of its rows.
-
-    Args:
-        settings: converters and headers.
-        progress: the position of the event.
-        now: the connector's clock, in ns since the epoch.
-        source: of the table.
-        transactions: returns the next ``"transaction":…`` fields, if transaction metadata is on.
-    """
-    micros, ts_us = now // 1000, progress.change_micros()
-    return EventContext(
-        source.prefix(
-            ts_us,
-            stream_snapshot_marker(settings.values.json_format),
-            progress.server_id,
-            progress.gtid,
-            progress.file,
-            progress.pos,
-        ),
-        source.suffix(progress.thread, progress.query),
-        f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}',
-        settings.headers,
-        transactions,
-        progress.source_position(ts_us, now),
-    )

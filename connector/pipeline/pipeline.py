@@ -6,28 +6,28 @@
                  └─────► statement ──► structure ──► history entry, schema change message
 
 Pass every event of the stream to :meth:`Pipeline.receive`, from the FORMAT_DESCRIPTION on, and write its outputs in
-order. A pipeline that resumes from the offset of any batch makes the records behind that batch.
+order. A pipeline that resumes from the offset of any batch makes the records behind that batch. One event can hold a
+whole transaction: its outputs are made step by step, so that never all of them are in memory.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
-from rowtide.connector.pipeline.captured_tables import CapturedTables, event_context
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.statements import StatementContext, Statements, is_begin, is_end, is_xa, query_event
-from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
-from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions
+from rowtide.connector.pipeline.transaction_metadata import BOUNDARY_SCHEMAS, TransactionMonitor, boundary_message
+from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions, first_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.events.classes import Event, RowsKind
+from rowtide.connector.protocol.events.classes import Event
 from rowtide.connector.protocol.events.table_structure import TableStructure
-from rowtide.connector.protocol.header import ROWS_TYPES
+from rowtide.connector.protocol.header import ARTIFICIAL, ROWS_TYPES, EventHeader
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
-from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
 """Nanoseconds since the epoch."""
+
+Steps = Iterator[None]
+"""The rest of the work on an event whose outputs are too many for one step."""
 
 
 class Pipeline:
@@ -84,10 +87,11 @@ class Pipeline:
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
-        self.xa = XaTransactions(start, read_xa)
+        self.xa = XaTransactions(self.progress, start, read_xa, self._leave_out)
+        self._row_writer = RowWriter(settings, self.progress, self._monitor, clock, self._batch_offset, self._put)
         self._event_end = start.pos
         self._out: list[Output] = []
-        self._handlers: dict[type, Callable[..., None]] = {
+        self._handlers: dict[type, Callable[..., Steps | None]] = {
             events.Rows: self._rows,
             events.TableMap: self._table_map,
             events.Query: self._query,
@@ -98,7 +102,6 @@ class Pipeline:
             events.MariadbGtidEvent: self._mariadb_gtid,
             events.Rotate: self._rotate,
             events.RowsQuery: self._rows_query,
-            events.TransactionPayload: self._payload,
             events.Incident: self._incident,
         }
 
@@ -116,29 +119,17 @@ class Pipeline:
         self.decoder.file = name
         self.progress.file = name
 
-    def receive(self, packet: bytes) -> list[Output]:
-        """Process one event and return its outputs.
+    def receive(self, packet: bytes) -> Iterator[list[Output]]:
+        """Process one event, and yield its outputs in steps.
+
+        Most events are one step. Each event in a compressed transaction is one, and so is each batch of an XA
+        transaction or of a very large row event. After a step, :meth:`offset` is the position behind the outputs that
+        were yielded. Iterate to the end before the next event, or do not use the pipeline any further.
 
         Raises:
             ConnectorError: the event cannot be handled; the message names file and position. :meth:`offset` is then
-                the position before the event. Do not use the pipeline any further: resume with a new one.
+                the position behind the last step. Do not use the pipeline any further: resume with a new one.
         """
-        out: list[Output] = []
-        self._out = out
-        point = self.progress.resume_point()
-        counts = self._monitor.state() if self._monitor else None
-        try:
-            self._receive(packet)
-            if self._transformer is not None:
-                return list(self._transformer.outputs(out))
-        except Exception:  # the outputs of the event are dropped, so a restart must read it again
-            self.progress.return_to(point)
-            if self._monitor and counts:
-                self._monitor.return_to(counts)
-            raise
-        return out
-
-    def _receive(self, packet: bytes) -> None:
         try:
             event = self.decoder.decode(packet)
         except ProtocolError as error:
@@ -146,8 +137,40 @@ class Pipeline:
                 raise
             self._leave_out(error)
             self.progress.completed()
-        else:
-            self._handle(event)
+            return iter(())
+        return self._payload(event) if isinstance(event, events.TransactionPayload) else self._steps(event)
+
+    def _payload(self, payload: events.TransactionPayload) -> Iterator[list[Output]]:
+        header = payload.header
+        self._event_end = header.log_pos
+        self.progress.at_payload(header.log_pos - header.size, header.log_pos, header.server_id, header.timestamp)
+        for event in self.decoder.unpack(payload):
+            yield from self._steps(event)
+        self.progress.completed()
+
+    def _steps(self, event: Event) -> Iterator[list[Output]]:
+        progress, monitor, xa, transformer = self.progress, self._monitor, self.xa, self._transformer
+        rest: Steps | None = None
+        while True:
+            out: list[Output] = []
+            self._out = out
+            point, unfinished = progress.resume_point(), xa.state
+            counts = monitor.state() if monitor else None
+            try:
+                rest = self._handle(event, rest)
+                if rest is None:
+                    progress.completed()  # also if it was left out: offsets count it
+                if transformer is not None:
+                    out = list(transformer.outputs(out))
+            except Exception:  # the outputs of the step are dropped, so a restart must make them again
+                progress.return_to(point)
+                xa.state = unfinished
+                if monitor and counts:
+                    monitor.return_to(counts)
+                raise
+            yield out
+            if rest is None:
+                return
 
     def offset(self) -> SourceOffset:
         """The current resume position."""
@@ -157,29 +180,34 @@ class Pipeline:
         """The resume position without regard to XA transactions."""
         return self.progress.offset(self._monitor.offset_fields() if self._monitor else None)
 
-    def _handle(self, event: Event) -> None:
-        header = event.header
-        if not header.flags & 0x20:  # artificial events have no position in the file
+    def _handle(self, event: Event, rest: Steps | None) -> Steps | None:
+        """Process an event, or continue with the rest of it; returns what is left to do."""
+        try:
+            if rest is None:
+                self._advance(event.header)
+                handler = self._handlers.get(type(event))
+                rest = None if handler is None else handler(event)
+            if rest is None or next(rest, True):  # steps yield None
+                return None
+        except (SchemaError, TopicClash) as error:
+            raise type(error)(f"{error} (at {self._position()})") from error
+        except (ProtocolError, ValueError) as error:
+            problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{event.header.type_name}: {error}")
+            problem.location = problem.location or self._position()
+            if isinstance(event, events.Rows | events.Incident):
+                self._leave_out(problem)
+                return None
+            if problem is error:
+                raise
+            raise problem from error
+        return rest
+
+    def _advance(self, header: EventHeader) -> None:
+        if not header.flags & ARTIFICIAL:  # artificial events have no position in the file
             start, end = header.log_pos - header.size, header.log_pos
             if end:
                 self._event_end = end
             self.progress.at_event(start, end, header.server_id, header.timestamp)
-        handler = self._handlers.get(type(event))
-        if handler is not None:
-            try:
-                handler(event)
-            except (SchemaError, TopicClash) as error:
-                raise type(error)(f"{error} (at {self._position()})") from error
-            except (ProtocolError, ValueError) as error:
-                problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{header.type_name}: {error}")
-                problem.location = problem.location or self._position()
-                if isinstance(event, events.Rows | events.Incident):
-                    self._leave_out(problem)
-                elif problem is error:
-                    raise
-                else:
-                    raise problem from error
-        self.progress.completed()  # also if it was left out: offsets count it
 
     def _leave_out(self, problem: ProtocolError) -> None:
         """Handle missing or undecodable rows as ``event.processing.failure.handling.mode`` says."""
@@ -224,7 +252,7 @@ class Pipeline:
         else:
             self._begin(None)
         if event.flags & FL_PREPARED_XA:
-            self.xa.begin(self._plain_offset(), self.progress.group)
+            self.xa.begin(event.xid, self._plain_offset())
 
     def _begin(self, thread: int | None) -> None:
         self.progress.began(thread)
@@ -251,19 +279,13 @@ class Pipeline:
 
     def _transaction_record(self, transaction_id: str, value: dict[str, object]) -> None:
         settings = self._settings
-        key = json_message(transaction.KEY_SCHEMA, {"id": transaction_id}, settings.keys)
-        data = json_message(transaction.VALUE_SCHEMA, value, settings.values)
-        schemas = transaction.KEY_SCHEMA, transaction.VALUE_SCHEMA
         if not settings.changes:  # changes carry their transaction themselves
-            self._emit(settings.naming.transaction, 0, [(key, data, ())], schemas)
+            message = boundary_message(settings, transaction_id, value)
+            self._emit(settings.naming.transaction, 0, [message], BOUNDARY_SCHEMAS)
 
     def _rows_query(self, event: events.RowsQuery) -> None:
         if self._settings.include_query:
             self.progress.query = event.text
-
-    def _payload(self, event: events.TransactionPayload) -> None:
-        for inner in self.decoder.unpack(event):
-            self._handle(inner)
 
     def _incident(self, event: events.Incident) -> None:
         raise ProtocolError(
@@ -274,20 +296,21 @@ class Pipeline:
 
     # --- statements ---------------------------------------------------------------------------------------------
 
-    def _query(self, event: events.Query) -> None:
+    def _query(self, event: events.Query) -> Steps | None:
         word = event.statement[:24].lstrip().upper()
         if is_begin(word):
             self._begin(event.thread_id if self._settings.connector == "mysql" else None)
         elif is_end(word):
             self._end_transaction()
         elif is_xa(word):
-            self._xa(event)
+            return self._xa(event)
         elif self.progress.skipping:
             # CREATE TABLE … SELECT: rows behind it may not be skipped. The history may have the table already.
             with suppress(SchemaHistoryError):
                 self.tables.apply(query_event(event, self._position()))
         else:
             self._statement(event)
+        return None
 
     def _statement(self, event: events.Query) -> None:
         """Process a statement that is not a transaction boundary.
@@ -312,27 +335,30 @@ class Pipeline:
         else:
             progress.executed()
 
-    def _xa(self, event: events.Query) -> None:
+    def _xa(self, event: events.Query) -> Steps | None:
         """Process XA START, XA END, XA COMMIT or XA ROLLBACK. Debezium's rows have neither metadata nor thread."""
-        if event.statement[:24].lstrip().upper().startswith(b"XA START"):
+        if xid := first_part(event.statement):
             self.progress.began(None)
-            self.xa.begin(self._plain_offset(), self.progress.group)
-            return
-        before, skip = replace(self._plain_offset(), pos=self.progress.pos), self.progress.events_to_skip
-        try:
-            self.xa.load(event.statement)
-        except ProtocolError as problem:
-            self._leave_out(problem)
-        self.progress.executed()
-        self._out += self.xa.ended(event.statement, before, self._plain_offset(), skip)
+            self.xa.begin(xid, self._plain_offset())
+            return None
+        return self._xa_second_part(event.statement)
+
+    def _xa_second_part(self, statement: bytes) -> Steps:
+        for batch in self.xa.second_part(statement, self._plain_offset):
+            self._out.append(batch)
+            yield
         if not self.progress.in_transaction:
             self._emit("", -1, ())
 
-    def _xa_prepare(self, event: events.XaPrepare) -> None:
+    def _xa_prepare(self, event: events.XaPrepare) -> Steps:
         if self._monitor is not None:
             self._monitor.end()  # MariaDB's had a BEGIN record; Debezium writes no END for a prepared one
+        if event.one_phase:
+            for batch in self.xa.one_phase():
+                self._out.append(batch)
+                yield
         self._end_transaction()
-        self._out += self.xa.prepared(event)
+        self.xa.prepare(event.xid)
         # Move the offset behind the transaction: Debezium cannot resume inside one that it takes for none.
         self._emit("", -1, ())
 
@@ -341,28 +367,19 @@ class Pipeline:
     def _table_map(self, event: events.TableMap) -> None:
         self._table_ids[event.table_id] = event.structure
 
-    def _rows(self, event: events.Rows) -> None:
+    def _rows(self, event: events.Rows) -> Steps | None:
         if self.progress.skipping:
-            return
+            return None
         skip = self.progress.rows_to_skip()
         if event.kind.value in self._settings.skipped_operations:
-            return
+            return None
         structure = self._table_ids.get(event.table_id)
         if structure is None:
             raise ProtocolError(f"rows of table id {event.table_id} without a TABLE_MAP before them")
         captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
         if captured is None:
-            return
-        codec = captured.codec
-        rows = codec.rows(event)
-        total = len(rows) // 2 if event.kind is RowsKind.UPDATE else len(rows)
-        if skip >= total:
-            return
-        monitor, table = self._monitor, captured.table
-        blocks = partial(monitor.blocks, str(table.id)) if monitor is not None and monitor.id is not None else None
-        context = event_context(self._settings, self.progress, self._clock(), captured.source, blocks)
-        self.progress.rows(total - 1, total)
-        self._put(codec.batch(event, rows, skip, context, self._batch_offset))
+            return None
+        return self._row_writer.write(event, captured, skip)
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])

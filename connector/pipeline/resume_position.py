@@ -13,7 +13,7 @@ from typing import Any
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 
-ResumePoint = tuple[str, int, str | None, int, int, bool, SourceOffset | None]
+ResumePoint = tuple[str, int, str | None, int, int, bool, SourceOffset | None, SourceOffset | None]
 """The state from which :class:`Progress` makes the resume position."""
 
 
@@ -63,6 +63,7 @@ class Progress:
         self._events_done = 0
         self._rows_done = 0
         self._skip: SourceOffset | None = start if start.event or start.row else None
+        self._within: SourceOffset | None = None
         self._transactions = 0
         self._statement_pos: int | None = None  # of a MariaDB GTID event of a single statement
 
@@ -86,6 +87,11 @@ class Progress:
         if self._settled and not self.in_transaction:
             self._restart_file = self.file
             self._restart_pos = end
+
+    def at_payload(self, start: int, end: int, server_id: int, timestamp: int) -> None:
+        """Advance to a TRANSACTION_PAYLOAD; the resume position stays before it until the events in it move it."""
+        self.at_event(0, 0, server_id, timestamp)
+        self.pos, self.end = start, end
 
     def rotated(self, file: str, pos: int) -> None:
         """Advance to another binlog file."""
@@ -126,7 +132,7 @@ class Progress:
         if end:
             self._restart_pos = end
         self._events_done = self._rows_done = 0
-        self._skip = None
+        self._skip = self._within = None
         self.in_transaction = False
         self.thread = None
         self.query = None
@@ -137,10 +143,14 @@ class Progress:
 
     def executed(self) -> None:
         """Complete the current statement; outside of a transaction, a restart resumes behind it."""
-        self._statement_pos = None
+        self._statement_pos = self._within = None
         if not self.in_transaction:
             self._restart_gtids = self._current_gtids
             self._skip = None
+
+    def resume_within(self, offset: SourceOffset) -> None:
+        """Resume at ``offset``, inside the current event, until it is complete: a part of its records is made."""
+        self._within = offset
 
     @property
     def statement_position(self) -> tuple[str, int, str | None, int]:
@@ -207,6 +217,8 @@ class Progress:
         Args:
             transaction: fields of transaction metadata.
         """
+        if self._within is not None:
+            return self._within
         event, row, skip = self._events_done, self._rows_done, self._skip
         if skip is not None:
             event, row = max(event, skip.event), skip.row
@@ -233,6 +245,7 @@ class Progress:
             self._rows_done,
             self.in_transaction,
             self._skip,
+            self._within,
         )
 
     def return_to(self, point: ResumePoint) -> None:
@@ -245,4 +258,5 @@ class Progress:
             self._rows_done,
             self.in_transaction,
             self._skip,
+            self._within,
         ) = point

@@ -3,8 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rowtide.connector.records.batch import Message
+from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import java_hash_map_order
-from rowtide.envelope.transaction import block_text
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.transaction import KEY_SCHEMA, VALUE_SCHEMA, block_text
+
+BOUNDARY_SCHEMAS = KEY_SCHEMA, VALUE_SCHEMA
+"""The schemas of the records at the beginning and the end of a transaction."""
 
 _ORDER = "transaction_data_collection_order_"
 
@@ -79,3 +85,9 @@ class TransactionMonitor:
     def return_to(self, state: MonitorState) -> None:
         """Return to an earlier state."""
         self.id, self._counts, self._restored = state[0], dict(state[1]), dict(state[2])
+
+
+def boundary_message(settings: PipelineSettings, transaction_id: str, value: Mapping[str, Any]) -> Message:
+    """The message of a record at the beginning or the end of a transaction."""
+    key = json_message(KEY_SCHEMA, {"id": transaction_id}, settings.keys)
+    return key, json_message(VALUE_SCHEMA, value, settings.values), ()

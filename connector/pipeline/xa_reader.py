@@ -1,7 +1,7 @@
 """Reads the records of a prepared XA transaction from the binlog again, through a pipeline of its own."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
@@ -27,21 +27,27 @@ def xa_reader(settings: PipelineSettings, tables: Tables, clock: Clock, packets:
         packets: reads the binlog beside the stream.
     """
 
-    def read(xa: PreparedXa) -> list[Batch]:
+    def read(xa: PreparedXa) -> Iterator[Batch]:
         log.info("XA transaction %s is committed: its rows are read from %s:%d", xa.xid, xa.file, xa.pos)
         done = (xa.before.event, xa.before.row) if xa.before is not None else (0, 0)
         pipeline = Pipeline(settings, tables.copy(), SourceOffset(xa.file, xa.pos, None, *done), clock)
+        opened: str | None = None
         for packet in packets(xa):
-            pipeline.receive(packet)
-            found = pipeline.xa.records(xa.xid)
-            if found is not None:
-                return found
-            if pipeline.progress.taken_transactions():
-                break
-        raise ProtocolError(
-            f"the binlog has another transaction than XA transaction {xa.xid} at {xa.file}:{xa.pos}: the server is not "
-            "the one that prepared it, or its binlog was reset. Take a new snapshot of its tables, or set "
-            "event.processing.failure.handling.mode=warn to continue without its rows"
-        )
+            for _ in pipeline.receive(packet):
+                yield from pipeline.xa.take()  # before the next step, so that one batch is in memory at a time
+                if opened == xa.xid and pipeline.xa.open_xid is None:
+                    return
+                opened = pipeline.xa.open_xid
+                if opened not in (None, xa.xid) or pipeline.progress.taken_transactions():
+                    raise _absent(xa)
+        raise _absent(xa)
 
     return read
+
+
+def _absent(xa: PreparedXa) -> ProtocolError:
+    return ProtocolError(
+        f"the binlog has another transaction than XA transaction {xa.xid} at {xa.file}:{xa.pos}: the server is not "
+        "the one that prepared it, or its binlog was reset. Take a new snapshot of its tables, or set "
+        "event.processing.failure.handling.mode=warn to continue without its rows"
+    )

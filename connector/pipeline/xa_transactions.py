@@ -1,19 +1,21 @@
-"""XA transactions: their records are held from XA PREPARE until XA COMMIT, and dropped at XA ROLLBACK.
+"""XA transactions: their records are written at XA COMMIT, and dropped at XA ROLLBACK.
 
 The binlog has the rows of an XA transaction where it was prepared. Whether they count is known only at its end, which
 may be behind other transactions and behind a restart of the connector. Offsets therefore list the prepared
-transactions and where the binlog has them (:attr:`SourceOffset.prepared`); records that are not in memory at XA COMMIT
-are read from there again. Locks of a prepared transaction keep its tables from being altered, so their current
-structure is that of its rows.
+transactions and where the binlog has them (:attr:`SourceOffset.prepared`). Records of small transactions are held in
+memory; all others are read from the binlog again at XA COMMIT, batch by batch. Locks of a prepared transaction keep its
+tables from being altered, so their current structure is that of its rows.
 """
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import NamedTuple
 
 from rowtide.connector.errors import ProtocolError
-from rowtide.connector.protocol import events
+from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 
@@ -22,47 +24,83 @@ log = logging.getLogger(__name__)
 FL_PREPARED_XA = 64
 """Flag of a MariaDB GTID event: the transaction is the first part of an XA transaction."""
 
-ReadXa = Callable[[PreparedXa], list[Batch]]
-"""Reads the records of a prepared transaction from the binlog; raises ``ProtocolError`` if they are no longer there."""
+ReadXa = Callable[[PreparedXa], Iterator[Batch]]
+"""Reads the records of a transaction from the binlog; raises ``ProtocolError`` if they are no longer there."""
 
+_FIRST_PART = re.compile(rb"XA\s+START\s+(\S+)", re.IGNORECASE)
 _SECOND_PART = re.compile(rb"XA\s+(COMMIT|ROLLBACK)\s+(\S+)(\s+ONE\s+PHASE)?", re.IGNORECASE)
 _MAX_HELD_BYTES = 16 << 20
-"""Records of a larger prepared transaction are not held, but read again at its end."""
+"""The size of all records that are held; those of further transactions are read again."""
 
 
 @dataclass(slots=True)
 class _OpenXa:
-    """The XA transaction between XA START and XA PREPARE.
+    """An XA transaction, from XA START on.
 
     Attributes:
+        xid: its identifier.
         before: the offset before it.
         group: file and position of its GTID event.
-        batches: its records.
+        batches: its records; ``None`` if they are not held.
+        size: bytes of the records that are held.
     """
 
+    xid: str
     before: SourceOffset
     group: tuple[str, int]
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[Batch] | None = field(default_factory=list)
+    size: int = 0
+
+
+class XaState(NamedTuple):
+    """The transactions that have not ended, without their records.
+
+    Attributes:
+        opened: the transaction between XA START and XA PREPARE.
+        prepared: the prepared ones by identifier, in order.
+    """
+
+    opened: _OpenXa | None
+    prepared: Mapping[str, PreparedXa]
 
 
 class XaTransactions:
     """The XA transactions of a stream.
 
     Args:
+        progress: the position in the stream.
         start: the start position, with the transactions that are prepared there.
         read_xa: reads a transaction again; without it all records are held.
+        leave_out: called with a problem of reading a transaction again; raises it, or continues without the rows.
+
+    Attributes:
+        state: the transactions that have not ended; assign an earlier value to return to it.
     """
 
-    def __init__(self, start: SourceOffset, read_xa: ReadXa | None) -> None:
-        self._read_xa = read_xa
-        self._open: _OpenXa | None = None
-        self._prepared = {xa.xid: xa for xa in start.prepared}
-        self._held: dict[str, list[Batch]] = {}
+    def __init__(
+        self,
+        progress: Progress,
+        start: SourceOffset,
+        read_xa: ReadXa | None,
+        leave_out: Callable[[ProtocolError], None],
+    ) -> None:
+        self._progress = progress
+        self._hold_all = read_xa is None
+        self._read_xa = read_xa or _unreadable
+        self._leave_out = leave_out
+        self.state = XaState(None, {xa.xid: xa for xa in start.prepared})
+        self._held: dict[str, _OpenXa] = {}
+        self._held_bytes = 0
 
     @property
     def is_open(self) -> bool:
         """Whether the stream is between XA START and XA PREPARE."""
-        return self._open is not None
+        return self.state.opened is not None
+
+    @property
+    def open_xid(self) -> str | None:
+        """The identifier of the open transaction."""
+        return None if self.state.opened is None else self.state.opened.xid
 
     def offset(self, plain: SourceOffset) -> SourceOffset:
         """The resume position.
@@ -70,81 +108,115 @@ class XaTransactions:
         Args:
             plain: the resume position without regard to XA transactions.
         """
-        offset = plain if self._open is None else self._open.before
-        return replace(offset, prepared=tuple(self._prepared.values())) if self._prepared else offset
+        opened, prepared = self.state
+        offset = plain if opened is None else opened.before
+        return replace(offset, prepared=tuple(prepared.values())) if prepared else offset
 
-    def begin(self, before: SourceOffset, group: tuple[str, int]) -> None:
-        """Open an XA transaction.
-
-        Args:
-            before: the offset before it.
-            group: file and position of its GTID event.
-        """
-        if self._open is None:
-            self._open = _OpenXa(before, group)
+    def begin(self, xid: str, before: SourceOffset) -> None:
+        """Open an XA transaction; ``before`` is the offset before it."""
+        if self.state.opened is None:
+            self.state = self.state._replace(opened=_OpenXa(xid, before, self._progress.group))
 
     def hold(self, batch: Batch) -> None:
         """Hold records of the open transaction; their offset is the one without regard to XA transactions."""
-        assert self._open is not None
-        self._open.batches.append(batch)
+        opened = self.state.opened
+        assert opened is not None
+        if opened.batches is None:
+            return
+        opened.batches.append(batch)
+        opened.size += batch.size
+        if not self._hold_all and self._held_bytes + opened.size > _MAX_HELD_BYTES:
+            opened.batches, opened.size = None, 0
 
-    def prepared(self, event: events.XaPrepare) -> Iterator[Batch]:
-        """Close the open transaction; yields its records if it is committed in one phase."""
-        opened, self._open = self._open, None
+    def take(self) -> list[Batch]:
+        """Take the records of the open transaction that are held so far."""
+        opened = self.state.opened
+        taken: list[Batch] = []
+        if opened is not None and opened.batches:
+            taken, opened.batches, opened.size = opened.batches, [], 0
+        return taken
+
+    def prepare(self, xid: str) -> None:
+        """Close the open transaction at XA PREPARE."""
+        opened, prepared = self.state
         if opened is None:
             return
-        if event.one_phase:
-            for batch in opened.batches:
-                yield batch._replace(offset=self.offset(batch.offset))
+        self.state = XaState(None, {**prepared, xid: PreparedXa(xid, *opened.group, opened.before)})
+        if opened.batches is not None:
+            self._held[xid] = opened
+            self._held_bytes += opened.size
+
+    def one_phase(self) -> Iterator[Batch]:
+        """Close the open transaction at XA COMMIT … ONE PHASE, and yield its records."""
+        opened, prepared = self.state
+        if opened is None:
             return
-        self._prepared[event.xid] = PreparedXa(event.xid, *opened.group, opened.before)
-        if self._read_xa is None or sum(batch.size for batch in opened.batches) <= _MAX_HELD_BYTES:
-            self._held[event.xid] = opened.batches
+        self.state = XaState(None, prepared)
+        for batch in self._records(PreparedXa(opened.xid, *opened.group, opened.before), opened):
+            plain = batch.offset
+            if opened.batches is None:  # a pipeline that reads it again begins elsewhere, but counts the same events
+                plain = replace(opened.before, event=plain.event, row=plain.row)
+            self._progress.resume_within(plain)
+            yield batch._replace(offset=self.offset(plain))
 
-    def records(self, xid: str) -> list[Batch] | None:
-        """The held records of a prepared transaction, ``None`` if there are none."""
-        return self._held.get(xid)
+    def second_part(self, statement: bytes, plain: Callable[[], SourceOffset]) -> Iterator[Batch]:
+        """Handle ``XA COMMIT`` or ``XA ROLLBACK``, and yield the records of a committed transaction.
 
-    def load(self, statement: bytes) -> None:
-        """Read the records again if the statement commits a prepared transaction that is not held.
-
-        Raises:
-            ProtocolError: the binlog no longer has them. The transaction is no longer in the offset then.
-        """
-        xid, commit = second_part(statement)
-        if commit and xid in self._prepared and xid not in self._held:
-            if self._read_xa is None:
-                raise ProtocolError(f"the rows of XA transaction {xid} were prepared before the start position")
-            try:
-                self._held[xid] = self._read_xa(self._prepared[xid])
-            except ProtocolError:
-                del self._prepared[xid]
-                raise
-
-    def ended(self, statement: bytes, before: SourceOffset, after: SourceOffset, skip: int) -> Iterator[Batch]:
-        """Handle ``XA COMMIT`` or ``XA ROLLBACK``; yields the records of a committed transaction.
+        A restart before the last batch begins at the statement again, and skips the batches before it.
 
         Args:
             statement: the statement.
-            before: the offset before the statement.
-            after: the offset behind it.
-            skip: how many of the batches were delivered before the start.
+            plain: returns the resume position without regard to XA transactions.
         """
+        progress = self._progress
+        before, skip = replace(plain(), pos=progress.pos, row=0), progress.events_to_skip
         xid, commit = second_part(statement)
-        if xid not in self._prepared:
-            if commit:
-                log.warning(
-                    "%s: the transaction was prepared before the start position of the stream; its changes are in no "
-                    "record (at %s:%d)", statement[:200].decode("ascii", "replace"), before.file, before.pos
-                )  # fmt: skip
+        last: Batch | None = None
+        for number, batch in enumerate(islice(self._committed(xid, statement), skip, None) if commit else (), skip):
+            if last is not None:
+                progress.resume_within(replace(before, event=number))
+                yield last._replace(offset=self.offset(plain()))
+            last = batch
+        self._forget(xid)
+        progress.executed()
+        if last is not None:
+            yield last._replace(offset=self.offset(plain()))
+
+    def _committed(self, xid: str, statement: bytes) -> Iterator[Batch]:
+        progress, prepared = self._progress, self.state.prepared.get(xid)
+        if prepared is None:
+            log.warning(
+                "%s: the transaction was prepared before the start position of the stream; its changes are in no "
+                "record (at %s:%d)", statement[:200].decode("ascii", "replace"), progress.file, progress.pos
+            )  # fmt: skip
             return
-        batches = self._held.pop(xid, [])[skip:] if commit else []
-        for number, batch in enumerate(batches[:-1], skip + 1):
-            yield batch._replace(offset=self.offset(replace(before, event=number, row=0)))
-        del self._prepared[xid]
-        self._held.pop(xid, None)
-        for batch in batches[-1:]:
-            yield batch._replace(offset=self.offset(after))
+        yield from self._records(prepared, self._held.get(xid))
+
+    def _records(self, xa: PreparedXa, held: _OpenXa | None) -> Iterator[Batch]:
+        if held is not None and held.batches is not None:
+            yield from held.batches
+            return
+        try:
+            yield from self._read_xa(xa)
+        except ProtocolError as problem:
+            self._leave_out(problem)
+
+    def _forget(self, xid: str) -> None:
+        opened, prepared = self.state
+        self.state = XaState(opened, {name: xa for name, xa in prepared.items() if name != xid})
+        held = self._held.pop(xid, None)
+        if held is not None:
+            self._held_bytes -= held.size
+
+
+def _unreadable(xa: PreparedXa) -> Iterator[Batch]:
+    raise ProtocolError(f"the rows of XA transaction {xa.xid} were prepared before the start position")
+
+
+def first_part(statement: bytes) -> str:
+    """The XA transaction that a statement starts, ``""`` if it starts none."""
+    found = _FIRST_PART.match(statement.strip())
+    return "" if found is None else _identifier(found[1])
 
 
 def second_part(statement: bytes) -> tuple[str, bool]:
@@ -152,4 +224,8 @@ def second_part(statement: bytes) -> tuple[str, bool]:
     found = _SECOND_PART.match(statement.strip())
     if found is None:
         return "", False
-    return found[2].decode("ascii", "replace").lower().replace("x'", "X'"), found[1].upper() == b"COMMIT"
+    return _identifier(found[2]), found[1].upper() == b"COMMIT"
+
+
+def _identifier(text: bytes) -> str:
+    return text.decode("ascii", "replace").lower().replace("x'", "X'")

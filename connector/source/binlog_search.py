@@ -173,10 +173,10 @@ class BinlogSearch:
         with contextlib.closing(stream.events()) as pieces:
             for packets in pieces:
                 if packets:
-                    heard = time.monotonic()
+                    yield from packets
+                    heard = time.monotonic()  # the caller may take its time
                 elif time.monotonic() - heard > _SILENCE_S:
                     raise StreamBroken(f"no event of {file} came for {_SILENCE_S:.0f} s")
-                yield from packets
 
 
 def _compressed_prepare(decoder: EventDecoder, payload: events.TransactionPayload) -> events.XaPrepare | None:

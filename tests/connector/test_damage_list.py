@@ -33,6 +33,7 @@ from golden import Case, written
 from live_database import configured, snapshot, streamed, user
 from live_snapshot import binlog_end
 from packets import captured, event
+from received import received
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -117,7 +118,7 @@ def pipeline(**more: str) -> Pipeline:
     settings = pipeline_settings(from_properties(Case("keys").properties() | more), "run")
     begun = Pipeline(settings, Tables(Server(Flavor.MYSQL)), SourceOffset("binlog.000001", 4), lambda: 1)
     for packet in captured("mysql")[:2]:
-        begun.receive(packet)
+        received(begun, packet)
     return begun
 
 
@@ -127,12 +128,12 @@ INCIDENT = event(EventType.INCIDENT, b"\1\0\4lost", log_pos=5000)
 def test_what_the_server_lost_stops_the_stream() -> None:
     message = r"changes are missing in its binlog \(INCIDENT 1: lost\).*take a new snapshot"
     with pytest.raises(ProtocolError, match=message):
-        pipeline().receive(INCIDENT)
+        received(pipeline(), INCIDENT)
 
 
 def test_unless_it_is_to_go_on(caplog: pytest.LogCaptureFixture) -> None:
     begun = pipeline(**{"event.processing.failure.handling.mode": "warn"})
     with caplog.at_level(logging.WARNING):
-        assert begun.receive(INCIDENT) == []
+        assert received(begun, INCIDENT) == []
     assert any("INCIDENT 1: lost" in line for line in caplog.messages)
     assert begun.offset().pos == 5000

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 from connector_properties import CONNECTORS, address
+from received import received
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -115,7 +116,7 @@ class DdlRecorder:
         pipeline = Pipeline(pipeline_settings(self._config, "run"), tables, self._start, time.time_ns)
         for packets in self._stream.events():
             for packet in packets:
-                yield from pipeline.receive(packet)
+                yield from received(pipeline, packet)
             if (pipeline.progress.file, pipeline.progress.pos) >= (file, pos) or not packets:
                 return
 

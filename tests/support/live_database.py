@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from connector_properties import CONNECTORS, JSON_CONVERTER, address
 from golden import Written, written
+from received import received
 
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -92,7 +93,7 @@ def streamed(config: Configuration, tables: Tables, start: SourceOffset, end: tu
     with contextlib.closing(stream.events()) as pieces:
         for packets in pieces:
             for packet in packets:
-                outputs = pipeline.receive(packet)
+                outputs = received(pipeline, packet)
                 yield Step(outputs, pipeline.progress.file, pipeline.progress.end)
             if (pipeline.progress.file, pipeline.progress.end) >= end:
                 return

@@ -249,6 +249,11 @@ class MariadbGtidEvent(NamedTuple):
     thread_id: int | None
 
     @property
+    def xid(self) -> str:
+        """The identifier of the XA transaction, as in its ``XA COMMIT``; ``""`` if there is none."""
+        return "" if self.xa is None else xid_text(self.xa[1], self.xa[2], self.xa[0])
+
+    @property
     def standalone(self) -> bool:
         """Whether a single statement follows, without COMMIT or XID."""
         return bool(self.flags & 1)

@@ -13,6 +13,7 @@ from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.engine import reader
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.reader import Reader
+from rowtide.connector.pipeline import xa_transactions
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.codecs.builder import Codec, Codecs
@@ -37,14 +38,26 @@ class Connections:
         self.starts.append(start)
         return cast("BinlogStream", _Connection(self, start, self._lengths.pop(0), last=not self._lengths))
 
-    def run(self, start: SourceOffset, tables: Tables) -> list[Batch]:
-        """Read until the last connection has ended; returns what is in the store."""
+    def run(self, start: SourceOffset, tables: Tables, stop_after: int = 0) -> list[Batch]:
+        """Read until the last connection has ended; returns what is in the store.
+
+        Args:
+            start: the start position.
+            tables: the structures there.
+            stop_after: stop the reader when it has written so many records.
+        """
+
+        def heartbeat(_offset: SourceOffset) -> None:
+            if stop_after and store.use().events >= stop_after:
+                assert self.reader is not None
+                self.reader.stop()
+
         store = EventStore(max_events=1_000_000)
         config = configuration()
         settings = pipeline_settings(config, "run")
         history = InMemorySchemaHistory()
         self.reader = Reader(
-            config, settings, tables, start, store, history, self.open,
+            config, settings, tables, start, store, history, self.open, heartbeat,
             clock=lambda: 0, xa_packets=self.server.transaction,
         )  # fmt: skip
         self.reader.run()
@@ -126,6 +139,27 @@ def test_codecs_outlive_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = len(built)
     Connections(server, [12, 9, 3, 5, 4, None]).run(server.start(), tables(server))
     assert len(built) == 2 * whole > 0
+
+
+@pytest.mark.parametrize("held", [0, 1 << 20])
+def test_a_stop_inside_an_event_stores_the_position_behind_what_was_written(
+    monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    """Inside a compressed transaction, and between the batches of an XA transaction."""
+    monkeypatch.setattr(reader, "_PUT_BYTES", 1)
+    monkeypatch.setattr(xa_transactions, "_MAX_HELD_BYTES", held)
+    server = recorded_stream("mysql")
+    whole = values(Connections(server, [None]).run(server.start(), tables(server)))
+    for records in range(1, 6):
+        structures, offset, found, runs = tables(server), server.start(), list[bytes | None](), 0
+        while len(found) < len(whole):
+            batches = Connections(server, [None]).run(offset, structures, stop_after=records)
+            assert values(batches), offset
+            found += values(batches)
+            offset = batches[-1].offset
+            runs += 1
+        assert found == whole
+        assert runs > len(whole) // (records + 5)
 
 
 @pytest.mark.parametrize("length", range(7))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from golden import Case, Written, by_topic, written
+from received import received
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -40,7 +41,7 @@ def streamed(settings: PipelineSettings, tables: Tables) -> dict[str, list[Writt
     with gzip.open(case.binlog / "binlog.000001.gz") as stream:
         for place, packet in enumerate(binlog_packets(stream, "binlog.000001")):
             if place == 0 or int.from_bytes(packet[13:17], "little") > case.start.pos:
-                outputs += pipeline.receive(packet)
+                outputs += received(pipeline, packet)
     return by_topic(written(outputs))
 
 

@@ -17,11 +17,13 @@ from recorded_server import FILE, RecordedServer, recorded_stream
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.pipeline import row_writer, xa_transactions
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.transforms import Transformer, TransformFailed
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
 
@@ -81,7 +83,7 @@ class Connector:
         self._packets = packets or self.server.transaction
 
     def connection(self) -> Iterator[list[Output]]:
-        """One connection, from the resume position of the one before: what each event makes."""
+        """One connection, from the resume position of the one before: what each step of an event makes."""
         read_xa = xa_reader(self.settings, self.tables, lambda: 0, self._packets)
         start = SourceOffset.from_json(self.offset.to_json())  # a restart of the process reads it so
         pipeline = Pipeline(self.settings, self.tables, start, lambda: 0, read_xa=read_xa)
@@ -89,9 +91,9 @@ class Connector:
         pipeline.enter_file(FILE, self.server.decoder())
         try:
             for packet in self.server.stream(start):
-                outputs = pipeline.receive(packet)
-                self.offset = pipeline.offset()
-                yield outputs
+                for outputs in pipeline.receive(packet):
+                    self.offset = pipeline.offset()
+                    yield outputs
         finally:
             self.offset = pipeline.offset()
 
@@ -181,6 +183,58 @@ def test_a_restart_from_any_stored_offset_yields_the_rest(name: str, properties:
         check(name, properties, stop, [_TO_THE_NEXT])
 
 
+@pytest.mark.parametrize("name", SERVERS)
+def test_xa_transactions_that_are_read_again_yield_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are too large to be held in memory, wherever the stream is cut."""
+    stops = whole(name, "plain")[1]
+    monkeypatch.setattr(xa_transactions, "_MAX_HELD_BYTES", 0)
+    for stop in stops:
+        check(name, "plain", stop, [3, 0, 2, _TO_THE_NEXT])
+
+
+@pytest.mark.parametrize("properties", PROPERTIES)
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_restart_inside_a_row_event_that_makes_several_batches(
+    name: str, properties: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = whole(name, properties)[0]
+    monkeypatch.setattr(row_writer, "_MAX_ROWS", 1)
+    found, _, batches = whole.__wrapped__(name, properties)
+    assert found == expected
+    inside = [stop for stop in batches if stop.offset.row and stop.done < len(expected)]
+    assert len(inside) > 5
+    for stop in inside:
+        check(name, properties, stop, [1, 2 * _TO_THE_NEXT])
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_record_that_cannot_be_transformed_leaves_the_position_before_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every record fails once; a stream that begins at the position after the failure has it again."""
+    expected = whole(name, "routes")[0]
+    transform, calls = Transformer.batch, itertools.count()
+
+    def batch(transformer: Transformer, original: Batch) -> Batch:
+        if original.topic != "p" and next(calls) % 2 == 0:  # a statement changes the structures before it fails
+            raise TransformFailed("once")
+        return transform(transformer, original)
+
+    monkeypatch.setattr(Transformer, "batch", batch)
+    connector = Connector(name, "routes")
+    found: list[Record] = []
+    failed = True
+    while failed:
+        try:
+            for outputs in connector.connection():
+                found += records(outputs)
+            failed = False
+        except TransformFailed:
+            pass
+    assert found == expected
+    assert next(calls) > 30
+
+
 def test_a_server_whose_gtids_are_switched_on_while_the_connector_runs_resends_nothing() -> None:
     """A set of only the GTIDs since then would ask for every older transaction once more."""
     connector = Connector("mysql", "plain")
@@ -193,19 +247,26 @@ def test_a_server_whose_gtids_are_switched_on_while_the_connector_runs_resends_n
         assert sent == rest[len(rest) - len(sent) :]
 
 
+_XA_EVENTS = 10
+"""Events that are read of the transaction before the one that ends its last rows, or more."""
+
+
 class Broken(ConnectorError):
     """The second connection, over which XA transactions are read again."""
 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_an_xa_commit_whose_rows_cannot_be_read_yet_comes_again(name: str) -> None:
-    """Each attempt to read a prepared transaction again breaks, after none of its events, after one, after two."""
+    """Each attempt to read a prepared transaction again breaks, after none of its events, after one, and so on.
+
+    What was written before the break does not come again.
+    """
     failures: dict[str, int] = {}
 
     def packets(xa: PreparedXa) -> Iterator[bytes]:
         failures[xa.xid] = failed = failures.get(xa.xid, -1) + 1
         for number, packet in enumerate(server(name).transaction(xa)):
-            if failed < 4 and number == failed:
+            if failed < _XA_EVENTS and number == failed:
                 raise Broken("the connection broke")
             yield packet
 
@@ -226,4 +287,4 @@ def test_an_xa_commit_whose_rows_cannot_be_read_yet_comes_again(name: str) -> No
         cuts += 1
         assert cuts < 500
     assert found == whole(name, "plain")[0]
-    assert max(failures.values()) >= 4
+    assert max(failures.values()) >= _XA_EVENTS

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from golden import Case
+from received import received
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -57,7 +58,7 @@ def steps(name: str) -> list[Step]:
     found = []
     for packet in all_packets:
         before = pipeline.tables.copy()
-        outputs = pipeline.receive(packet)
+        outputs = received(pipeline, packet)
         found.append(Step(packet, outputs, before, pipeline.tables.copy()))
     return found
 
@@ -66,7 +67,7 @@ def resumed(name: str, offset: SourceOffset, tables: Tables, rest: list[Step]) -
     pipeline = Pipeline(settings(name), tables.copy(), offset, lambda: 0)
     pipeline.enter_file("binlog.000001", decoder(packets(name)[0]))
     for step in rest:
-        yield pipeline.receive(step.packet)
+        yield received(pipeline, step.packet)
 
 
 def decoder(format_description: bytes) -> EventDecoder:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,11 @@ import pytest
 from golden import written
 from live_database import configured, purge_binlogs, snapshot, streamed
 from live_snapshot import binlog_end
-from packets import event, started
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.errors import ProtocolError, SnapshotError
+from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.xa_transactions import XaTransactions
-from rowtide.connector.protocol import events
-from rowtide.connector.protocol.header import EventType
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
@@ -199,43 +197,66 @@ def test_a_stream_that_resumes_behind_other_statements(database: Database) -> No
 
 
 def test_large_transactions_are_read_again_instead_of_held() -> None:
+    """The limit counts the records of all transactions that are held, and a rollback or a commit makes room."""
     before = SourceOffset("binlog.000003", 500)
-    statement = b"XA COMMIT X'61',X'',1"
-    for size, kept in ((1 << 20, True), (17 << 20, False)):
-        batch = Batch("t", -1, [(None, b"", ())], before, size, 0)
-        asked: list[PreparedXa] = []
+    batch = Batch("t", -1, [(None, b"", ())], before, 5 << 20, 0)
+    asked: list[PreparedXa] = []
 
-        def read_xa(xa: PreparedXa, batch: Batch = batch, asked: list[PreparedXa] = asked) -> list[Batch]:
-            asked.append(xa)
-            return [batch, batch]
+    def read_xa(xa: PreparedXa) -> Iterator[Batch]:
+        asked.append(xa)
+        yield from [batch] * 9
 
-        transactions = XaTransactions(before, read_xa)
-        transactions.begin(before, ("binlog.000003", 450))
-        for _ in range(2):
+    progress = Progress(before)
+    transactions = XaTransactions(progress, before, read_xa, refused)
+
+    def prepared(name: str, batches: int) -> None:
+        transactions.begin(f"X'{name}',X'',1", before)
+        for _ in range(batches):
             transactions.hold(batch)
-        assert not list(transactions.prepared(prepare()))
-        assert (transactions.records("X'61',X'',1") is not None) is kept
-        transactions.load(b"XA ROLLBACK X'61',X'',1")
-        transactions.load(statement)
-        assert asked == ([] if kept else [PreparedXa("X'61',X'',1", "binlog.000003", 450, before)])
-        after = SourceOffset("binlog.000003", 900)
-        ended = list(transactions.ended(statement, before, after, 1))
-        assert [each.offset for each in ended] == [after]
+        transactions.prepare(f"X'{name}',X'',1")
+
+    def ended(part: str, name: str) -> list[Batch]:
+        statement = f"XA {part} X'{name}',X'',1".encode()
+        return list(transactions.second_part(statement, lambda: progress.offset(None)))
+
+    prepared("61", 4)
+    prepared("62", 2)
+    prepared("63", 2)
+    assert len(ended("COMMIT", "62")) == 2
+    prepared("64", 3)
+    assert ended("ROLLBACK", "64") == []
+    prepared("65", 3)
+    assert asked == []
+    assert [len(ended("COMMIT", name)) for name in ("65", "63", "61")] == [3, 9, 9]
+    assert asked == [PreparedXa(f"X'{name}',X'',1", "binlog.000003", 500, before) for name in ("63", "61")]
+
+
+def test_batches_that_were_delivered_before_a_restart_are_skipped() -> None:
+    """The last batch has the offset behind the commit, those before it lead to the commit again."""
+    start = SourceOffset("binlog.000003", 500, event=2, prepared=(PreparedXa("X'61',X'',1", "binlog.000001", 4),))
+    progress = Progress(start)
+    batches = [Batch("t", -1, [(None, b"%d" % number, ())], start, 1, 0) for number in range(5)]
+    transactions = XaTransactions(progress, start, lambda _: iter(batches), refused)
+    progress.at_event(500, 600, 1, 0)
+    found = []
+    for batch in transactions.second_part(b"XA COMMIT X'61',X'',1", lambda: progress.offset(None)):
+        assert transactions.offset(progress.offset(None)) == batch.offset
+        found.append((batch.messages[0][1], batch.offset.pos, batch.offset.event, len(batch.offset.prepared)))
+    assert found == [(b"2", 500, 3, 1), (b"3", 500, 4, 1), (b"4", 600, 0, 0)]
 
 
 def test_records_that_are_not_held_and_cannot_be_read_are_an_error() -> None:
     start = SourceOffset("binlog.000003", 500, prepared=(PreparedXa("X'61',X'',1", "binlog.000001", 4),))
-    transactions = XaTransactions(start, None)
-    transactions.load(b"XA ROLLBACK X'61',X'',1")
-    with pytest.raises(ProtocolError, match="rows of XA transaction X'61',X'',1 were prepared before"):
-        transactions.load(b"XA COMMIT X'61',X'',1")
+    for part, message in ((b"ROLLBACK", None), (b"COMMIT", "rows of XA transaction X'61',X'',1 were prepared before")):
+        transactions = XaTransactions(Progress(start), start, None, refused)
+        ended = transactions.second_part(b"XA " + part + b" X'61',X'',1", lambda: start)
+        with pytest.raises(ProtocolError, match=message) if message else contextlib.nullcontext():
+            assert not list(ended)
 
 
-def prepare() -> events.XaPrepare:
-    body = bytes([0]) + struct.pack("<III", 1, 1, 0) + b"a"
-    decoded = started().decode(event(EventType.XA_PREPARE, body))
-    assert isinstance(decoded, events.XaPrepare)
-    return decoded
+def refused(problem: ProtocolError) -> None:
+    """``event.processing.failure.handling.mode=fail``."""
+    raise problem
 
 
 def test_offsets_with_prepared_transactions_are_restored() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from live_database import configured, snapshot
+from received import received
 
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ColumnCountMismatch, UnknownTable
@@ -55,7 +56,7 @@ class Stream:
         with contextlib.closing(stream.events()) as pieces:
             for packets in pieces:
                 for packet in packets:
-                    yield from pipeline.receive(packet)
+                    yield from received(pipeline, packet)
                 if not packets:
                     return
 

@@ -1,0 +1,97 @@
+"""Writes the records of a row event, in batches of a bounded size."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from rowtide.connector.pipeline.captured_tables import CapturedTable
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
+from rowtide.connector.protocol.events.classes import Rows, RowsKind
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.codecs.rows import EventContext
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.source import stream_snapshot_marker
+
+_MAX_ROWS = 4096
+"""Rows in a batch at most. A row event has more only if ``binlog_row_event_max_size`` is larger than 8 KB."""
+_MAX_QUERY_BYTES = 16 << 20
+"""Bytes of SQL in a batch at most: with ``include.query`` each record repeats its statement."""
+
+
+class RowWriter:
+    """Makes the batches of row events.
+
+    Args:
+        settings: of the records.
+        progress: the position in the stream; counts the rows.
+        monitor: counts the records of a transaction, if transaction metadata is on.
+        clock: for the processing times, in ns since the epoch.
+        offset: returns the offset behind the rows that are counted.
+        put: receives the batches; ``None`` if all rows of one are left out.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        progress: Progress,
+        monitor: TransactionMonitor | None,
+        clock: Callable[[], int],
+        offset: Callable[[], SourceOffset],
+        put: Callable[[Batch | None], None],
+    ) -> None:
+        self._settings = settings
+        self._progress = progress
+        self._monitor = monitor
+        self._clock = clock
+        self._offset = offset
+        self._put = put
+
+    def write(self, event: Rows, captured: CapturedTable, skip: int) -> Iterator[None]:
+        """Write the records of an event; pauses between two batches.
+
+        Args:
+            event: the row event.
+            captured: its table.
+            skip: rows that were written before the start.
+
+        Raises:
+            ValueError: the images do not match the structure.
+        """
+        progress, codec = self._progress, captured.codec
+        rows = codec.rows(event)
+        images = 2 if event.kind is RowsKind.UPDATE else 1
+        total = len(rows) // images
+        if skip >= total:
+            return
+        context = self._context(captured)
+        most = min(_MAX_ROWS, _MAX_QUERY_BYTES // (len(progress.query or "") + 1) + 1)
+        while total - skip > most:
+            stop = skip + most
+            progress.rows(stop - 1, total)
+            self._put(codec.batch(event, rows[: stop * images], skip, context, self._offset))
+            yield
+            skip = stop
+        progress.rows(total - 1, total)
+        self._put(codec.batch(event, rows, skip, context, self._offset))
+
+    def _context(self, captured: CapturedTable) -> EventContext:
+        """What the event adds to the records of its rows."""
+        settings, progress, monitor, now = self._settings, self._progress, self._monitor, self._clock()
+        in_transaction = monitor is not None and monitor.id is not None
+        micros, ts_us = now // 1000, progress.change_micros()
+        return EventContext(
+            captured.source.prefix(
+                ts_us,
+                stream_snapshot_marker(settings.values.json_format),
+                progress.server_id,
+                progress.gtid,
+                progress.file,
+                progress.pos,
+            ),
+            captured.source.suffix(progress.thread, progress.query),
+            f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}',
+            settings.headers,
+            partial(monitor.blocks, str(captured.table.id)) if monitor and in_transaction else None,
+            progress.source_position(ts_us, now),
+        )
