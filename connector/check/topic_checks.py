@@ -9,7 +9,7 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.message_sizes import size_findings
 from rowtide.connector.config import Configuration
 from rowtide.topics.admin import TopicAdmin
-from rowtide.topics.errors import TopicError
+from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
 
 _SHOWN = 5
@@ -80,10 +80,15 @@ def topic_findings(
             found += _missing(config, captured)
             found += size_findings(config, sorted({str(table.topic) for table in captured}), admin)
     except TopicError as error:
-        found.append(Finding(Severity.ERROR, "bootstrap.servers", str(error)))
+        found.append(_unavailable("bootstrap.servers", error))
     if config.history.topic is not None:
         found += _history(config.history.topic, config.history.admin, timeout)
     return found, existing
+
+
+def _unavailable(name: str, error: TopicError) -> Finding:
+    """The finding that topics cannot be looked up. A broker that has just answered may still be away a moment later."""
+    return Finding(Severity.ERROR, name, str(error), retriable=isinstance(error, KafkaUnreachable))
 
 
 def _replication_factors(config: Configuration, brokers: int) -> Iterator[Finding]:
@@ -103,7 +108,7 @@ def _history(topic: str, settings: Mapping[str, Any], timeout: float) -> Iterato
     try:
         found = TopicAdmin(settings, timeout).describe(topic)
     except TopicError as error:
-        yield Finding(Severity.ERROR, name, str(error))
+        yield _unavailable(name, error)
         return
     if found is None:
         return
