@@ -5,8 +5,9 @@ column layouts and output types; tables, topics and messages belong to the rooms
 
 ::
 
-    row_decoder ──► native_columns ──► _native (C, in native/)   where it was built
-         └────────► row_compiler                                 everywhere, and for what compiled code refuses
+    row_decoder ─────────────┬─► native ──► _native (C)    where it was built
+    text_protocol_decoder ───┤
+                             └─► row_compiler, text_protocol_rows    everywhere, and for what compiled code refuses
 
-``implementation`` decides which of them is used. ``messages`` puts the texts of rows into keys and values.
+``native.implementation`` decides which of them is used. ``messages`` puts the texts of rows into keys and values.
 """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 class RowDecoder:
-    # columns: the fields of native_columns.Description; held: for each image one byte for each column, whether it is in
+    # columns: the fields of description.Description; held: for each image one byte for each column, whether it is in
     # the image, none for packets; key: the bytes before a field, and the index of its column, -1 for none
     def __new__(
         cls,
@@ -17,7 +17,7 @@ class RowDecoder:
     def images(self, event: bytes, start: int, end: int) -> list[Any] | None: ...
     def packets(self, buffer: bytes) -> tuple[list[Any], int] | None: ...
 
-def message_keys(opening: bytes, rows: Sequence[tuple[str, str]], closing: bytes) -> list[bytes]: ...
+def message_parts(opening: bytes, rows: Sequence[tuple[str, str]], place: int, closing: bytes) -> list[bytes]: ...
 def message_values(
     opening: bytes,
     before: Sequence[tuple[str, str]] | None,

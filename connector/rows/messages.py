@@ -2,21 +2,22 @@
 
 from collections.abc import Sequence
 
-from rowtide.connector.rows.implementation import native
+from rowtide.connector.rows.native.implementation import native
 
 Texts = tuple[str, str]
 """The JSON texts of key and row."""
 
 
-def python_keys(opening: bytes, rows: Sequence[Texts], closing: bytes) -> list[bytes]:
-    """The key of each row.
+def python_parts(opening: bytes, rows: Sequence[Texts], place: int, closing: bytes) -> list[bytes]:
+    """One text of each row, between the same bytes.
 
     Args:
-        opening: the bytes before a key.
+        opening: the bytes before it.
         rows: the rows.
+        place: 0 for the key, 1 for the row.
         closing: the bytes behind it.
     """
-    return [opening + key.encode() + closing for key, _ in rows]
+    return [opening + row[place].encode() + closing for row in rows]
 
 
 def python_values(
@@ -54,5 +55,5 @@ def python_values(
     ]
 
 
-message_keys = python_keys if native is None else native.message_keys
+message_parts = python_parts if native is None else native.message_parts
 message_values = python_values if native is None else native.message_values

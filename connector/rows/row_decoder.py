@@ -4,18 +4,16 @@ Compiled code refuses a whole event if bytes are missing or a conversion fails. 
 Python, whose result or error counts.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, Literal
 
 from rowtide.connector.rows import row_compiler
-from rowtide.connector.rows.implementation import native
-from rowtide.connector.rows.native_columns import Description, text_descriptions, value_descriptions
+from rowtide.connector.rows.native.description import Description, log_python_columns
+from rowtide.connector.rows.native.image_columns import text_descriptions, value_descriptions
+from rowtide.connector.rows.native.implementation import native
 from rowtide.connector.rows.row_compiler import Column, KeyValueRows, TextRows, ValueRows
 from rowtide.envelope.json.text import string_text
-
-log = logging.getLogger(__name__)
 
 _Rows = Callable[[bytes, int, int], Any]
 
@@ -80,7 +78,7 @@ def _compiled(
     python: Callable[[], _Rows],
 ) -> _Rows:
     assert native is not None
-    _log_python_columns(described, columns)
+    log_python_columns([(one, column.output) for one, column in zip(described, columns, strict=True)])
     images = tuple(bytes(map(int, image)) for image in present)
     decode = native.RowDecoder(tuple(described), images, tuple(key), mode).images
     in_python = cache(python)  # compiled by the first event that needs it
@@ -90,13 +88,3 @@ def _compiled(
         return in_python()(event, start, end) if found is None else found
 
     return rows
-
-
-def _log_python_columns(described: Sequence[Description], columns: Sequence[Column]) -> None:
-    names = [
-        f"{column.output.field} ({column.output.type.kind})"
-        for one, column in zip(described, columns, strict=True)
-        if not one.is_native and column.output is not None
-    ]
-    if names:
-        log.debug("columns whose values are converted in Python: %s", ", ".join(names))

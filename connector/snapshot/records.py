@@ -6,6 +6,7 @@ whether others follow.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Protocol
 
 from rowtide.connector.records.batch import Batch, Schemas
@@ -13,7 +14,9 @@ from rowtide.connector.records.codecs.builder import absent_value, column_output
 from rowtide.connector.records.codecs.debezium_messages import NO_TRANSACTION, wrapping
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, text_rows
+from rowtide.connector.rows.messages import message_parts
+from rowtide.connector.rows.text_protocol_decoder import text_rows
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.model import Table
@@ -74,10 +77,9 @@ class SnapshotTable:
         ).encode() + self._value_close
         start = self._value_open + b'{"before":null,"after":'
         headers = self._settings.headers
-        if self._records.key is None:
-            return [(None, start + row.encode() + tail, headers) for _, row in rows]
-        opening, closing = self._key_open, self._key_close
-        return [(opening + key.encode() + closing, start + row.encode() + tail, headers) for key, row in rows]
+        values = message_parts(start, rows, 1, tail)
+        keys = repeat(None) if self._records.key is None else message_parts(self._key_open, rows, 0, self._key_close)
+        return list(zip(keys, values, repeat(headers)))
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
         """The batch of messages, with the offset behind them."""

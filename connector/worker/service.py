@@ -15,7 +15,7 @@ from mode import Service
 from rowtide import __version__
 from rowtide.connector.config import Configuration
 from rowtide.connector.engine.task import ConnectorTask
-from rowtide.connector.rows import implementation
+from rowtide.connector.rows.native import implementation
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
 from rowtide.connector.worker.status import Status, status_of

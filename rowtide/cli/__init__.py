@@ -119,7 +119,7 @@ def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.Click
 def show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
     """Print the version, and whether rows are decoded by compiled code or in Python."""
     if value:
-        from rowtide.connector.rows import implementation  # noqa: PLC0415 - only for this option
+        from rowtide.connector.rows.native import implementation  # noqa: PLC0415 - only for this option
 
         click.echo(f"rowtide, version {__version__}, rows: {implementation.NAME}")
         ctx.exit()

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rowtide import __version__
 from rowtide.cli import COMMANDS, main
 from rowtide.connector.config.catalogue import PROPERTIES
-from rowtide.connector.rows import implementation
+from rowtide.connector.rows.native import implementation
 
 
 def run(*arguments: str) -> tuple[int, str]:

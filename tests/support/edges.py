@@ -59,7 +59,7 @@ EDGES = {
     "rowtide.connector.engine.task": "clock threads",
     "rowtide.connector.engine.wiring": "files",
     "rowtide.connector.records.heartbeat": "clock",
-    "rowtide.connector.rows.implementation": "files",
+    "rowtide.connector.rows.native.implementation": "files",
     "rowtide.connector.snapshot.committed_position": "clock mysql",
     "rowtide.connector.snapshot.prepared_xa": "mysql",
     "rowtide.connector.snapshot.consistent_view": "mysql",

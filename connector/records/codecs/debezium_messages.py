@@ -12,7 +12,7 @@ from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.messages import message_keys, message_values
+from rowtide.connector.rows.messages import message_parts, message_values
 from rowtide.connector.rows.row_compiler import Column, TextRows
 from rowtide.connector.rows.row_decoder import text_rows
 from rowtide.envelope.json.headers import header_text
@@ -145,7 +145,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
     def _keys(self, rows: Sequence[tuple[str, str]]) -> Sequence[bytes | None]:
         if not self._keyed:
             return [None] * len(rows)
-        return message_keys(self._key_open, rows, self._key_close)
+        return message_parts(self._key_open, rows, 0, self._key_close)
 
     def _key(self, key: str) -> bytes | None:
         return self._key_open + key.encode() + self._key_close if self._keyed else None

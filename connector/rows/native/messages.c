@@ -18,29 +18,34 @@ static char *put(char *to, const char *data, Py_ssize_t size) {
     return to + size;
 }
 
-PyObject *message_keys(PyObject *module, PyObject *args) {
+PyObject *message_parts(PyObject *module, PyObject *args) {
     PyObject *rows;
     const char *opening, *closing;
-    Py_ssize_t opening_size, closing_size;
-    if (!PyArg_ParseTuple(args, "y#O!y#", &opening, &opening_size, &PyList_Type, &rows, &closing, &closing_size)) {
+    Py_ssize_t opening_size, closing_size, place;
+    if (!PyArg_ParseTuple(args, "y#O!ny#", &opening, &opening_size, &PyList_Type, &rows, &place, &closing,
+                          &closing_size)) {
+        return NULL;
+    }
+    if (place < 0 || place > 1) {
+        PyErr_SetString(PyExc_ValueError, "a row has two texts");
         return NULL;
     }
     Py_ssize_t count = PyList_GET_SIZE(rows);
-    PyObject *keys = PyList_New(count);
-    for (Py_ssize_t i = 0; keys != NULL && i < count; i++) {
+    PyObject *made = PyList_New(count);
+    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
         const char *text;
         Py_ssize_t size;
-        PyObject *key = text_of(PyList_GET_ITEM(rows, i), 0, &text, &size)
+        PyObject *part = text_of(PyList_GET_ITEM(rows, i), place, &text, &size)
                             ? PyBytes_FromStringAndSize(NULL, opening_size + size + closing_size)
                             : NULL;
-        if (key == NULL) {
-            Py_CLEAR(keys);
+        if (part == NULL) {
+            Py_CLEAR(made);
             break;
         }
-        put(put(put(PyBytes_AS_STRING(key), opening, opening_size), text, size), closing, closing_size);
-        PyList_SET_ITEM(keys, i, key);
+        put(put(put(PyBytes_AS_STRING(part), opening, opening_size), text, size), closing, closing_size);
+        PyList_SET_ITEM(made, i, part);
     }
-    return keys;
+    return made;
 }
 
 typedef struct {

@@ -6,7 +6,7 @@
 #endif
 
 static PyMethodDef METHODS[] = {
-    {"message_keys", message_keys, METH_VARARGS, "The keys of messages, see rowtide.connector.rows.messages."},
+    {"message_parts", message_parts, METH_VARARGS, "One text of each row, see rowtide.connector.rows.messages."},
     {"message_values", message_values, METH_VARARGS, "The values of messages, see rowtide.connector.rows.messages."},
     {NULL, NULL, 0, NULL},
 };

@@ -159,7 +159,7 @@ PyObject *end_row(RowDecoder *self, Work *work); /* a row from the values of all
 /* --- the types and functions of the module ------------------------------------------------------------------------- */
 
 extern PyTypeObject RowDecoderType;
-PyObject *message_keys(PyObject *self, PyObject *args);
+PyObject *message_parts(PyObject *self, PyObject *args);
 PyObject *message_values(PyObject *self, PyObject *args);
 
 #endif

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtide.connector.protocol import charset
-from rowtide.connector.rows import implementation, layouts, messages, row_compiler, row_decoder
+from rowtide.connector.rows import layouts, messages, row_compiler, row_decoder
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import ColumnDecoding, ColumnLayout, column_layout
+from rowtide.connector.rows.native import implementation
 from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.settings import ValueSettings
@@ -353,16 +354,16 @@ def test_common_values_need_no_python() -> None:
     st.integers(0, 2**40),
 )
 def test_messages_are_the_same(rows: list[tuple[str, str]], opening: bytes, text: str, first: int) -> None:
-    assert outcome(messages.message_keys, opening, rows, opening) == outcome(
-        messages.python_keys, opening, rows, opening
-    )
+    for place in (0, 1):
+        found = outcome(messages.message_parts, opening, rows, place, opening)
+        assert found == outcome(messages.python_parts, opening, rows, place, opening)
     for before, after in ((rows, rows), (None, rows), (rows, None)):
         arguments = (opening, before, after, text, first, text)
         assert outcome(messages.message_values, *arguments) == outcome(messages.python_values, *arguments)
 
 
 def test_an_environment_variable_forces_python() -> None:
-    code = "from rowtide.connector.rows import implementation; print(implementation.NAME)"
+    code = "from rowtide.connector.rows.native import implementation; print(implementation.NAME)"
     for value, name in (("1", "Python"), ("", "compiled")):
         environment = {**os.environ, "ROWTIDE_PURE_PYTHON": value}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

@@ -1,12 +1,8 @@
-"""Describes columns to the compiled row path: how a value is stored, what it becomes, and its function in Python.
-
-A column whose values only Python converts is described as such, and compiled code calls its function for every value.
-For the other columns it does so for values that are rare: dates outside the calendar, large exponents, broken UTF-8.
-"""
+"""Describes the columns of row images to the compiled row path."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from rowtide.connector.protocol.charset import character_table
 from rowtide.connector.rows.column_output import ColumnOutput, null_text, null_value, value_expression
@@ -29,6 +25,7 @@ from rowtide.connector.rows.layouts import (
     TIMESTAMP2,
     YEAR,
 )
+from rowtide.connector.rows.native.description import NO_MINIMUM, PYTHON, Description, Stored
 from rowtide.connector.rows.row_compiler import CACHED_TYPES, Column, stored_text_lines, stored_value_lines
 from rowtide.connector.rows.text_cache import compile_text_cache, compile_text_function
 from rowtide.envelope.json.text import string_text
@@ -48,60 +45,6 @@ _STORED = {
 }
 _LARGEST_TABLE = 1024
 """Labels of an ENUM whose texts are prepared; those of a longer list are cached as they come."""
-_PYTHON = Form("from python")
-_NO_MINIMUM = -(1 << 63)
-
-Stored = Callable[[bytes], Any]
-"""Converts the bytes of a value, without their length."""
-
-
-class Description(NamedTuple):
-    """A column as ``column_read`` in ``native/columns.c`` takes it.
-
-    Attributes:
-        stored: how values are stored.
-        form: what they become.
-        size: bytes of a value, or of its length prefix unless `fixed`.
-        fixed: whether every value has ``size`` bytes.
-        nullable: whether it has to be looked up in the null bitmap.
-        published: whether row or key have it.
-        in_row: whether the row has it.
-        precision: digits of a DECIMAL.
-        scale: its scale, or the digits of a fraction of seconds.
-        argument: of the form.
-        minimum: smaller values are converted in Python.
-        before: the bytes in front of the value in the row: a comma and the field's name.
-        null: what NULL becomes.
-        absent: the same for an image without the column.
-        python: converts what the form does not cover.
-        table: texts by number, for forms that have them.
-        key_python: converts for the key, if that differs.
-        key_null: what NULL becomes in the key.
-    """
-
-    stored: str
-    form: str
-    size: int
-    fixed: bool
-    nullable: bool
-    published: bool
-    in_row: bool
-    precision: int = 0
-    scale: int = 0
-    argument: int = 0
-    minimum: int = _NO_MINIMUM
-    before: bytes = b""
-    null: Any = b""
-    absent: Any = b""
-    python: Stored | None = None
-    table: tuple[bytes, ...] | None = None
-    key_python: Stored | None = None
-    key_null: Any = None
-
-    @property
-    def is_native(self) -> bool:
-        """Whether compiled code converts the usual values."""
-        return not self.published or self.stored != "otherwise"
 
 
 def text_descriptions(columns: Sequence[Column], separate_keys: frozenset[int]) -> list[Description]:
@@ -133,7 +76,7 @@ def value_descriptions(
 
 def _unpublished(column: Column) -> Description:
     layout = column.layout
-    return Description("otherwise", _PYTHON.name, layout.size, layout.fixed, column.nullable, False, False)
+    return Description("otherwise", PYTHON.name, layout.size, layout.fixed, column.nullable, False, False)
 
 
 def _text_description(column: Column, *, separate: bool, first: bool) -> Description:
@@ -153,7 +96,7 @@ def _text_description(column: Column, *, separate: bool, first: bool) -> Descrip
         precision=layout.precision,
         scale=layout.scale,
         argument=form.argument,
-        minimum=_NO_MINIMUM if form.minimum is None else form.minimum,
+        minimum=NO_MINIMUM if form.minimum is None else form.minimum,
         before=f"{'' if first else ','}{string_text(output.field)}:".encode(),
         null=null_text(output).encode(),
         absent=column.absent_text.encode(),
@@ -199,7 +142,7 @@ def _python(column: Column, lines: Callable[[Any], Sequence[str]], *, cached: bo
 def _text_form(column: Column, output: ColumnOutput, python: Any) -> tuple[str, Form, tuple[bytes, ...] | None]:
     """How values are stored, the form of their text, and its table."""
     layout, decoding, form = column.layout, column.decoding, output.type.form
-    otherwise = "otherwise", _PYTHON, None
+    otherwise = "otherwise", PYTHON, None
     if (
         form is None
         or output.change is not None
@@ -234,7 +177,7 @@ def _text_in_charset(column: Column, form: Form) -> tuple[str, Form, tuple[bytes
         return "bytes", form, None
     characters = character_table(decode)
     if characters is None:
-        return "otherwise", _PYTHON, None
+        return "otherwise", PYTHON, None
     is_ascii = characters[:128] == "".join(map(chr, range(128)))
     return "bytes", Form("mapped string", int(is_ascii)), tuple(string_text(one)[1:-1].encode() for one in characters)
 
@@ -254,4 +197,4 @@ def _object_form(column: Column, output: ColumnOutput) -> tuple[str, str]:
                 return "bytes", "text object"
             if decoding.kind == "bytes":
                 return "bytes", "bytes object"
-    return "otherwise", _PYTHON.name
+    return "otherwise", PYTHON.name
