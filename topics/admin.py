@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -83,17 +83,31 @@ class Overview:
     topics: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class TopicIdentity:
+    """What tells a topic from another one that has the same name later.
+
+    Attributes:
+        topic_id: the id that Kafka gave it when it was created; before Kafka 2.8, the same for all topics.
+        partitions: number of partitions.
+    """
+
+    topic_id: str
+    partitions: int
+
+
 class TopicAdmin:
     """The operations on topics that rowtide needs.
 
     Args:
         client: librdkafka settings of the connection (``bootstrap.servers``, security and so on).
         timeout: seconds that an operation may take, retries included.
+        auto_create: let the broker create a topic that is looked up, if its ``auto.create.topics.enable`` is set.
     """
 
-    def __init__(self, client: Mapping[str, Any], timeout: float = 30.0) -> None:
+    def __init__(self, client: Mapping[str, Any], timeout: float = 30.0, *, auto_create: bool = False) -> None:
         self._servers = str(client.get("bootstrap.servers", ""))
-        self._admin = AdminClient({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": False})
+        self._admin = AdminClient({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": auto_create})
         self._timeout = timeout
 
     def partitions(self, topic: str) -> int | None:
@@ -118,6 +132,14 @@ class TopicAdmin:
         found = self._list(None)
         return Overview(len(found.brokers), {name: len(topic.partitions) for name, topic in found.topics.items()})
 
+    def look_up(self, topic: str) -> None:
+        """Ask for a topic, whether it exists or not; see ``auto_create``.
+
+        Raises:
+            KafkaUnreachable: no broker answers.
+        """
+        self._list(topic)
+
     def describe(self, topic: str) -> TopicDescription | None:
         """Describe a topic; ``None`` if it does not exist.
 
@@ -133,6 +155,28 @@ class TopicAdmin:
         replicas = len(metadata.partitions[min(metadata.partitions)].replicas)
         config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
         return TopicDescription(topic, len(metadata.partitions), replicas, config)
+
+    def identify(self, topics: Sequence[str]) -> dict[str, TopicIdentity]:
+        """The identities of topics, without those that do not exist.
+
+        Raises:
+            TopicError: Kafka is not reachable, or access is denied.
+        """
+        if not topics:
+            return {}
+        futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=self._timeout)
+        found = {}
+        for topic, future in futures.items():
+            try:
+                description = future.result(self._timeout + 5)
+            except KafkaException as failure:
+                if failure.args[0].code() not in _GONE:
+                    raise self._failed("look up", topic, failure.args[0]) from failure
+            except TimeoutError as failure:
+                raise KafkaUnreachable(f"cannot look up topic {topic!r}: no answer from {self._servers}") from failure
+            else:
+                found[topic] = TopicIdentity(str(description.topic_id), len(description.partitions))
+        return found
 
     def topic_config(self, name: str, topics: Sequence[str]) -> dict[str, str]:
         """The value of one setting of many topics, without those that do not exist or may not be described.
@@ -326,7 +370,8 @@ class MissingTopics:
 
     Args:
         admin: creates the topics.
-        rules: their settings; if not ``enabled``, creating missing topics is left to the broker.
+        rules: their settings; if not ``enabled``, creating missing topics is left to the broker, for which ``admin``
+            needs ``auto_create``.
     """
 
     def __init__(self, admin: TopicAdmin, rules: TopicCreation) -> None:
@@ -341,6 +386,8 @@ class MissingTopics:
         """
         if self._rules.enabled:
             self._admin.ensure(topic, self._rules.settings_for(topic))
+        else:
+            self._admin.look_up(topic)
 
 
 def _resource(topic: str) -> ConfigResource:

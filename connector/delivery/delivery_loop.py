@@ -144,6 +144,11 @@ class Delivery:
         """The current counters."""
         return replace(self._totals.snapshot(self._clock()), problem=self._sink.problem or self._problem)
 
+    @property
+    def topics(self) -> list[str]:
+        """The topics that messages were sent to, in alphabetical order."""
+        return sorted(self._known.copy())
+
     def run(self) -> None:
         """Deliver in the calling thread, as ``start`` does in a new one. Errors are stored in ``failure``."""
         try:

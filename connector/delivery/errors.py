@@ -2,7 +2,9 @@
 
 ConnectorError
 └── DeliveryError              ``restartable``: a restart from the stored offset may succeed
-    ├── RecordRejected         Kafka will never accept this message: too large, no such topic, not authorized
+    ├── RecordRejected         Kafka will never accept this message: too large, not authorized
+    │   └── TopicMissing         there is no such topic: a new start may create it
+    ├── TopicReplaced          a topic was deleted or created again while the connector ran
     ├── AccessDenied           authentication or authorization failed
     ├── ProducerFenced         another instance with the same transactional.id has taken over
     ├── TakenOver              another program stores offsets for the same connector
@@ -33,6 +35,32 @@ class DeliveryError(ConnectorError):
 
 class RecordRejected(DeliveryError):
     """Kafka will never accept this message; the text names topic, size and remedy."""
+
+
+class TopicMissing(RecordRejected):
+    """There is no such topic.
+
+    Attributes:
+        topic: its name.
+    """
+
+    def __init__(self, message: str, topic: str) -> None:
+        super().__init__(message)
+        self.topic = topic
+
+
+class TopicReplaced(DeliveryError):
+    """A topic was deleted, created again, or has fewer partitions than before; its earlier records are gone.
+
+    Args:
+        topic: its name.
+        what: what happened, to complete a sentence.
+    """
+
+    restartable = True
+
+    def __init__(self, topic: str, what: str) -> None:
+        super().__init__(f"topic {topic!r} {what} while the connector ran: its earlier records are gone")
 
 
 class AccessDenied(DeliveryError):

@@ -13,15 +13,17 @@ from dataclasses import replace
 from rowtide.connector.check import Severity, require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.delivery_loop import Delivery
-from rowtide.connector.delivery.errors import TakenOver
+from rowtide.connector.delivery.errors import DeliveryError, TakenOver
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import SecondWriterWatch, still_writing
 from rowtide.connector.delivery.kafka.writer import Writer
+from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader, describe
 from rowtide.connector.engine.start_position import decide_start
-from rowtide.connector.engine.wiring import Components, build_components
+from rowtide.connector.engine.topic_guard import TopicGuard
+from rowtide.connector.engine.wiring import Components, build_components, topic_guard
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
@@ -59,6 +61,7 @@ class ConnectorRun:
         progress: receives the progress of a snapshot.
         check: check the database and Kafka first, and refuse to start if there are errors.
         sink: a sink to use instead of ``rowtide.sink``.
+        stored: the offset that an earlier run of this process stored last; it is stored again if it is gone.
 
     Attributes:
         state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
@@ -78,12 +81,13 @@ class ConnectorRun:
         *,
         check: bool,
         sink: RecordSink | None = None,
+        stored: SourceOffset | None = None,
     ) -> None:
         self.state = "STARTING"
         self.reader: Reader | None = None
         self.delivery: Delivery | None = None
         self.components: Components | None = None
-        self.stored: SourceOffset | None = None
+        self.stored = stored
         self.watch: SecondWriterWatch | None = None
         self._taken_over: TakenOver | None = None
         self._config = config
@@ -91,6 +95,7 @@ class ConnectorRun:
         self._progress = progress
         self._check = check
         self._sink = sink
+        self._guard: TopicGuard | None = None
         self._stop = stop
         self._drained_by: float | None = None
         self._done = threading.Event()
@@ -105,6 +110,12 @@ class ConnectorRun:
         if self.delivery is None or self.components is None or self.delivery.counters().delivered:
             return True
         return reader is not None and reader.idle and not self.components.store.use().held_events
+
+    @property
+    def last_stored(self) -> SourceOffset | None:
+        """The last offset that this run, or an earlier one, is known to have stored."""
+        newest = None if self.delivery is None else self.delivery.counters().offset
+        return newest or self.stored
 
     def run(self) -> BaseException | None:
         """Run until :meth:`stop` is called or a failure ends the run; returns the failure."""
@@ -134,6 +145,8 @@ class ConnectorRun:
         delivery, components = self.delivery, self.components
         if self.watch is not None:
             self.watch.close()
+        if self._guard is not None:
+            self._guard.stop()
         if delivery is not None and self._sink is not None and self._taken_over is None:
             delivery.drain(self._stop)  # to interrupt the sink is to close it, and the next run needs it
         limit = self._config.delivery.shutdown_timeout_ms / 1000
@@ -145,6 +158,8 @@ class ConnectorRun:
             failure = self._taken_over or delivery.failure or failure  # a failed delivery ends reading: it is the cause
         elif delivery is None and components is not None and components.sink is not None:
             components.sink.close()
+        if self._guard is not None and self._taken_over is None and not self._stop.is_set():
+            failure = (self._guard.explain() if isinstance(failure, DeliveryError) else self._guard.failure) or failure
         if components is not None:
             components.store.close(failure)  # a consumer takes what is left, and then gets the end
             try:
@@ -167,7 +182,9 @@ class ConnectorRun:
             components.sink.open()  # fences an older instance: only now is the stored offset final
         if isinstance(components.offsets, KafkaOffsetStore):
             self._exclude_second_writer(components.offsets)
-        offset = self.stored = components.offsets.load()
+        offset = self.stored = self._load(components.offsets)
+        self._guard = topic_guard(self._config, self._sent_topics, self._topic_lost)
+        self._guard.start()
         decision = self._decide(components, offset)
         if components.sink is not None:
             self.delivery = Delivery(
@@ -207,6 +224,24 @@ class ConnectorRun:
         self._delivery_failed(self._taken_over)
         if self.components is not None:
             self.components.store.close(self._taken_over)
+
+    def _load(self, offsets: OffsetStore) -> SourceOffset | None:
+        """The stored offset. One that was deleted after an earlier run of this process is stored again."""
+        found = offsets.load()
+        if found is None and self.stored is not None:
+            log.warning("the stored position was deleted while the connector ran; it is stored again")
+            offsets.save(self.stored)
+            return self.stored
+        return found
+
+    def _sent_topics(self) -> list[str]:
+        return [] if self.delivery is None or self._sink is not None else self.delivery.topics
+
+    def _topic_lost(self, failure: BaseException) -> None:
+        """End the run: what was read is delivered, and the last offset stored."""
+        if self.components is not None:
+            self.components.store.close(failure)
+        self._delivery_failed(failure)
 
     def _delivery_failed(self, _failure: BaseException) -> None:
         """Stop the reader: while it has nothing to put, it would not find out that the store is closed."""

@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 from rowtide.connector.check import CheckFailedError
 from rowtide.connector.config import Configuration
-from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.connector.delivery.errors import DeliveryError, TopicMissing
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.run import ConnectorRun
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -67,6 +68,7 @@ class ConnectorTask:
         self._ended: str | None = None
         self._on_end = on_end
         self._stop = threading.Event()
+        self._stored: SourceOffset | None = None  # at the end of the last run
         self._waiting = False
         self.current = self._new_run(check=True)
         self._thread = threading.Thread(target=self._run, name="rowtide-reader", daemon=True)
@@ -120,7 +122,9 @@ class ConnectorTask:
         return not self._thread.is_alive()
 
     def _new_run(self, *, check: bool) -> ConnectorRun:
-        return ConnectorRun(self.config, self._settings, self._stop, self.snapshot, check=check, sink=self._sink)
+        return ConnectorRun(
+            self.config, self._settings, self._stop, self.snapshot, check=check, sink=self._sink, stored=self._stored
+        )
 
     def _run(self) -> None:
         failure: BaseException | None = None
@@ -128,6 +132,7 @@ class ConnectorTask:
         while True:
             begin = time.monotonic()
             failure = self.current.run()
+            self._stored = self.current.last_stored
             if failure is None or not self._passes(failure):
                 break
             self._error = str(failure)
@@ -151,6 +156,8 @@ class ConnectorTask:
         limit = self.config.failure.max_retries
         if self._stop.is_set() or 0 <= limit <= self.restarts:
             return False
+        if isinstance(failure, TopicMissing):  # a new run creates it
+            return self.config.topics.creation.enabled or failure.topic == self.config.delivery.offset_topic
         if isinstance(failure, DeliveryError):
             return failure.restartable
         if isinstance(failure, CheckFailedError | DatabaseUnreachableError):

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowtide.connector.config import Configuration
+from rowtide.connector.config import ClientSettings, Configuration
 from rowtide.connector.config.choices import TransactionBoundary
 from rowtide.connector.config.kafka.producer_settings import (
     idempotent_settings,
@@ -22,6 +22,7 @@ from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalS
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetStore
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
+from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.compaction.summary_store import FileSummaries, SummaryStore
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -32,8 +33,11 @@ from rowtide.schema_history.store.history_store import InMemorySchemaHistory, Sc
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
 from rowtide.topics.admin import MissingTopics, TopicAdmin
 from rowtide.topics.internal import history_settings
+from rowtide.topics.watch import TopicWatch
 
 _PATIENCE_S = 60.0
+_LOOK_S = 5.0
+"""How long one look at the topics may take."""
 _QUERY_S = 15.0
 """How long somebody who looks up a structure waits for Kafka."""
 
@@ -140,6 +144,39 @@ def history_source(config: Configuration) -> HistorySource:
     return HistorySource(Server(Flavor(config.flavor.value)), history_store(config, _QUERY_S))
 
 
+def topic_guard(
+    config: Configuration, sent: Callable[[], Sequence[str]], on_failure: Callable[[BaseException], None]
+) -> TopicGuard:
+    """A guard of the connector's topics.
+
+    Args:
+        config: the configuration.
+        sent: returns the topics that records were sent to.
+        on_failure: see ``TopicGuard``.
+    """
+    offsets, history, to_kafka = config.delivery.offset_topic, config.history.topic, config.delivery.sink == "kafka"
+    return TopicGuard(
+        _watch(config.kafka.admin, used=to_kafka or offsets is not None),
+        offsets,
+        sent if to_kafka else list,
+        _watch(config.history.admin, used=history is not None),
+        history,
+        on_failure,
+    )
+
+
+def _missing_topics(config: Configuration) -> MissingTopics:
+    rules = config.topics.creation
+    if rules.enabled:
+        return MissingTopics(TopicAdmin(config.kafka.admin), rules)
+    # As with Java's producer, whose user needs the right to create topics then
+    return MissingTopics(TopicAdmin(config.kafka.producer, auto_create=True), rules)
+
+
+def _watch(client: ClientSettings, *, used: bool) -> TopicWatch:
+    return TopicWatch(TopicAdmin(client, _LOOK_S).identify if used else lambda _topics: {})
+
+
 def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
     """Delivery of a replay: at least once, to the topics of the configuration, and no offset is stored anywhere."""
     kafka = config.kafka
@@ -147,7 +184,7 @@ def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
     producer = RecordProducer(
         idempotent_settings(kafka.producer), quiet=store.quiet, show_keys=config.failure.show_values
     )
-    topics = MissingTopics(TopicAdmin(kafka.admin), config.topics.creation)
+    topics = _missing_topics(config)
     policy = CommitPolicy(config.delivery.offset_flush_interval_ms / 1000, by_poll=False)
     return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topic=topics)
 
@@ -165,7 +202,7 @@ def _sink(
         return None, at_least_once, _no_topic
     if delivery.sink != "kafka":
         return RecordSinkDelivery(record_sink(config), offsets), at_least_once, _no_topic
-    topics = MissingTopics(TopicAdmin(config.kafka.admin), config.topics.creation)
+    topics = _missing_topics(config)
     show_keys = config.failure.show_values
     if not delivery.exactly_once or not isinstance(offsets, KafkaOffsetStore):
         producer = RecordProducer(idempotent_settings(config.kafka.producer), quiet=store.quiet, show_keys=show_keys)

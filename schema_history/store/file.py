@@ -20,6 +20,7 @@ from rowtide.schema_history.store.history_store import (
     HistoryStoreError,
     SchemaHistoryStore,
     StoredText,
+    UnusableHistory,
     json_object,
     one_line,
 )
@@ -39,13 +40,16 @@ class FileSchemaHistory(SchemaHistoryStore):
         self._file: BinaryIO | None = None
         self._buffering = False
         self._locked = False
+        self._inode: int | None = None
 
     def append(self, text: str) -> None:
         """Add a line and force it to disk (unless ``buffered``)."""
         try:
+            self._require_same_file()
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self._path.open("a+b")
+                self._inode = os.fstat(self._file.fileno()).st_ino
             if self._buffering:
                 if not self._locked:
                     self._begin(self._file)
@@ -61,6 +65,23 @@ class FileSchemaHistory(SchemaHistoryStore):
 
     def _cannot_write(self, failure: OSError) -> HistoryStoreError:
         return HistoryStoreError(f"cannot write schema history file {self._path}: {failure}")
+
+    def _require_same_file(self) -> None:
+        """Write nothing into another file of the same name: it would look like a history, and most would be missing.
+
+        Raises:
+            UnusableHistory: the file is not the one that the history was in.
+        """
+        try:
+            found = self._path.stat().st_ino
+        except FileNotFoundError:
+            found = None
+        if self._inode not in (None, found):
+            raise UnusableHistory(
+                f"schema history file {self._path} was deleted or replaced while the connector ran. Start once with "
+                "snapshot.mode=recovery, which is right if no captured table was altered since the stored position; "
+                "otherwise take a new snapshot"
+            )
 
     def _begin(self, file: BinaryIO) -> None:
         """Lock the file, and remove a line that a crash cut off."""
@@ -99,6 +120,7 @@ class FileSchemaHistory(SchemaHistoryStore):
         """Yield every line; empty lines are ignored, as in Debezium."""
         try:
             with self._path.open("rb") as lines:
+                self._inode = self._inode or os.fstat(lines.fileno()).st_ino
                 at = lines.seek(start)
                 for line in lines:
                     end = at + len(line)

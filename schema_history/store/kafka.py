@@ -61,9 +61,12 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         self._batch = batch
         self._buffering = False
         self._unacknowledged = 0
+        self._topic_id: str | None = None
 
     def append(self, text: str) -> None:
         """Add a record and wait for its acknowledgement (while ``buffered``, only every ``batch`` records)."""
+        if not self._unacknowledged:
+            self._require_same_topic(f"cannot write to the schema history topic {self._topic!r}")
         try:
             self._writer.send(self._topic, text.encode(), partition=_PARTITION)
         except TopicWriteError as failure:
@@ -71,6 +74,30 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         self._unacknowledged += 1
         if not self._buffering or self._unacknowledged >= self._batch:
             self._flush()
+
+    def _require_same_topic(self, cannot: str) -> None:
+        """Write nothing into a topic that was created again: it would look like a history, and most would be missing.
+
+        Args:
+            cannot: what is not possible if the topic cannot be looked up.
+
+        Raises:
+            UnusableHistory: the topic is not the one that the history was in.
+            HistoryStoreError: the topic cannot be looked up.
+        """
+        try:
+            found = self._reader.topic_id(self._topic)
+        except TopicReadError as failure:
+            raise _unreadable(f"{cannot}: {failure}", failure) from failure
+        if found is None:
+            return  # then the record cannot be written either
+        if self._topic_id not in (None, found):
+            raise UnusableHistory(
+                f"the schema history topic {self._topic!r} was deleted and created again while the connector ran. "
+                "Start once with snapshot.mode=recovery, which is right if no captured table was altered since the "
+                "stored position; otherwise take a new snapshot"
+            )
+        self._topic_id = found
 
     def _flush(self) -> None:
         if not self._unacknowledged:
@@ -147,7 +174,10 @@ class KafkaSchemaHistory(SchemaHistoryStore):
     def exists(self) -> bool:
         """Whether the topic exists and anything was ever written to it, even if it was deleted since."""
         extent = self._extent()
-        return extent is not None and extent.high > 0
+        if extent is None or extent.high == 0:
+            return False
+        self._require_same_topic("the schema history cannot be read")
+        return True
 
     def _extent(self) -> Extent | None:
         try:

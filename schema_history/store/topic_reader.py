@@ -5,9 +5,9 @@ aborted, so that no committed record is missed because it is after an open trans
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -15,9 +15,12 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+T = TypeVar("T")
 
 _CONSUMER: dict[str, Any] = {
     "enable.auto.commit": False,
@@ -123,6 +126,7 @@ class TopicReader:
     ) -> None:
         self._consumer = {"group.id": "rowtide", "log_level": _ERRORS_ONLY, **consumer, **_CONSUMER}
         self._admin = {"log_level": _ERRORS_ONLY, **admin, "allow.auto.create.topics": False}
+        self._describing: AdminClient | None = None
         self._timeout = timeout
         self._query_timeout = timeout if query_timeout is None else min(timeout, query_timeout)
 
@@ -133,10 +137,13 @@ class TopicReader:
             TopicReadError: Kafka is not reachable, or access is denied.
         """
         admin = AdminClient(self._admin)
+        return self._retried(topic, lambda: self._query(admin, topic))
+
+    def _retried(self, topic: str, query: Callable[[], T]) -> T:
         end = time.monotonic() + self._timeout
         while True:
             try:
-                return self._query(admin, topic)
+                return query()
             except KafkaException as failure:
                 error = failure.args[0]
                 if error.code() not in _PASSING or time.monotonic() > end:
@@ -172,6 +179,27 @@ class TopicReader:
             request_timeout=self._query_timeout,
         )
         return {partition.partition: future.result().offset for partition, future in asked.items()}
+
+    def topic_id(self, topic: str) -> str | None:
+        """The id that Kafka gave a topic when it was created; ``None`` if the topic does not exist.
+
+        Before Kafka 2.8, all topics have the same id.
+
+        Raises:
+            TopicReadError: Kafka is not reachable, or access is denied.
+        """
+        admin = self._describing = self._describing or AdminClient(self._admin)
+
+        def query() -> str | None:
+            found = admin.describe_topics(TopicCollection([topic]), request_timeout=self._query_timeout)
+            try:
+                return str(found[topic].result().topic_id)
+            except KafkaException as failure:
+                if failure.args[0].code() in _MISSING:
+                    return None
+                raise
+
+        return self._retried(topic, query)
 
     def gap(self, topic: str, partition: int, begin: int, end: int) -> bool:
         """Whether records are missing between two offsets without committed records in between.

@@ -57,6 +57,7 @@ EDGES = {
     "rowtide.connector.engine.run": "clock threads",
     "rowtide.connector.engine.start_position": "clock",
     "rowtide.connector.engine.task": "clock threads",
+    "rowtide.connector.engine.topic_guard": "threads",
     "rowtide.connector.engine.wiring": "files",
     "rowtide.connector.records.heartbeat": "clock",
     "rowtide.connector.rows.native.implementation": "files",

@@ -20,6 +20,9 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """rowtide's defaults where they differ from librdkafka's."""
 
+_NO_NEW_TOPICS: Mapping[str, Any] = {"allow.auto.create.topics": False}
+"""A topic that is missing while the connector runs was deleted. It is created again with its own settings."""
+
 REQUIRED: Mapping[str, Any] = {"enable.idempotence": True, "acks": "all"}
 """No loss, no duplicates and no reordering during a producer's life."""
 
@@ -55,7 +58,7 @@ def idempotent_settings(client: Mapping[str, Any]) -> dict[str, Any]:
             "producer.override.transactional.id has no effect without exactly-once delivery; "
             "set exactly.once.source.support=enabled and exactly.once.support=required, or remove it"
         )
-    return {**_with_defaults(client, DEFAULTS), **REQUIRED}
+    return {**_with_defaults(client, DEFAULTS), **REQUIRED, **_NO_NEW_TOPICS}
 
 
 def transactional_settings(client: Mapping[str, Any], transactional_id: str, interval_ms: int = 0) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def transactional_settings(client: Mapping[str, Any], transactional_id: str, int
     defaults["transactional.id"] = transactional_id
     defaults["linger.ms"] = 1  # each commit waits this long
     defaults["transaction.timeout.ms"] = _TRANSACTION_TIMEOUT_MS + interval_ms
-    settings = {**_with_defaults(client, defaults), **REQUIRED}
+    settings = {**_with_defaults(client, defaults), **REQUIRED, **_NO_NEW_TOPICS}
     if int(settings["transaction.timeout.ms"]) <= interval_ms:
         raise ProducerSettingsError(
             f"producer.override.transaction.timeout.ms={settings['transaction.timeout.ms']} must be longer than "

@@ -16,12 +16,14 @@ from rowtide.connector.delivery.errors import (
     ProducerFailed,
     ProducerFenced,
     RecordRejected,
+    TopicMissing,
+    TopicReplaced,
     TransactionAborted,
 )
 
 _K: Any = KafkaError
 _TOO_LARGE = {_K.MSG_SIZE_TOO_LARGE, _K.RECORD_LIST_TOO_LARGE, _K.INVALID_MSG_SIZE}
-_NO_TOPIC = {_K.UNKNOWN_TOPIC_OR_PART, _K._UNKNOWN_TOPIC, _K._UNKNOWN_PARTITION}  # noqa: SLF001 - librdkafka's codes
+_NO_TOPIC = {_K.UNKNOWN_TOPIC_OR_PART, _K._UNKNOWN_TOPIC}  # noqa: SLF001 - librdkafka's codes
 _DENIED = {
     _K.TOPIC_AUTHORIZATION_FAILED,
     _K.CLUSTER_AUTHORIZATION_FAILED,
@@ -37,6 +39,7 @@ _REJECTED = {
     _K.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     _K.UNSUPPORTED_COMPRESSION_TYPE,
     _K._INVALID_ARG,  # noqa: SLF001
+    _K._UNKNOWN_PARTITION,  # noqa: SLF001
 }
 _FENCED = {_K._FENCED, _K.PRODUCER_FENCED, _K.INVALID_PRODUCER_EPOCH, _K.TRANSACTION_COORDINATOR_FENCED}  # noqa: SLF001
 _PURGED = {_K._PURGE_QUEUE, _K._PURGE_INFLIGHT}  # noqa: SLF001
@@ -48,6 +51,13 @@ _SHOW_KEYS = "errors.log.include.messages=true shows it"
 def is_purged(error: KafkaError) -> bool:
     """Whether a message failed only because its transaction was aborted."""
     return error.code() in _PURGED
+
+
+def partition_gone(error: KafkaError, topic: str) -> TopicReplaced | None:
+    """The error if the client itself chose a partition that does not exist any more."""
+    if error.code() != _K._UNKNOWN_PARTITION:  # noqa: SLF001 - librdkafka's code
+        return None
+    return TopicReplaced(topic, "was created again with fewer partitions")
 
 
 def is_retriable(error: KafkaError) -> bool:
@@ -77,8 +87,8 @@ def rejected(
             "If messages are too large only together, set producer.override.batch.size below the topic's limit"
         )
     if code in _NO_TOPIC:
-        return RecordRejected(
-            f"{what}. The topic was deleted, or topic.creation.enable=false and nobody created it: create it"
+        return TopicMissing(
+            f"{what}. The topic was deleted, or topic.creation.enable=false and nobody created it: create it", topic
         )
     if code in _DENIED:
         return RecordRejected(f"{what}. Grant the connector's Kafka user WRITE on the topic")
@@ -124,7 +134,7 @@ def message_failed(
 
 def severity(error: DeliveryError) -> int:
     """The rank of an error: of several errors, the one with the highest rank is raised."""
-    ranks = (ProducerFenced, AccessDenied, RecordRejected, ProducerFailed)
+    ranks = (ProducerFenced, AccessDenied, RecordRejected, TopicReplaced, ProducerFailed)
     return next((len(ranks) - at for at, kind in enumerate(ranks) if isinstance(error, kind)), 0)
 
 

@@ -18,7 +18,14 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted
 from rowtide.connector.delivery.kafka.client_log import log as client_log
-from rowtide.connector.delivery.kafka.errors import call_failed, is_purged, larger_than_queue, message_failed, severity
+from rowtide.connector.delivery.kafka.errors import (
+    call_failed,
+    is_purged,
+    larger_than_queue,
+    message_failed,
+    partition_gone,
+    severity,
+)
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Headers
 
@@ -27,6 +34,7 @@ log = logging.getLogger(__name__)
 _SERVE_EVERY = 1000
 """Messages between two rounds of delivery reports: often enough to bound memory, rarely enough for the reader."""
 
+_CHOSEN_BY_KEY = -1
 _SHORT_PAUSE_S = 0.001
 _LONG_PAUSE_S = 0.05
 _LONG_PAUSE_AFTER_S = 1.0
@@ -101,7 +109,8 @@ class RecordProducer:
 
     def _send(self, batch: Batch) -> None:
         topic, partition, messages = batch.topic, batch.partition, batch.messages
-        produce, reported, timestamp = self.client.produce, self._on_delivery, batch.timestamp
+        produce, timestamp = self.client.produce, batch.timestamp
+        reported = self._on_delivery if partition == _CHOSEN_BY_KEY else self._on_placed_delivery
         shared: Headers | None = None
         headers: list[tuple[str, bytes | None]] = []
         for key, value, given in messages:
@@ -117,7 +126,7 @@ class RecordProducer:
     def put(self, record: OffsetRecord) -> None:
         """Queue the record that stores an offset; waits and raises as ``send`` does."""
         topic, key, value, headers = record
-        self._queue(topic, value, key, -1, self._on_delivery, None, 0, list(headers))
+        self._queue(topic, value, key, _CHOSEN_BY_KEY, self._on_delivery, None, 0, list(headers))
 
     def _queue(self, topic: str, value: bytes | None, key: bytes | None, *more: Any) -> None:
         """Queue one message; waits while the queue is full."""
@@ -223,6 +232,14 @@ class RecordProducer:
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         """Delivery report of a failed message; there are none of successful ones."""
+        replaced = None if error is None else partition_gone(error, message.topic())
+        if replaced is not None:
+            self._keep_worst(replaced)
+        else:
+            self._on_placed_delivery(error, message)
+
+    def _on_placed_delivery(self, error: KafkaError | None, message: Any) -> None:
+        """Delivery report of a failed message for a partition that the caller chose."""
         if error is None or is_purged(error):
             return
         key, value = message.key(), message.value()

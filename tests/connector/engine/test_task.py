@@ -41,7 +41,7 @@ class FakeRun:
     def __init__(self, stop: threading.Event, state: str, failure: BaseException | None, *, lasts: bool) -> None:
         self.state = state
         self.reader = "reader" if state == "RUNNING" else None
-        self.delivery = self.components = None
+        self.last_stored = self.delivery = self.components = None
         self.works = False
         self.begun = threading.Event()
         self._stop = stop

@@ -16,6 +16,7 @@ from rowtide.schema_history.store.history_store import (
     HistoryStoreError,
     InMemorySchemaHistory,
     SchemaHistoryStore,
+    UnusableHistory,
     one_line,
 )
 
@@ -190,3 +191,21 @@ def test_a_full_disk_is_an_error_that_passes(tmp_path: Path, *, buffered: bool) 
     assert caught.value.retriable
     with pytest.raises(OSError, match="No space left"):
         history.close()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "replaced"])
+@pytest.mark.parametrize("read", [False, True], ids=["written before", "read before"])
+def test_nothing_is_written_to_a_file_that_was_deleted_or_replaced(tmp_path: Path, again: bool, read: bool) -> None:
+    """It would look like a complete history at the next start."""
+    path = tmp_path / "history.txt"
+    writer = FileSchemaHistory(path)
+    writer.append('{"a":1}')
+    reader = FileSchemaHistory(path)
+    assert list(reader.replay()) == ['{"a":1}']
+    path.rename(tmp_path / "kept.txt")
+    if again:
+        path.write_text("")
+    with pytest.raises(UnusableHistory, match=r"history\.txt was deleted or replaced.*snapshot\.mode=recovery"):
+        (reader if read else writer).append('{"b":2}')
+    assert (path.read_text() if again else path.exists()) in ("", False)
+    writer.close()

@@ -1,0 +1,125 @@
+"""Ends a run when a topic that it relies on is deleted or created again. An edge: it looks in a thread.
+
+Records that were in a deleted topic are gone, and Kafka's clients do not report it: a broker may create the topic anew,
+and librdkafka may go on sending to the former leader of a partition. A new run creates missing topics with their
+settings, stores the position again, and sends what follows the stored position. A schema history cannot be created
+anew: without it, a later start could not decode rows.
+"""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from rowtide.connector.delivery.errors import TopicReplaced
+from rowtide.schema_history.store.history_store import UnusableHistory
+from rowtide.topics.errors import TopicError
+from rowtide.topics.watch import LOOKS_UNTIL_DELETED, ChangeKind, TopicChange, TopicWatch
+
+log = logging.getLogger(__name__)
+
+_EVERY_S = 10.0
+_MOST_TOPICS = 500
+"""At most so many data topics are looked up at once; the next look continues with those that follow."""
+
+
+class TopicGuard:
+    """Looks at the topics of a connector every ten seconds.
+
+    Args:
+        topics: looks at the topic of the offsets and at data topics.
+        offsets: the topic of the offsets, if there is one.
+        data: returns the topics that records were sent to.
+        history_topics: looks at the topic of the schema history, which may be in another Kafka.
+        history: the topic of the schema history, if there is one.
+        on_failure: called in the guard's thread, once, with the failure that ends the run.
+
+    Attributes:
+        failure: why the run has to end.
+    """
+
+    def __init__(
+        self,
+        topics: TopicWatch,
+        offsets: str | None,
+        data: Callable[[], Sequence[str]],
+        history_topics: TopicWatch,
+        history: str | None,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self.failure: BaseException | None = None
+        self._topics = topics
+        self._offsets = offsets
+        self._data = data
+        self._history_topics = history_topics
+        self._history = history
+        self._on_failure = on_failure
+        self._next = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rowtide-topics", daemon=True)
+
+    def start(self) -> None:
+        """Look at the topics now, and then in a thread.
+
+        Raises:
+            TopicError: Kafka is not reachable, or access is denied.
+        """
+        self.look()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, without waiting for it."""
+        self._stop.set()
+
+    def explain(self) -> BaseException | None:
+        """Look once more, because delivery has failed: the reason may be a deleted topic. Returns ``failure``."""
+        with contextlib.suppress(TopicError):
+            for _ in range(LOOKS_UNTIL_DELETED):
+                self.look()
+        return self.failure
+
+    def _run(self) -> None:
+        while not self._stop.wait(_EVERY_S):
+            try:
+                self.look()
+            except TopicError as failure:  # delivery reports it if it needs Kafka
+                log.debug("the topics cannot be looked up: %s", failure)
+            if self.failure is not None and not self._stop.is_set():
+                self._on_failure(self.failure)
+                return
+
+    def look(self) -> None:
+        """Look at the topics once; sets ``failure`` if the run has to end.
+
+        Raises:
+            TopicError: Kafka is not reachable.
+        """
+        for change in self._history_topics.changes(_named(self._history)):
+            self.failure = UnusableHistory(
+                f"the schema history topic {change.topic!r} {_what(change)} while the connector ran, so the structures "
+                "of the tables would be missing at the next start. Start once with snapshot.mode=recovery, before a "
+                "captured table is altered"
+            )
+            return
+        for change in self._topics.changes([*_named(self._offsets), *self._some_data()]):
+            if change.kind is ChangeKind.REPARTITIONED:
+                log.warning("topic %s %s: keys may move to other partitions", change.topic, _what(change))
+            else:
+                self.failure = TopicReplaced(change.topic, _what(change))
+
+    def _some_data(self) -> list[str]:
+        topics = self._data()
+        self._next = self._next if self._next < len(topics) else 0
+        some = topics[self._next : self._next + _MOST_TOPICS]
+        self._next += _MOST_TOPICS
+        return [topic for topic in some if topic != self._offsets]
+
+
+def _named(topic: str | None) -> list[str]:
+    return [] if topic is None else [topic]
+
+
+def _what(change: TopicChange) -> str:
+    if change.kind is ChangeKind.REPARTITIONED:
+        return f"now has {change.now} partitions instead of {change.before}"
+    return str(change.kind.value)

@@ -1,0 +1,70 @@
+"""What a watch reports of topics that change between two looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rowtide.topics.admin import TopicIdentity
+from rowtide.topics.watch import ChangeKind, TopicChange, TopicWatch
+
+
+class Broker:
+    """Topics by name, as they are now."""
+
+    def __init__(self, **topics: tuple[str, int]) -> None:
+        self.topics = {name: TopicIdentity(*given) for name, given in topics.items()}
+
+    def identify(self, names: Sequence[str]) -> dict[str, TopicIdentity]:
+        return {name: self.topics[name] for name in names if name in self.topics}
+
+
+def test_topics_that_stay_as_they_are_are_not_reported() -> None:
+    broker = Broker(a=("1", 2), b=("2", 1))
+    watch = TopicWatch(broker.identify)
+    assert [watch.changes(names) for names in (["a", "b", "c"], ["a"], ["b", "c"], ["a", "b"])] == [[], [], [], []]
+
+
+def test_a_topic_that_appears_is_not_a_change() -> None:
+    broker = Broker()
+    watch = TopicWatch(broker.identify)
+    assert watch.changes(["a"]) == watch.changes(["a"]) == []
+    broker.topics["a"] = TopicIdentity("1", 2)
+    assert watch.changes(["a"]) == []
+    broker.topics["a"] = TopicIdentity("2", 2)
+    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.RECREATED, 2, 2)]
+
+
+def test_a_topic_is_deleted_when_it_is_missing_twice_in_a_row() -> None:
+    broker = Broker(a=("1", 2))
+    watch = TopicWatch(broker.identify)
+    watch.changes(["a"])
+    for _ in range(2):  # a broker that has just started
+        there = broker.topics.pop("a")
+        assert watch.changes(["a"]) == []
+        broker.topics["a"] = there
+        assert watch.changes(["a"]) == []
+    del broker.topics["a"]
+    assert watch.changes(["a"]) == []
+    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.DELETED, 2, 0)]
+    assert watch.changes(["a"]) == [], "it is reported once"
+
+
+def test_a_topic_that_is_created_again_between_two_looks() -> None:
+    broker = Broker(a=("1", 2), b=("2", 4), old=("0", 3))
+    watch = TopicWatch(broker.identify)
+    watch.changes(["a", "b", "old"])
+    broker.topics["a"] = TopicIdentity("3", 2)
+    del broker.topics["b"]
+    watch.changes(["a", "b"])
+    broker.topics["b"] = TopicIdentity("4", 1)
+    assert watch.changes(["a", "b"]) == [TopicChange("b", ChangeKind.RECREATED, 4, 1)]
+    broker.topics["old"] = TopicIdentity("0", 2)  # before Kafka 2.8, which has no ids
+    assert watch.changes(["old"]) == [TopicChange("old", ChangeKind.RECREATED, 3, 2)]
+
+
+def test_more_partitions_are_another_kind_of_change() -> None:
+    broker = Broker(a=("1", 2))
+    watch = TopicWatch(broker.identify)
+    watch.changes(["a"])
+    broker.topics["a"] = TopicIdentity("1", 6)
+    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.REPARTITIONED, 2, 6)]

@@ -1,0 +1,80 @@
+"""Finds topics that were deleted, created again or given other partitions since they were first seen.
+
+Kafka gives every topic an id when it is created, so a topic that was deleted and created again has another one. Pure.
+"""
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from rowtide.topics.admin import TopicIdentity
+
+LOOKS_UNTIL_DELETED = 2
+"""A topic that is missing at so many looks in a row is deleted: a broker that has just started may not list it yet."""
+
+
+class ChangeKind(enum.Enum):
+    """What happened to a topic; the value completes a sentence."""
+
+    DELETED = "was deleted"
+    RECREATED = "was deleted and created again"
+    REPARTITIONED = "has more partitions"
+
+
+class TopicChange(NamedTuple):
+    """A change of a topic.
+
+    Attributes:
+        topic: its name.
+        kind: what happened.
+        before: the number of partitions before.
+        now: the number of partitions now; 0 if the topic is deleted.
+    """
+
+    topic: str
+    kind: ChangeKind
+    before: int
+    now: int
+
+
+class TopicWatch:
+    """Compares topics with what they were at the last look.
+
+    Args:
+        identify: looks up topics; leaves out those that do not exist.
+    """
+
+    def __init__(self, identify: Callable[[Sequence[str]], Mapping[str, TopicIdentity]]) -> None:
+        self._identify = identify
+        self._seen: dict[str, TopicIdentity] = {}
+        self._missing: dict[str, int] = {}
+
+    def changes(self, topics: Sequence[str]) -> list[TopicChange]:
+        """Look at topics; returns what has happened to those that existed at an earlier look.
+
+        Raises:
+            TopicError: Kafka is not reachable.
+        """
+        found = self._identify(topics)
+        changes = []
+        for topic in topics:
+            before, now = self._seen.get(topic), found.get(topic)
+            if before is not None and now is None:
+                self._missing[topic] = self._missing.get(topic, 0) + 1
+                if self._missing[topic] < LOOKS_UNTIL_DELETED:
+                    continue
+                del self._seen[topic]
+            if now is not None:
+                self._seen[topic] = now
+            self._missing.pop(topic, None)
+            if before is not None and before != now:
+                changes.append(_change(topic, before, now))
+        return changes
+
+
+def _change(topic: str, before: TopicIdentity, now: TopicIdentity | None) -> TopicChange:
+    if now is None:
+        return TopicChange(topic, ChangeKind.DELETED, before.partitions, 0)
+    recreated = now.topic_id != before.topic_id or now.partitions < before.partitions
+    kind = ChangeKind.RECREATED if recreated else ChangeKind.REPARTITIONED
+    return TopicChange(topic, kind, before.partitions, now.partitions)
