@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rowtide_stack import Kafka, MariaDB, MySQL
 from topic_tools import Topics
@@ -149,7 +149,7 @@ class Round:
             self._keep_evidence(folder, primary.server, Topics(kafka.bootstrap), config)
         return outcome
 
-    def _server(self, stack: ExitStack, disks: dict[str, Disk], number: int) -> MySQL | MariaDB:
+    def _server(self, stack: ExitStack, disks: dict[str, Disk], number: int) -> SqlServer:
         options = {**self._scenario.server_options(), "server_id": number}
         if self._scenario.replica and self._scenario.flavor == "mariadb":
             options["log_slave_updates"] = "ON"
@@ -215,7 +215,7 @@ class Round:
             worker.kill()
 
     def _account(self, topics: Topics, config: WorkerConfig, server: SqlServer, outcome: Outcome) -> None:
-        def rows(statement: str) -> dict[str, int]:
+        def rows(statement: str) -> dict[Any, int]:
             return dict(server.query(statement, database=_DATABASE))
 
         records, made = self._records(topics, config, server)

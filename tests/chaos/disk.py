@@ -29,7 +29,7 @@ class Disk:
 
     def __enter__(self) -> Self:
         options = f"size={self._size}m,mode=0700"
-        command = ["mount", "-t", "tmpfs", "-o", options, "rowtide-chaos", self.folder]
+        command = ["mount", "-t", "tmpfs", "-o", options, "rowtide-chaos", str(self.folder)]
         subprocess.run(command, check=True, capture_output=True)
         return self
 

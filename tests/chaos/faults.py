@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pymysql
@@ -131,12 +132,15 @@ def clock_faults(clock: Clock, decide: random.Random) -> Iterator[Fault]:
 
 def server_faults(primary: Primary, kafka: Kafka) -> Iterator[Fault]:
     """Kill, restart and suspend the database and Kafka, and kill binlog connections."""
-    database = lambda: primary.server  # noqa: E731 - another one after a fail-over
-    for name, server in (("database", database), ("kafka", lambda: kafka)):
-        yield Fault(f"{name} killed", lambda of=server: of().kill(), lambda of=server: of().start(), 2)
-        yield Fault(f"{name} restarted", lambda of=server: of().stop(), lambda of=server: of().start(), 2)
-        yield Fault(f"{name} suspended", lambda of=server: of().pause(), lambda of=server: of().resume())
+    yield from _process_faults("database", lambda: primary.server)  # another server after a fail-over
+    yield from _process_faults("kafka", lambda: kafka)
     yield Fault("binlog connection killed", lambda: _kill_streams(primary.server), longest_s=0.5)
+
+
+def _process_faults(name: str, server: Callable[[], Server]) -> Iterator[Fault]:
+    yield Fault(f"{name} killed", lambda: server().kill(), lambda: server().start(), 2)
+    yield Fault(f"{name} restarted", lambda: server().stop(), lambda: server().start(), 2)
+    yield Fault(f"{name} suspended", lambda: server().pause(), lambda: server().resume())
 
 
 def _kill_streams(server: SqlServer) -> None:
@@ -155,8 +159,8 @@ def link_faults(name: str, link: Link, decide: random.Random) -> Iterator[Fault]
     for way in Direction:
         yield Fault(f"{name}: connection cut {way.value}", cut(way, reset=False), link.heal)
         yield Fault(f"{name}: connection cut with a reset {way.value}", cut(way, reset=True), link.heal)
-        yield Fault(f"{name}: frozen {way.value}", lambda way=way: link.freeze(way), link.heal, 8)
-        yield Fault(f"{name}: half-open {way.value}", lambda way=way: link.lose(way), longest_s=8)
+        yield Fault(f"{name}: frozen {way.value}", partial(link.freeze, way), link.heal, 8)
+        yield Fault(f"{name}: half-open {way.value}", partial(link.lose, way), longest_s=8)
     yield Fault(f"{name}: frozen both ways", lambda: link.freeze(*Direction), link.heal, 8)
     yield Fault(f"{name}: half-open both ways", lambda: link.lose(*Direction), longest_s=8)
     yield Fault(f"{name}: connections reset", link.reset, longest_s=0.5)

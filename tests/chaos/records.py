@@ -30,8 +30,8 @@ class Records:
 
     def count(self) -> int:
         """The number of records."""
-        lists = (self.accounts, self.entries, *self.sent.values(), *self.made.values())
-        return sum(map(len, lists))
+        values = len(self.accounts) + len(self.entries) + sum(map(len, self.made.values()))
+        return values + sum(map(len, self.sent.values()))
 
 
 def read_records(

@@ -8,21 +8,22 @@ from dataclasses import dataclass
 
 __all__ = ["Scenario"]
 
-_CHANGE_TRANSFORMS = "io.debezium.transforms"
+_CHOICES = ("compressed", "small_files", "encrypted", "replica", "small_disks")
+_DEBEZIUM = "io.debezium.transforms"
 _TRANSFORMS: Mapping[str, Mapping[str, str]] = {
     "no transform": {},
     "flattened": {
         "transforms": "flatten",
-        "transforms.flatten.type": f"{_CHANGE_TRANSFORMS}.ExtractNewRecordState",
+        "transforms.flatten.type": f"{_DEBEZIUM}.ExtractNewRecordState",
         "transforms.flatten.delete.tombstone.handling.mode": "rewrite",
         "transforms.flatten.add.fields": "op,table,source.snapshot",
     },
     "routed": {
         "transforms": "route,outbox",
-        "transforms.route.type": f"{_CHANGE_TRANSFORMS}.ByLogicalTableRouter",
+        "transforms.route.type": f"{_DEBEZIUM}.ByLogicalTableRouter",
         "transforms.route.topic.regex": r"(.*)\\.(?:accounts|entries)",
         "transforms.route.topic.replacement": "$1.all",
-        "transforms.outbox.type": f"{_CHANGE_TRANSFORMS}.outbox.EventRouter",
+        "transforms.outbox.type": f"{_DEBEZIUM}.outbox.EventRouter",
         "transforms.outbox.predicate": "of_outbox",
         "predicates": "of_outbox",
         "predicates.of_outbox.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
@@ -88,13 +89,10 @@ class Scenario:
             "exactly once" if self.exactly_once else "at least once",
             "with GTIDs" if self.gtids else "without GTIDs",
             self.transform,
-            *(name for name in ("compressed", "small_files", "encrypted", "replica", "small_disks") if self[name]),
+            *(name.replace("_", " ") for name in _CHOICES if getattr(self, name)),
             f"{self.rows_before} rows before",
         ]
-        return ", ".join(part.replace("_", " ") for part in parts)
-
-    def __getitem__(self, name: str) -> bool:
-        return bool(getattr(self, name))
+        return ", ".join(parts)
 
     def server_options(self) -> dict[str, str | int]:
         """The options of the servers."""

@@ -114,7 +114,7 @@ def test_routed_records_are_those_of_their_tables() -> None:
         return json.dumps({"op": "c", "before": None, "after": row, "source": {"table": table}}).encode()
 
     account, entry = routed("accounts", of(1, 1)), routed("entries", {"writer": 0, "n": 1})
-    topics = {"d.all": [account, None, entry], "outbox.event.0a": [b'"1"', b'"2"']}
+    topics: dict[str, list[bytes | None]] = {"d.all": [account, None, entry], "outbox.event.0a": [b'"1"', b'"2"']}
     records = read_records(lambda topic: topics.get(topic, []), "d", "routed", ["0a", "0b"], ["m"])
     assert (records.accounts, records.entries) == ([account], [entry])
     assert records.sent == {"0a": [1, 2], "0b": []}
