@@ -12,6 +12,7 @@ import pymysql
 from rowtide.connector.check.broker import broker_findings
 from rowtide.connector.check.facts import ServerFacts
 from rowtide.connector.check.findings import CheckFailedError, Finding, Severity, errors_in, from_problem, ranked
+from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.check.privilege_rules import privilege_findings
 from rowtide.connector.check.server import fetch_facts
 from rowtide.connector.check.server_rules import server_findings
@@ -62,7 +63,7 @@ def check(
     problems: Iterable[Problem] = (),
     *,
     tables: bool = True,
-    estimates: bool = False,
+    thorough: bool = False,
     kafka: bool = True,
     kafka_timeout: float = 10.0,
 ) -> Report:
@@ -72,7 +73,8 @@ def check(
         config: the configuration.
         problems: its problems, which become errors; invalid properties have their defaults in ``config``.
         tables: whether to check every table and column, too.
-        estimates: whether to query the estimated rows of the tables.
+        thorough: whether to query the estimated rows of the tables, and to test the rights in Kafka. A start does not
+            need that: it finds the same errors within seconds.
         kafka: whether to check Kafka, if the connector uses it.
         kafka_timeout: seconds to wait for Kafka.
     """
@@ -84,7 +86,7 @@ def check(
     if any(map(_DATABASE.fullmatch, invalid)):
         wrong.append(_unchecked("database.hostname", "the database"))
     else:
-        more, facts = check_database(config, tables=tables, estimates=estimates)
+        more, facts = check_database(config, tables=tables, estimates=thorough)
         found += more
     known = facts.tables if facts is not None and "topic.prefix" not in invalid else None
     kafka = kafka and config.uses_kafka
@@ -97,6 +99,8 @@ def check(
             more, existing = topic_findings(config, known, timeout=kafka_timeout)
             found += more
     captured = None if known is None else captured_tables(config, known, existing)
+    if thorough and existing is not None:
+        found += access_findings(config, captured or (), existing, timeout=kafka_timeout)
     # Rules about an invalid property saw its default.
     found = [finding for finding in found if finding.subject not in invalid]
     return Report(
@@ -129,16 +133,16 @@ def evaluate(config: Configuration, facts: ServerFacts) -> list[Finding]:
     return ranked(found)
 
 
-def require(config: Configuration) -> list[Finding]:
+def require(config: Configuration) -> Report:
     """Check everything before the connector starts.
 
     Returns:
-        Warnings, remarks and tolerated errors, for the log.
+        The captured tables, and for the log warnings, remarks and tolerated errors.
 
     Raises:
         CheckFailedError: there are errors; ``retriable`` if only a server is away.
     """
-    found = check(config).findings
-    if any(not error.tolerated for error in errors_in(found)):
-        raise CheckFailedError(found)
-    return found
+    report = check(config)
+    if any(not error.tolerated for error in errors_in(report.findings)):
+        raise CheckFailedError(report.findings)
+    return report

@@ -26,8 +26,8 @@ def broker_findings(config: Configuration, *, timeout: float = 10.0) -> list[Fin
     if found:
         return found
     for name, client in (("producer.override", config.kafka.producer), ("consumer.override", config.kafka.consumer)):
-        connection = _connection(client)
-        if connection != _connection(config.kafka.admin):
+        connection = connection_settings(client)
+        if connection != connection_settings(config.kafka.admin):
             found += [
                 finding._replace(subject=f"{name}.{finding.subject}")
                 for finding in _reach(connection, "bootstrap.servers", timeout)
@@ -57,7 +57,7 @@ def _settings(config: Configuration) -> Iterator[Finding]:
             yield Finding(Severity.ERROR, name, f"Kafka's client refuses these settings: {reason}")
 
 
-def _connection(settings: Mapping[str, Any]) -> dict[str, Any]:
+def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a client that decide which broker it connects to, and as whom."""
     prefixes = ("bootstrap.", "metadata.broker.", "security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.")
     return {name: value for name, value in settings.items() if name.startswith(prefixes)}

@@ -40,7 +40,7 @@ class TableFact:
         name: its name.
         columns: its columns in order.
         rows: the server's estimate of its rows; ``None`` if it was not queried or is unknown.
-        created_at: when it was created or last rebuilt, in seconds since the epoch; ``None`` as for ``rows``.
+        created_at: when it was created or last rebuilt, in seconds since the epoch; ``None`` if unknown.
     """
 
     database: str

@@ -100,7 +100,7 @@ def _is_replica(connection: "Connection[Any]") -> bool | None:
 
 def _tables(connection: "Connection[Any]", *, estimates: bool, mariadb: bool) -> tuple[TableFact, ...]:
     builtin = ", ".join(f"'{name}'" for name in sorted(BUILTIN_DATABASES))
-    more = "TABLE_ROWS, UNIX_TIMESTAMP(CREATE_TIME)" if estimates else "NULL, NULL"
+    rows_column = "TABLE_ROWS" if estimates else "NULL"
     tables: dict[tuple[str, str], tuple[int | None, int | None]] = {}
     columns: dict[tuple[str, str], list[ColumnFact]] = {}
     shared: dict[ColumnFact, ColumnFact] = {}  # many tables have the same columns
@@ -109,7 +109,8 @@ def _tables(connection: "Connection[Any]", *, estimates: bool, mariadb: bool) ->
             with contextlib.suppress(pymysql.MySQLError):  # before 8.0, MySQL does not cache estimates for a day
                 cursor.execute("SET SESSION information_schema_stats_expiry = 0")
         cursor.execute(
-            f"SELECT TABLE_SCHEMA, TABLE_NAME, {more} FROM information_schema.TABLES "
+            f"SELECT TABLE_SCHEMA, TABLE_NAME, {rows_column}, UNIX_TIMESTAMP(CREATE_TIME) "
+            "FROM information_schema.TABLES "
             f"WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN ({builtin})"
         )
         for database, table, rows, created_at in cursor:

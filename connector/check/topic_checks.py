@@ -23,7 +23,7 @@ class CapturedTable:
         database: its database.
         name: its name.
         rows: the server's estimate of its rows; ``None`` if it was not queried or is unknown.
-        created_at: when it was created or last rebuilt, in seconds since the epoch; ``None`` as for ``rows``.
+        created_at: when it was created or last rebuilt, in seconds since the epoch; ``None`` if unknown.
         topic: the topic of its records, before transforms; ``None`` if records do not go to Kafka.
         partitions: the number of partitions of the topic; 0 if it does not exist, ``None`` if it was not looked up.
     """

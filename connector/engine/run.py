@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from rowtide.connector.check import Severity, require
+from rowtide.connector.check import CapturedTable, Finding, Severity, require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.delivery_loop import Delivery
 from rowtide.connector.delivery.errors import DeliveryError, TakenOver
@@ -23,6 +23,7 @@ from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader, describe
 from rowtide.connector.engine.start_position import decide_start
 from rowtide.connector.engine.topic_guard import TopicGuard
+from rowtide.connector.engine.unread_tables import unread_findings
 from rowtide.connector.engine.wiring import Components, build_components, topic_guard
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.heartbeat import Heartbeat
@@ -90,6 +91,7 @@ class ConnectorRun:
         self.stored = stored
         self.watch: SecondWriterWatch | None = None
         self._taken_over: TakenOver | None = None
+        self._captured: tuple[CapturedTable, ...] | None = None
         self._config = config
         self._settings = settings
         self._progress = progress
@@ -173,8 +175,9 @@ class ConnectorRun:
             database, kafka = self._config.database, self._config.kafka.bootstrap_servers
             place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""
             log.info("checking the database at %s:%d%s", database.hostname, database.port, place)
-            for finding in require(self._config):
-                log.log(logging.INFO if finding.severity is Severity.REMARK else logging.WARNING, "%s", finding)
+            report = require(self._config)
+            self._captured = report.tables
+            log_findings(report.findings)
         if self._stop.is_set():
             return
         components = self.components = build_components(self._config, self._sink)
@@ -253,6 +256,7 @@ class ConnectorRun:
         decision = decide_start(self._config, offset, components.history)
         for note in decision.notes:
             log.info("%s", note)
+        log_findings(unread_findings(self._config, offset, decision, self._captured))
         return decision
 
     def _session(self) -> Session:
@@ -357,6 +361,12 @@ class ConnectorRun:
                 log.warning("heartbeat.action.query failed: %s", error)
 
         return run
+
+
+def log_findings(findings: Iterable[Finding]) -> None:
+    """Log what a check has found."""
+    for finding in findings:
+        log.log(logging.INFO if finding.severity is Severity.REMARK else logging.WARNING, "%s", finding)
 
 
 def write_snapshot(

@@ -1,14 +1,17 @@
 """Edge: decides where a start resumes, and whether it takes a snapshot, by the stored position and the server."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
+from rowtide.connector.check import CapturedTable
 from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import still_writing
 from rowtide.connector.engine.reader import describe
+from rowtide.connector.engine.unread_tables import unread_findings
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
@@ -40,10 +43,14 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
     return decide(snapshot.mode, offset, history_exists=history.exists(), position=position, flags=snapshot.flags)
 
 
-def start_findings(config: Configuration) -> list[Finding]:
+def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None = None) -> list[Finding]:
     """What a start would do, or why it would fail, as findings.
 
     If Kafka Connect stored the position less than ``offset.flush.interval.ms`` ago, this waits for the next one.
+
+    Args:
+        config: the configuration.
+        tables: the captured tables, to find those whose rows are not read; ``None`` if they are not known.
     """
     try:
         store = offset_store(config)
@@ -62,7 +69,8 @@ def start_findings(config: Configuration) -> list[Finding]:
     does = ["takes a snapshot"] if decision.rows else ["reads the tables' structures"] if decision.structure else []
     does += ["streams"] if decision.stream else []
     what = f"{stored}; a start {' and '.join(does) or 'does nothing'}"
-    return [*running, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
+    unread = unread_findings(config, offset, decision, tables)
+    return [*running, *unread, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
 
 
 def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> list[Finding]:

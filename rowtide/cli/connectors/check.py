@@ -31,9 +31,10 @@ def check(config: str, *, without_tables: bool, without_kafka: bool, as_json: bo
         configuration, problems = load_invalid(config)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
-    report = checks.check(configuration, problems, tables=not without_tables, estimates=True, kafka=not without_kafka)
+    report = checks.check(configuration, problems, tables=not without_tables, thorough=True, kafka=not without_kafka)
     if report.reached and not problems:
-        report = replace(report, findings=checks.ranked([*report.findings, *start_findings(configuration)]))
+        start = start_findings(configuration, report.tables)
+        report = replace(report, findings=checks.ranked([*report.findings, *start]))
     name = configuration.name or "without a name"
     show = report_json if as_json else report_text
     click.echo(show(name, configuration.warnings, report))

@@ -282,11 +282,13 @@ def test_limits_that_are_lower_than_the_size_of_messages(mysql_db: Database, kaf
         future.result(30)
     given = {"topic.prefix": prefix, "database.include.list": mysql_db.name}
     plain = from_properties({**properties(mysql_db.server, kafka.bootstrap), **given})
-    (low,) = [found for found in check(plain) if found.subject == "max.message.bytes"]
+    (low,) = [found for found in check(plain).findings if found.subject == "max.message.bytes"]
     assert low.severity is Severity.WARNING
     assert f"the topics {names['low']} take at most 100000 bytes" in low.message
     large = {"producer.override.max.request.size": "200000000", "producer.override.buffer.memory": "1048576"}
-    found = {f"{each.subject} {each.message}" for each in check(from_properties({**plain.properties, **large}))}
+    found = {
+        f"{each.subject} {each.message}" for each in check(from_properties({**plain.properties, **large})).findings
+    }
     for part in (
         "producer.override.buffer.memory is 1048576 bytes, less than producer.override.max.request.size=200000000",
         "producer.override.max.request.size is 200000000, but the brokers close",
@@ -296,7 +298,7 @@ def test_limits_that_are_lower_than_the_size_of_messages(mysql_db: Database, kaf
     ):
         assert [each for each in found if part in each], part
     created = {**large, "topic.creation.default.max.message.bytes": "200000000"}
-    found = {each.message for each in check(from_properties({**plain.properties, **created}))}
+    found = {each.message for each in check(from_properties({**plain.properties, **created})).findings}
     assert not [each for each in found if names["missing"] in each or names["high"] in each]
 
 

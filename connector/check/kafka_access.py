@@ -1,0 +1,126 @@
+"""Edge: checks what the account may do in Kafka, without producing: rights on topics, and transactions."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
+    AdminClient,
+    NewTopic,
+)
+
+from rowtide.connector.check.broker import connection_settings
+from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.topic_checks import CapturedTable
+from rowtide.connector.config import Configuration
+from rowtide.connector.config.kafka.producer_settings import transactional_id
+
+_SHOWN = 5
+_MOST_TOPICS = 1000
+_DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+
+
+def access_findings(
+    config: Configuration, captured: Iterable[CapturedTable], existing: Mapping[str, int], *, timeout: float = 10.0
+) -> Iterator[Finding]:
+    """Findings about topics that the account may not write, read or create, and about transactions.
+
+    Args:
+        config: the configuration.
+        captured: the captured tables with their topics.
+        existing: the partitions of all topics that the account can see.
+        timeout: seconds to wait for an answer.
+    """
+    data = sorted({table.topic for table in captured if table.topic is not None})[:_MOST_TOPICS]
+    if config.transforms:  # they can name other topics
+        data = []
+    kafka, history, offsets = config.kafka, config.history, config.delivery.offset_topic
+    own = [offsets] if offsets is not None else []
+    rights = [
+        (kafka.producer, AclOperation.WRITE, [*data, *own], "producer.override"),
+        (kafka.consumer, AclOperation.READ, own, "offset.storage.topic"),
+    ]
+    if history.topic is not None:
+        rights.append((history.producer, AclOperation.WRITE, [history.topic], "schema.history.internal.producer"))
+        rights.append((history.consumer, AclOperation.READ, [history.topic], "schema.history.internal.consumer"))
+    for settings, operation, topics, subject in rights:
+        names = [topic for topic in topics if topic in existing]
+        if denied := _without(settings, operation, names, timeout):
+            right = "write to" if operation is AclOperation.WRITE else "read"
+            message = f"the account may not {right} {_listed(denied)}: grant it {operation.name} on the topics"
+            yield Finding(Severity.ERROR, subject, message)
+    if config.topics.creation.enabled or own:
+        new = [topic for topic in (*(data if config.topics.creation.enabled else ()), *own) if topic not in existing]
+        if denied := _not_creatable(kafka.admin, new, timeout):
+            message = (
+                f"the account may neither see nor create {_listed(denied)}: grant it CREATE, DESCRIBE and WRITE on "
+                "the topics, or create them beforehand"
+            )
+            yield Finding(Severity.ERROR, "topic.creation.enable", message)
+    if config.delivery.exactly_once and config.delivery.sink == "kafka":
+        yield from _transactions(config, timeout)
+
+
+def _listed(topics: list[str]) -> str:
+    more = f" and {len(topics) - _SHOWN} more" if len(topics) > _SHOWN else ""
+    return f"the topic{'s' if len(topics) > 1 else ''} {', '.join(topics[:_SHOWN])}{more}"
+
+
+def _without(settings: Mapping[str, Any], operation: AclOperation, topics: list[str], timeout: float) -> list[str]:
+    """The topics on which an account lacks a right; brokers without access control grant all."""
+    if not topics:
+        return []
+    client = AdminClient({**connection_settings(settings), "log_level": 0})
+    futures = client.describe_topics(
+        TopicCollection(topics), include_authorized_operations=True, request_timeout=timeout
+    )
+    denied = []
+    for topic, future in futures.items():
+        try:
+            allowed = future.result(timeout).authorized_operations
+        except KafkaException as failure:
+            if failure.args[0].code() in _DENIED:
+                denied.append(topic)
+            continue
+        if allowed is not None and operation not in allowed:
+            denied.append(topic)
+    return sorted(denied)
+
+
+def _not_creatable(settings: Mapping[str, Any], topics: list[str], timeout: float) -> list[str]:
+    """The topics whose creation is denied; nothing is created."""
+    if not topics:
+        return []
+    client = AdminClient({**connection_settings(settings), "log_level": 0})
+    new = [NewTopic(topic, -1, -1) for topic in topics]
+    denied = []
+    for topic, future in client.create_topics(new, validate_only=True, request_timeout=timeout).items():
+        try:
+            future.result(timeout)
+        except KafkaException as failure:
+            if failure.args[0].code() in _DENIED:
+                denied.append(topic)
+    return sorted(denied)
+
+
+def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
+    """Begin transactions with an id beside the connector's: its own would fence a worker that runs."""
+    own = str(config.kafka.producer.get("transactional.id") or transactional_id(config.delivery.group_id, config.name))
+    settings = {**connection_settings(config.kafka.producer), "transactional.id": f"{own}-check", "log_level": 0}
+    try:
+        Producer(settings).init_transactions(timeout)
+    except KafkaException as failure:
+        error = failure.args[0]
+        if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            message = (
+                f"the account may not use the transactional id {own}-check, and probably not {own} either: grant it "
+                f"WRITE and DESCRIBE on the transactional id {own}"
+            )
+            yield Finding(Severity.WARNING, "exactly.once.source.support", message)
+            return
+        message = (
+            f"Kafka begins no transaction within {timeout:.0f} s: {error.str()}. Check the brokers' "
+            "transaction.state.log.replication.factor and transaction.state.log.min.isr, and the account's rights"
+        )
+        yield Finding(Severity.ERROR, "exactly.once.source.support", message)

@@ -1,0 +1,123 @@
+"""What an account may do in a Kafka with access control."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from configurations import PROPERTIES
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from rowtide_stack import Kafka
+
+from rowtide.connector.check import CapturedTable, Finding
+from rowtide.connector.check.broker import broker_findings
+from rowtide.connector.check.kafka_access import access_findings
+from rowtide.connector.config import Configuration, from_properties
+from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.settings import TopicSettings
+
+pytestmark = pytest.mark.servers
+
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+TABLES = tuple(CapturedTable("d", name, None, None, f"shop.d.{name}") for name in ("allowed", "read_only", "new"))
+
+
+class GuardedKafka(Kafka):
+    """A broker with passwords and access control, and the accounts ``admin`` and ``app``."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.client.plain.sasl.jaas.config": f'{LOGIN} user_admin="admin" user_app="app";',
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:admin;User:ANONYMOUS",
+            }
+        )
+
+    def client(self, user: str) -> dict[str, str]:
+        """The client settings of an account."""
+        login = {"sasl.mechanism": "PLAIN", "sasl.username": user, "sasl.password": user}
+        return {"bootstrap.servers": self.bootstrap, "security.protocol": "SASL_PLAINTEXT", **login}
+
+    def _ready(self) -> bool:
+        return bool(AdminClient({**self.client("admin"), "log_level": 0}).list_topics(timeout=2).brokers)
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[GuardedKafka]:
+    with GuardedKafka() as kafka:
+        admin = TopicAdmin(kafka.client("admin"))
+        for topic in ("shop.d.allowed", "shop.d.read_only", "offsets", "history"):
+            admin.ensure(topic, TopicSettings(1, 1))
+        yield kafka
+
+
+def config(kafka: GuardedKafka, password: str = "app") -> Configuration:
+    more = {
+        "bootstrap.servers": kafka.bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{LOGIN} username="app" password="{password}";',
+        "offset.storage.topic": "offsets",
+        "exactly.once.source.support": "enabled",
+        "exactly.once.support": "required",
+    }
+    return from_properties({**PROPERTIES, **more})
+
+
+def grant(kafka: GuardedKafka, *rights: tuple[ResourceType, str, AclOperation]) -> None:
+    """Grant rights to ``app``, and wait until the broker applies them."""
+    allow = AclPermissionType.ALLOW
+    new = [AclBinding(kind, name, ResourcePatternType.LITERAL, "User:app", "*", op, allow) for kind, name, op in rights]
+    client = AdminClient(kafka.client("admin"))  # the requests end with it
+    for future in client.create_acls(new).values():
+        future.result(20)
+
+
+def found(kafka: GuardedKafka) -> list[Finding]:
+    configuration = config(kafka)
+    existing = TopicAdmin(configuration.kafka.admin).overview().topics
+    return list(access_findings(configuration, TABLES, existing))
+
+
+def texts(kafka: GuardedKafka, *, errors: int) -> list[str]:
+    """The findings, as soon as there are so many: brokers apply new rights with a delay."""
+    end = time.monotonic() + 60
+    while len(findings := found(kafka)) != errors and time.monotonic() < end:
+        time.sleep(0.5)
+    return [str(finding) for finding in findings]
+
+
+def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None:
+    (wrong,) = broker_findings(config(guarded, "wrong"), timeout=5)
+    assert wrong.subject == "sasl.jaas.config"
+    topic, group = ResourceType.TOPIC, "connect-cluster"
+    read, write, describe = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
+    grant(guarded, (topic, "shop.d.allowed", write), (topic, "shop.d.read_only", read), (topic, "history", describe))
+    grant(guarded, (topic, "offsets", write))
+    wrong_texts = texts(guarded, errors=6)
+    expected = [
+        "producer.override: the account may not write to the topic shop.d.read_only: grant it WRITE",
+        "offset.storage.topic: the account may not read the topic offsets: grant it READ",
+        "schema.history.internal.producer: the account may not write to the topic history: grant it WRITE",
+        "schema.history.internal.consumer: the account may not read the topic history: grant it READ",
+        "topic.creation.enable: the account may neither see nor create the topic shop.d.new: grant it CREATE",
+        f"exactly.once.source.support: the account may not use the transactional id {group}-inventory-0-check",
+    ]
+    assert [text[: len(start)] for text, start in zip(wrong_texts, expected, strict=True)] == expected
+    grant(guarded, (topic, "shop.d.read_only", write), (topic, "offsets", read), (topic, "history", read))
+    grant(guarded, (topic, "history", write), (topic, "shop.d.new", AclOperation.CREATE))
+    name = f"{group}-inventory-0-check"
+    grant(guarded, (ResourceType.TRANSACTIONAL_ID, name, write), (ResourceType.TRANSACTIONAL_ID, name, describe))
+    assert texts(guarded, errors=0) == []
+    assert "shop.d.new" not in TopicAdmin(guarded.client("admin")).overview().topics  # the check creates nothing
