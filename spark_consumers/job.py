@@ -9,7 +9,7 @@ for outcome in update_tables(spark, source, settings):
 
 import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
@@ -30,13 +30,20 @@ from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 
+Progress = Callable[[TableName, int, int], None]
+"""Receives a table, the records that are applied, and those to apply in this run; from the threads of the tables."""
+
 _LARGE_BATCH = 2_000
 _SAMPLE = 10
 """Offsets at either end of a partition; some of them are transaction markers instead of records."""
 
 
 def update_tables(
-    spark: SparkSession, source: RecordSource, settings: Settings, topics: str | None = None
+    spark: SparkSession,
+    source: RecordSource,
+    settings: Settings,
+    topics: str | None = None,
+    progress: Progress = lambda _name, _done, _all: None,
 ) -> Iterator[Outcome]:
     """Bring the tables of all matching topics up to date, once.
 
@@ -45,6 +52,7 @@ def update_tables(
         source: where the records are read.
         settings: of the run.
         topics: regular expression of whole topic names; by default the table topics of ``settings.prefix``.
+        progress: receives the progress of each table.
 
     Yields:
         The outcome of each table when it is complete. An error of one table does not stop the others.
@@ -55,7 +63,7 @@ def update_tables(
     jobs = table_jobs(spark, source, settings, topics)
     pool = ThreadPoolExecutor(max_workers=settings.parallel, thread_name_prefix="table")
     try:
-        for done in as_completed([pool.submit(job.run) for job in jobs]):
+        for done in as_completed([pool.submit(job.run, progress) for job in jobs]):
             yield done.result()
     finally:
         pool.shutdown(cancel_futures=True)  # after Ctrl-C no further table is started
@@ -130,13 +138,13 @@ class TableJob:
         """The stored offsets."""
         return StateStore(HadoopFiles(self.spark), join(self.settings.state, self.name.topic))
 
-    def run(self) -> Outcome:
+    def run(self, progress: Progress) -> Outcome:
         """Bring the table up to date. Errors are returned in the outcome."""
         outcome = Outcome(self.name)
         started = time.monotonic()
         try:
             with self.state.lock():
-                self._run(outcome)
+                self._run(outcome, progress)
         except TablesError as error:
             outcome.error = str(error)
         except (PySparkException, Py4JError, OSError) as error:
@@ -150,7 +158,7 @@ class TableJob:
             self.state.reset()
             HadoopFiles(self.spark).delete(self.path)
 
-    def _run(self, outcome: Outcome) -> None:
+    def _run(self, outcome: Outcome, progress: Progress) -> None:
         session = own_session(self.spark)
         bounds = self.source.bounds(self.name.topic)
         if self.check_prefix and self._is_of_another_connector(session, bounds, outcome):
@@ -164,10 +172,14 @@ class TableJob:
             # The previous run ended between plan and completion: repeat the same ranges under the same number.
             require(self.name.topic, bounds, stored.planned.ranges)
             done = self._apply(step, stored.planned, outcome)
+        left = count(new_ranges(self.name.topic, bounds, done.offsets))
+        applied = 0
         while ranges := new_ranges(self.name.topic, bounds, done.offsets, self.settings.max_records):
+            progress(self.name, applied, left)
             planned = done.next(ranges)
             self.state.plan(planned)
             done = self._apply(step, planned, outcome)
+            applied += count(ranges)
 
     def _apply(self, step: TableBatch, batch: Batch, outcome: Outcome) -> Batch:
         fit_partitions(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))

@@ -1,12 +1,14 @@
 """``rowtide tables``: updates Spark tables from the topics of a connector."""
 
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Collection, Mapping
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import click
 from rich.console import Console
@@ -87,6 +89,7 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS)
     help="Kafka and Delta jars, separated by commas; nothing is downloaded then.",
 )
 @click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A Spark property. Repeatable.")
+@click.option("--verbose", is_flag=True, help="Show what Spark prints, such as downloads and warnings.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each table instead of a report.")
 def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
     """Update tables from the topics of a connector, and exit.
@@ -120,35 +123,54 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     properties, settings = run_settings(options)
     # PySpark is an extra and slow to import, so wrong options are reported first.
     try:
-        from rowtide.cli.tables_report import line, print_report  # noqa: PLC0415
+        from rowtide.cli.tables_report import Bars, line, print_report  # noqa: PLC0415
         from rowtide.spark_consumers.job import restart_tables, update_tables  # noqa: PLC0415
         from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415
         from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SettingsError(f"{error.name} is missing: pip install 'rowtide[spark]'") from error
     signal.signal(signal.SIGINT, _interrupted)
-    spark = build_session(
-        delta=settings.format == "delta",
-        master=options["master"],
-        jars=options["jars"],
-        packages=options["packages"],
-        # The report has a line for each table; Spark's progress bar would overwrite it.
-        settings={"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])},
-    )
+    with _spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
+        spark = build_session(
+            delta=settings.format == "delta",
+            master=options["master"],
+            jars=options["jars"],
+            packages=options["packages"],
+            # The report has a line for each table; Spark's progress bar would overwrite it.
+            settings={"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])},
+            output=output,
+        )
     signal.signal(signal.SIGINT, _interrupted)  # PySpark's handler would call Spark in the middle of another call
     spark.sparkContext.setLogLevel("ERROR")
     source = KafkaSource(spark, properties)
     restart_tables(spark, source, settings, restart, options["topics"])
     outcomes = []
-    for outcome in update_tables(spark, source, settings, options["topics"]):
-        outcomes.append(outcome)
-        if as_json:
-            click.echo(json.dumps(outcome.as_dict(), ensure_ascii=False))
-        else:
-            console.print(line(outcome), highlight=False)
+    with Bars(console) as bars:
+        for outcome in update_tables(spark, source, settings, options["topics"], bars.show):
+            outcomes.append(outcome)
+            bars.remove(outcome.name)
+            if as_json:
+                click.echo(json.dumps(outcome.as_dict(), ensure_ascii=False))
+            else:
+                console.print(line(outcome), highlight=False)
     if not as_json:
         print_report(console, sorted(outcomes, key=lambda outcome: str(outcome.name)))
     return any(outcome.error for outcome in outcomes)
+
+
+@contextlib.contextmanager
+def _spark_output(*, shown: bool) -> Iterator[IO[bytes] | None]:
+    """A file for what Spark prints, which is shown if Spark does not start; ``None`` to show all of it at once."""
+    if shown:
+        yield None
+        return
+    with tempfile.TemporaryFile() as output:  # Spark's process keeps it open
+        try:
+            yield output
+        except Exception:
+            output.seek(0)
+            click.echo(output.read(), err=True, nl=False)
+            raise
 
 
 def _interrupted(_number: int, _frame: object) -> NoReturn:

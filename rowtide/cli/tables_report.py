@@ -1,14 +1,59 @@
 """The report of ``rowtide tables`` on a terminal."""
 
 from collections.abc import Sequence
+from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from rowtide.spark_consumers.kafka.naming import TableName
 from rowtide.spark_consumers.outcome import Outcome
 
 _OPERATIONS = {"r": "snapshot", "c": "create", "u": "update", "d": "delete", "t": "truncate", "tombstone": "tombstone"}
+
+
+class Bars:
+    """A bar for each table that is being updated, on a terminal; nothing elsewhere.
+
+    A table is updated in batches (``--max-records``), after each of which its bar moves.
+
+    Args:
+        console: where to draw.
+    """
+
+    def __init__(self, console: Console) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[shown]}"),
+            TimeElapsedColumn(),
+        )
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._progress.stop()
+
+    def show(self, name: TableName, done: int, records: int) -> None:
+        """Draw the progress of a table; any thread may call this."""
+        task = self._tasks.get(str(name))
+        if task is None:
+            task = self._tasks[str(name)] = self._progress.add_task(escape(str(name)), total=None, shown="")
+        # Before the first batch is applied, nothing is known about the speed.
+        shown = f"{done:,} of {records:,} records" if done else f"{records:,} records"
+        self._progress.update(task, completed=done, total=records if done else None, shown=shown)
+
+    def remove(self, name: TableName) -> None:
+        """Remove the bar of a table that is done."""
+        task = self._tasks.pop(str(name), None)
+        if task is not None:
+            self._progress.remove_task(task)
 
 
 def line(outcome: Outcome) -> str:

@@ -2,7 +2,10 @@
 
 import os
 from collections.abc import Mapping
+from typing import IO
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
@@ -22,8 +25,13 @@ def build_session(
     jars: str | None = None,
     packages: str | None = None,
     settings: Mapping[str, str] | None = None,
+    output: IO[bytes] | None = None,
 ) -> SparkSession:
-    """Start Spark, or return the session of ``spark-submit``. See :func:`session_settings` for the arguments."""
+    """Start Spark, or return the session of ``spark-submit``. See :func:`session_settings` for the other arguments.
+
+    With ``output``, all that Spark's process prints, such as the downloads of packages, goes to this file instead of
+    standard output and standard error. ``spark-submit`` has started its process already.
+    """
     builder = SparkSession.builder.appName("rowtide tables")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the driver
     found = session_settings(
@@ -31,6 +39,10 @@ def build_session(
     )
     for name, value in found.items():
         builder = builder.config(name, value)
+    if output is not None and not submitted:
+        conf = SparkConf().setAll(list(found.items())).setAppName("rowtide tables")
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+        SparkContext(conf=conf, gateway=gateway)  # which the builder uses
     return builder.getOrCreate()
 
 

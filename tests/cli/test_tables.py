@@ -116,3 +116,23 @@ def test_ctrl_c_ends_it_at_once() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert done.stderr == "\nInterrupted. Run the command again: no record is lost or applied twice.\n"
+
+
+def failing_start(*options: str) -> subprocess.CompletedProcess[str]:
+    """A run whose Spark prints something, then does not start."""
+    code = (
+        "import os, sys, rowtide.spark_consumers.jvm.session as session, rowtide.cli.tables as cli\n"
+        "def start(output, **settings):\n"
+        "    os.write(2 if output is None else output.fileno(), b'no such package\\n')\n"
+        "    raise RuntimeError('Java has ended')\n"
+        "session.build_session = start\n"
+        f"cli.tables(['--output', '/nowhere', '--topic-prefix', 'p', '--bootstrap-servers', 'h:1', *{options}])"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_what_spark_prints_is_shown_if_it_does_not_start() -> None:
+    for options in [(), ("--verbose",)]:
+        done = failing_start(*options)
+        assert done.stderr.startswith("no such package\n")
+        assert done.stderr.endswith("RuntimeError: Java has ended\n")

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from rowtide.cli.tables_report import line, print_report
+from rowtide.cli.tables_report import Bars, line, print_report
 from rowtide.spark_consumers.kafka.naming import TableName
 from rowtide.spark_consumers.outcome import Outcome
 
@@ -23,3 +23,33 @@ def test_errors_notes_and_names_are_shown_as_they_are_and_without_markup() -> No
     assert "error  p.shop.a[b]: no [such] file" in shown
     assert "note  column [x] was read" in shown
     assert "[red]" not in shown
+
+
+def test_each_table_has_a_bar_while_it_is_updated() -> None:
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    plain = Console(file=io.StringIO(), width=100)
+    first, second = TableName("p.shop.a[b]", "shop", "a[b]"), TableName("p.shop.c", "shop", "c")
+
+    def shown(bars: Bars) -> list[str]:
+        with plain.capture() as capture:
+            plain.print(bars._progress.get_renderable())
+        return [" ".join(part.split()) for part in capture.get().splitlines() if "records" in part]
+
+    with Bars(console) as bars:
+        bars.show(first, 0, 5000)
+        bars.show(second, 0, 7)
+        bars.show(first, 2000, 5000)
+        found = shown(bars)
+        assert [text.split()[0] for text in found] == ["shop.a[b]", "shop.c"]
+        assert "2,000 of 5,000 records" in found[0]
+        assert "7 records" in found[1]
+        bars.remove(second)
+        bars.remove(second)
+        assert len(shown(bars)) == 1
+
+
+def test_elsewhere_than_on_a_terminal_there_are_no_bars() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    with Bars(console) as bars:
+        bars.show(TableName("p.shop.c", "shop", "c"), 0, 7)
+    assert console.file.getvalue() == ""  # type: ignore[attr-defined]

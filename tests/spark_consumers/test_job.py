@@ -120,6 +120,27 @@ def test_a_relative_output_is_below_the_working_directory(spark, frame_of, rows_
         topic.change("u", {"id": 1, "text": "a"}, {"id": 1, "text": "b"}, 10)
 
 
+def test_the_progress_of_a_table_is_reported_before_each_batch(spark, frame_of, tmp_path) -> None:
+    from rowtide.spark_consumers.job import update_tables
+    from rowtide.spark_consumers.kafka.source import FrameSource
+    from rowtide.spark_consumers.settings import Settings
+
+    topic = Topic("p.d.t", [ID, TEXT], key=["id"])
+    for number in range(5):
+        topic.change("r", None, {"id": number, "text": "a"}, number)
+    settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), "p", max_records=2)
+    seen: list[tuple[str, int, int]] = []
+    for _ in range(2):
+        (outcome,) = update_tables(
+            spark,
+            FrameSource(frame_of(topic.records)),
+            settings,
+            progress=lambda name, *n: seen.append((name.topic, *n)),
+        )
+        assert outcome.error is None
+    assert seen == [("p.d.t", 0, 5), ("p.d.t", 2, 5), ("p.d.t", 4, 5)]
+
+
 def test_changes_can_be_appended_instead_of_applied(run, rows_of, tmp_path) -> None:
     from rowtide.spark_consumers.settings import Keyless
 
