@@ -162,7 +162,10 @@ def deserialized(data: bytes) -> dict[bytes, bytes | None]:
         if kind == _NULL:
             items.append(None)
         elif kind == _REFERENCE:
-            items.append(arrays[struct.unpack_from(">i", data, at)[0]])
+            (referenced,) = struct.unpack_from(">i", data, at)
+            if referenced not in arrays:
+                raise ValueError(f"byte {at}: a reference to no array of bytes")
+            items.append(arrays[referenced])
             at += 4
         elif kind == _ARRAY:
             if data.startswith(_BYTE_ARRAY, at):

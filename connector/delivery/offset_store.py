@@ -20,7 +20,7 @@ def is_offset_key(raw: bytes | None, name: str, prefix: str) -> bool:
         return False
     try:
         return bool(json.loads(raw) == [name, {"server": prefix}])
-    except ValueError:  # another program's key
+    except (ValueError, RecursionError):  # another program's key
         return False
 
 

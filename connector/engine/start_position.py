@@ -29,9 +29,12 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
     """What a start does with this stored position and this history.
 
     Raises:
+        OffsetError: the GTIDs of the stored position are not those of such a server.
         SnapshotError, PositionPurged: the configuration does not allow to resume from them.
         HistoryStoreError: the history cannot be read.
     """
+    if offset is not None:
+        _check_gtids(offset, config.flavor)
     position: PositionCheck | None = None
     if offset is not None and config.streaming.check_position:
         with Session(config.database, mariadb=config.flavor is Flavor.MARIADB) as session:
@@ -41,6 +44,17 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
                 offset = replace(offset, server=server_identity(session.client, mariadb=mariadb))
     snapshot = config.snapshot
     return decide(snapshot.mode, offset, history_exists=history.exists(), position=position, flags=snapshot.flags)
+
+
+def _check_gtids(offset: SourceOffset, flavor: Flavor) -> None:
+    try:
+        offset.gtid_set(flavor.value)
+    except ValueError as error:
+        raise OffsetError(
+            f"the stored position {offset.file}:{offset.pos} has no GTIDs of {flavor.value}: {error}. "
+            "Use the connector's own offset (name, topic.prefix, offset.storage.topic), or delete it and take a new "
+            "snapshot"
+        ) from None
 
 
 def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None = None) -> list[Finding]:

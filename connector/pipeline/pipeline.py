@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
+from rowtide.connector.errors import ProtocolError, RemoteProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
@@ -376,6 +376,11 @@ class Pipeline:
         structure = self._table_ids.get(event.table_id)
         if structure is None:
             raise ProtocolError(f"rows of table id {event.table_id} without a TABLE_MAP before them")
+        if event.column_count != len(structure.columns):
+            raise RemoteProtocolError(
+                f"rows of table {structure.database}.{structure.table} with {event.column_count} columns, but the "
+                f"TABLE_MAP before them has {len(structure.columns)}"
+            )
         captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
         if captured is None:
             return None

@@ -6,12 +6,16 @@ other's offsets.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
+T = TypeVar("T")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PREPARED, _CURRENT, _SERVER = "rowtide_prepared", "rowtide_done", "rowtide_server"
 
 
@@ -117,51 +121,77 @@ class SourceOffset:
         Raises:
             ValueError: a field is missing or has the wrong type; the message names it.
         """
-        if fields.get(_CURRENT) is not None:
-            return replace(cls.from_json(fields[_CURRENT]), server=fields.get(_SERVER))
-        if not isinstance(fields.get("file"), str):
-            msg = f"source offset 'file' parameter is missing or not a string: {dict(fields)!r}"
-            raise ValueError(msg)  # noqa: TRY004 - the stored text is wrong, not the type of an argument
+        current, server = _text(fields, _CURRENT), _text(fields, _SERVER)
+        if current is not None:
+            return replace(cls.from_json(current), server=server)
+        file = _text(fields, "file")
+        if file is None:
+            raise ValueError(f"source offset 'file' parameter is missing: {dict(fields)!r}")
         transaction = {
             name: value for name, value in fields.items() if name.startswith(("transaction_id", "transaction_data_"))
         }
-        snapshot = fields.get("snapshot")
-        if isinstance(snapshot, bool):  # written by Debezium before 3.0
-            snapshot = "INITIAL" if snapshot else None
+        if isinstance(fields.get("snapshot"), bool):  # written by Debezium before 3.0
+            snapshot = "INITIAL" if fields["snapshot"] else None
+        else:
+            snapshot = _text(fields, "snapshot")
         return cls(
-            file=fields["file"],
+            file=file,
             pos=_whole(fields, "pos", 4),
-            gtids=fields.get("gtids"),
+            gtids=_text(fields, "gtids"),
             event=_whole(fields, "event", 0),
             row=_whole(fields, "row", 0),
             server_id=_whole(fields, "server_id", 0),
             ts_sec=None if fields.get("ts_sec") is None else _whole(fields, "ts_sec", 0),
             snapshot=snapshot,
             transaction=transaction or None,
-            prepared=tuple(
-                PreparedXa(xid, file, pos, before and cls.from_map(before))
-                for xid, file, pos, before in json.loads(fields.get(_PREPARED) or "[]")
-            ),
-            server=fields.get(_SERVER),
+            prepared=tuple(map(cls._prepared, _parsed(_text(fields, _PREPARED) or "[]", list))),
+            server=server,
         )
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "SourceOffset":
         """Parse the value of a record of the offset storage topic. Raises ``ValueError`` as ``from_map`` does."""
-        fields = json.loads(text)
-        if not isinstance(fields, dict):
-            msg = f"a source offset must be a JSON object, this is not: {text!r}"
-            raise ValueError(msg)  # noqa: TRY004 - the stored text is wrong, not the type of an argument
-        return cls.from_map(fields)
+        return cls.from_map(_parsed(text, dict))
+
+    @classmethod
+    def _prepared(cls, stored: Any) -> PreparedXa:
+        """A prepared XA transaction from what `to_map` makes of it."""
+        match stored:
+            case [str(xid), str(file), int(pos), None]:
+                return PreparedXa(xid, file, pos)
+            case [str(xid), str(file), int(pos), dict(before)]:
+                return PreparedXa(xid, file, pos, cls.from_map(before))
+        raise ValueError(f"source offset {_PREPARED!r} has no prepared XA transaction: {stored!r:.200}")
+
+
+def _parsed(text: str | bytes, kind: type[T]) -> T:
+    """A JSON array or object. Raises ``ValueError`` if the text is something else."""
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("a source offset is nested too deeply") from None
+    if not isinstance(found, kind):
+        what = "object" if kind is dict else "array"
+        raise ValueError(f"a source offset must be a JSON {what}, this is not: {text!r:.200}")  # noqa: TRY004
+    return found
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str | None:
+    """The text of a field, ``None`` if it is missing. Raises ``ValueError`` if it is no text, or cannot be sent."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str) and not _SURROGATE.search(value):
+        return value
+    raise ValueError(f"source offset {name!r} must be a string of Unicode characters, not {value!r:.200}")
 
 
 def _whole(fields: Mapping[str, Any], name: str, default: int) -> int:
     value = fields.get(name, default)
     try:
         return int(value)
-    except (TypeError, ValueError):
-        msg = f"source offset {name!r} must be a whole number, not {value!r}"
-        raise ValueError(msg) from None
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"source offset {name!r} must be a whole number, not {value!r:.200}") from None
 
 
 def java_hash_map_order(fields: Mapping[str, Any], capacity: int = 16) -> dict[str, Any]:

@@ -341,10 +341,15 @@ def uncompressed(stored: bytes) -> bytes:
     if method != 8:
         msg = f"the value of a COMPRESSED column has the unknown compression method {method}"
         raise ValueError(msg)
+    length = int.from_bytes(stored[1 : 1 + size], "big")
+    stream = zlib.decompressobj(wbits=-15 if stored[0] & 8 else 15)
     try:
-        return zlib.decompress(stored[1 + size :], wbits=-15 if stored[0] & 8 else 15)
+        value = stream.decompress(stored[1 + size :], length + 1)
     except zlib.error as error:
         raise ValueError(f"the value of a COMPRESSED column cannot be decompressed: {error}") from None
+    if len(value) != length:
+        raise ValueError(f"the value of a COMPRESSED column does not have the {length} bytes that its head states")
+    return value
 
 
 def uuid_text(stored: bytes) -> str:

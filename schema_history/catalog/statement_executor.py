@@ -43,6 +43,7 @@ from rowtide.schema_history.debezium_form.normalizer import normalized
 from rowtide.schema_history.errors import InconsistentDdl
 from rowtide.schema_history.model import Constraint, Database, Table, TableId
 from rowtide.schema_history.server import charsets
+from rowtide.schema_history.server.charsets import unicode_text
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.structure.alter import alter
 from rowtide.schema_history.structure.context import Context
@@ -123,7 +124,7 @@ class StatementExecutor:
         if not self.changes:
             if isinstance(self.statement.body, NoStructure) and what == "empty":
                 return ()
-            return (SchemaChange(ChangeKind.DATABASE, self.ctx.database, self.sql.strip()),)
+            return (SchemaChange(ChangeKind.DATABASE, self.ctx.database, unicode_text(self.sql.strip())),)
         named: dict[str, list[TableId]] = {}
         for _, database, _, table_id, _ in self.changes:
             if table_id is not None and table_id not in named.setdefault(database, []):
@@ -132,7 +133,7 @@ class StatementExecutor:
         for kind, database, text, table_id, previous in self.changes:
             table = self._table(table_id) if table_id is not None and kind is not ChangeKind.DROP else None
             tables = tuple(named.get(database, ()))
-            ddl = normalized(text, self.ctx)
+            ddl = unicode_text(normalized(text, self.ctx))
             result.append(SchemaChange(kind, database, ddl, table_id, previous, table, tables))
         return tuple(result)
 

@@ -28,9 +28,13 @@ from rowtide.schema_history.recovery.recover import IDENTITY_BYTES, Recovery
 from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.history_record import RecordedTable
+from rowtide.schema_history.store.json_fields import flag, json_object, number, optional_text, text
 
 FORMAT = 2
 """Version of the format. Raise it when fields change, or when records are read differently: others are not used."""
+
+
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
 class UnusableSummary(ValueError):
@@ -113,14 +117,14 @@ class Summary:
             found = self._head.get("format")
             if found == FORMAT:
                 self.header = SummaryHeader(
-                    self._head["prefix"],
+                    text(self._head["prefix"], "prefix"),
                     _server(self._head["server"]),
-                    self._head["last"],
-                    self._head["digest"],
-                    self._head["records"],
-                    CoveredPositions(BinlogPosition(**position) for position in self._head["covered"]),
+                    number(self._head["last"], "last"),
+                    text(self._head["digest"], "digest"),
+                    number(self._head["records"], "records"),
+                    CoveredPositions(map(BinlogPosition.from_map, self._head["covered"])),
                 )
-        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+        except (*_DAMAGED, zlib.error) as error:
             raise UnusableSummary(f"it is damaged: {error!r}") from error
         if found != FORMAT:
             raise UnusableSummary(f"it has format {found}, this version of rowtide writes format {FORMAT}")
@@ -133,20 +137,21 @@ class Summary:
         """
         try:
             return self._restore(position)
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        except _DAMAGED as error:
             raise UnusableSummary(f"it is damaged: {error!r}") from error
 
     def _restore(self, position: BinlogPosition | None) -> Recovery:
         head, recovery = self._head, Recovery(self.header.server, position)
-        databases = [Database(*fields) for fields in head["databases"]]
-        for number in head["current"]:
-            recovery.databases.put_database(databases[number])
-        recovery.databases.variables.update(head["variables"])
+        databases = [_database(*fields) for fields in head["databases"]]
+        for place in head["current"]:
+            recovery.databases.put_database(databases[place])
+        for name, value in head["variables"].items():
+            recovery.databases.variables[name] = text(value, "variables")
         histories: list[TableHistory] = []
         for line in self._lines:
             histories.append(_table_history(json.loads(line), histories, databases))
-        for number in head["tables"]:
-            recovery.put(histories[number])
+        for place in head["tables"]:
+            recovery.put(histories[place])
         processed = b64decode(head["processed"], validate=True)
         step = IDENTITY_BYTES
         recovery.processed.update(processed[at : at + step] for at in range(0, len(processed), step))
@@ -201,27 +206,39 @@ def _recorded_fields(recorded: RecordedTable | None) -> list[Any] | None:
 def _table_history(fields: list[Any], histories: list[TableHistory], databases: list[Database]) -> TableHistory:
     table_id, entries, recorded = fields
     parsed = tuple(_entry(entry, histories, databases) for entry in entries)
-    return TableHistory(TableId(*table_id), parsed, _recorded(recorded))
+    return TableHistory(_table_id(*table_id), parsed, _recorded(recorded))
 
 
 def _entry(fields: list[Any], histories: list[TableHistory], databases: list[Database]) -> HistoryEntry:
     ddl, database, inherited, sources, recorded, renamed, session = fields + [None] * (7 - len(fields))
     return HistoryEntry(
-        ddl,
-        database,
+        optional_text(ddl, "ddl"),
+        text(database, "database"),
         tuple(databases[number] for number in inherited or ()),
         tuple(histories[number] for number in sources or ()),
         _recorded(recorded),
-        (TableId(*renamed[0]), TableId(*renamed[1])) if renamed else None,
-        session,
+        (_table_id(*renamed[0]), _table_id(*renamed[1])) if renamed else None,
+        None if session is None else json_object(session, "session"),
     )
 
 
 def _recorded(fields: list[Any] | None) -> RecordedTable | None:
     if fields is None:
         return None
-    kind, table_id, previous, table, comment = fields
-    return RecordedTable(ChangeKind(kind), TableId(*table_id), TableId(*previous) if previous else None, table, comment)
+    name, table_id, previous, table, comment = fields
+    kind = ChangeKind(name)
+    if kind is not ChangeKind.DROP:
+        json_object(table, "table")
+    return RecordedTable(kind, _table_id(*table_id), _table_id(*previous) if previous else None, table, comment)
+
+
+def _table_id(database: Any, table: Any) -> TableId:
+    return TableId(text(database, "database"), text(table, "table"))
+
+
+def _database(name: Any, charset: Any, collation: Any, debezium_charset: Any) -> Database:
+    charsets = text(charset, "charset"), text(collation, "collation")
+    return Database(text(name, "name"), *charsets, optional_text(debezium_charset, "debezium_charset"))
 
 
 def _server_fields(server: Server) -> dict[str, Any]:
@@ -229,4 +246,10 @@ def _server_fields(server: Server) -> dict[str, Any]:
 
 
 def _server(fields: dict[str, Any]) -> Server:
-    return Server(**{**fields, "flavor": Flavor(fields["flavor"])})
+    return Server(
+        Flavor(fields["flavor"]),
+        text(fields["version"], "version"),
+        number(fields["lower_case_table_names"], "lower_case_table_names"),
+        text(fields["collation"], "collation"),
+        flag(fields["explicit_defaults_for_timestamp"], "explicit_defaults_for_timestamp"),
+    )

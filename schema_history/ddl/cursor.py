@@ -20,7 +20,7 @@ from rowtide.schema_history.errors import UnparsedDdl
 _OPEN = {"(": ")", "{": "}"}
 _MOST_DIGITS = 20
 """Digits of a length, scale or the like: those of the largest 64-bit number. The servers accept far less."""
-_OUTSIDE = re.compile("[\U00010000-\U0010ffff]")
+_OUTSIDE = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -109,7 +109,7 @@ class Cursor:
             self.fail(what)
         self.at += 1
         value = token.value
-        # The servers store names in three-byte UTF-8.
+        # The servers store names in three-byte UTF-8; bytes that are no character are surrogates here.
         return value if value.isascii() else _OUTSIDE.sub("?", value)
 
     def table_name(self) -> TableName:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from rowtide.schema_history.debezium_form.columns import with_table_charset, with_value
 from rowtide.schema_history.model import DebeziumColumn, DebeziumTable, Table
+from rowtide.schema_history.server.charsets import unicode_text
 
 
 class TableEditor:
@@ -71,7 +72,8 @@ class TableEditor:
     def debezium_table(self) -> DebeziumTable:
         """The description without the columns."""
         key = tuple(name for name in self.primary_key if name.lower() in self.columns)
-        return DebeziumTable(self.charset, key, self.comment, self.attributes)
+        comment = None if self.comment is None else unicode_text(self.comment)
+        return DebeziumTable(self.charset, key, comment, self.attributes)
 
     def onto(self, table: Table) -> Table:
         """The table with this description; columns that Debezium would have lost keep their former one."""
@@ -81,6 +83,17 @@ class TableEditor:
             if described is None:
                 described = column.debezium
             if described is not None:
-                described = with_value(with_table_charset(described, self.charset), column)
+                described = _unicode(with_value(with_table_charset(described, self.charset), column))
             columns.append(replace(column, debezium=described))
         return replace(table, columns=tuple(columns), debezium=self.debezium_table())
+
+
+def _unicode(column: DebeziumColumn) -> DebeziumColumn:
+    """The column without the bytes of literals that are no characters."""
+    default, comment = column.default_expression, column.comment
+    return replace(
+        column,
+        default_expression=None if default is None else unicode_text(default),
+        comment=None if comment is None else unicode_text(comment),
+        enum_values=tuple(map(unicode_text, column.enum_values)),
+    )

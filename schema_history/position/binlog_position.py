@@ -51,19 +51,22 @@ class BinlogPosition:
         """Parse the ``position`` of a history record, or an offset.
 
         Raises:
-            ValueError: a field is not a number; the message names it.
+            ValueError: a field has the wrong type; the message names it.
         """
+        gtids = fields.get("gtids")
+        if gtids is not None and not isinstance(gtids, str):
+            raise ValueError(f"'gtids' of a binlog position must be a string, not {gtids!r:.80}")
 
         def number(name: str) -> int:
             try:
                 return int(fields.get(name) or 0)
-            except (TypeError, ValueError):
-                raise ValueError(f"{name!r} of a binlog position must be a number, not {fields[name]!r}") from None
+            except (TypeError, ValueError, OverflowError):
+                raise ValueError(f"{name!r} of a binlog position must be a number, not {fields[name]!r:.80}") from None
 
         return cls(
             file=str(fields.get("file") or ""),
             pos=number("pos"),
-            gtids=fields.get("gtids"),
+            gtids=gtids,
             event=number("event"),
             row=number("row"),
             server_id=number("server_id"),

@@ -248,6 +248,8 @@ class GtidSet:
             if tagged:
                 length = data[pos] >> 1 if pos < len(data) else 0
                 tag, pos = data[pos + 1 : pos + 1 + length].decode("ascii"), pos + 1 + length
+                if tag and not _TAG.match(tag):
+                    raise ValueError(f"a GTID set has the impossible tag {tag!r}")
             size, pos = int.from_bytes(data[pos : pos + 8], "little"), pos + 8
             if pos + 16 * size > len(data):
                 raise ValueError(f"a GTID set of {len(data)} bytes is truncated")

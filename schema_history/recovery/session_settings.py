@@ -15,7 +15,9 @@ from rowtide.schema_history.catalog.changes import StatementResult
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import DamagedHistory, without_literals
 from rowtide.schema_history.model import DebeziumTable, Table, TableId
+from rowtide.schema_history.server.charsets import unicode_text
 from rowtide.schema_history.server.query_event import QueryEvent, Server
+from rowtide.schema_history.store.json_fields import text
 from rowtide.schema_history.structure.context import statement_text
 from rowtide.schema_history.structure.show_create import show_create
 
@@ -53,22 +55,24 @@ def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -
         return QueryEvent(ddl, database, sql_mode=0)
     given = {field: session[name] for name, field in _FIELDS.items() if name in session}
     try:
-        for name in ("charset", "character_set_collations"):
-            if name in given:
-                given[name] = _tuples(given[name])
-        for name in given.keys() - {"database", "charset", "character_set_collations"}:
-            given[name] = int(given[name])
-    except (ValueError, TypeError) as error:
+        text(session.get("sql", ddl), "sql")
+        for name, value in given.items():
+            if name == "database":
+                text(value, name)
+            elif name == "charset":
+                client, connection, server = value
+                given[name] = int(client), int(connection), int(server)
+            elif name == "character_set_collations":
+                given[name] = tuple((int(default), int(replacement)) for default, replacement in value)
+            else:
+                given[name] = int(value)
+    except (ValueError, TypeError, OverflowError) as error:
         raise DamagedHistory(
             f"the schema history's record of {without_literals(ddl)[:60]!r} has a session that cannot be read "
             f"({type(error).__name__}); rebuild the "
             "history with snapshot.mode=recovery"
         ) from error
     return QueryEvent(session.get("sql", ddl), **{"sql_mode": 0, **given})
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else int(value)
 
 
 def required_session(
@@ -95,11 +99,11 @@ def required_session(
         return None
     fields = session_fields(event)
     if len(result.changes) == 1:
-        for found in (fields, {**fields, "sql": statement_text(event, server.flavor)}):
+        for found in (fields, {**fields, "sql": unicode_text(statement_text(event, server.flavor))}):
             if trial.has_same_result(plain, found):
                 return found
         if (table := result.changes[0].table) is not None:
-            return {"db": table.id.database, "sql": show_create(table, server)}
+            return {"db": table.id.database, "sql": unicode_text(show_create(table, server))}
     return fields
 
 

@@ -4,6 +4,7 @@ The lists of collations are those of MySQL 9.7 and MariaDB 11.4 (``information_s
 change.
 """
 
+import re
 from functools import cache
 
 from rowtide.schema_history.server.query_event import Flavor
@@ -273,6 +274,14 @@ def decoded(data: bytes, charset: str, *, marks_bytes: bool = False) -> str:
         data = data.rjust((len(data) + unit - 1) // unit * unit, b"\0")
         return data.decode(codec(charset), "replace").replace("\ufffd", "?" * (unit if marks_bytes else 1))
     return data.decode(codec(charset), "surrogateescape")
+
+
+def unicode_text(text: str) -> str:
+    """The text with U+FFFD in the place of bytes that are no character, as Java decodes them: UTF-8 can encode it."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def representable(text: str, charset: str) -> str:

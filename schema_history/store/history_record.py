@@ -14,6 +14,16 @@ from typing import Any
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.errors import DamagedHistory
 from rowtide.schema_history.model import DebeziumColumn, DebeziumTable, Table, TableId
+from rowtide.schema_history.store.json_fields import (
+    flag,
+    json_object,
+    number,
+    objects,
+    optional_number,
+    optional_text,
+    text,
+    texts,
+)
 
 _ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
 
@@ -47,12 +57,15 @@ class RecordedTable:
             return None
         try:
             return DebeziumTable(
-                self.fields.get("defaultCharsetName"),
-                tuple(self.fields.get("primaryKeyColumnNames") or ()),
-                self.comment,
-                tuple((item["name"], item["value"]) for item in self.fields.get("attributes") or ()),
+                optional_text(self.fields.get("defaultCharsetName"), "defaultCharsetName"),
+                texts(self.fields.get("primaryKeyColumnNames"), "primaryKeyColumnNames"),
+                optional_text(self.comment, "comment"),
+                tuple(
+                    (text(item["name"], "name"), text(item["value"], "value"))
+                    for item in objects(self.fields.get("attributes"), "attributes")
+                ),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError) as error:
             raise self._damaged(error) from error
 
     @property
@@ -63,8 +76,9 @@ class RecordedTable:
             DamagedHistory: the JSON does not describe a table.
         """
         try:
-            return tuple(_debezium_column(column) for column in (self.fields or {"columns": ()})["columns"])
-        except (KeyError, TypeError, AttributeError) as error:
+            columns = objects((self.fields or {"columns": []})["columns"], "columns")
+            return tuple(map(_debezium_column, columns))
+        except (KeyError, TypeError) as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> DamagedHistory:
@@ -207,75 +221,71 @@ def _text(value: Any) -> str:
     return _ESCAPE.sub(lambda match: match[0][:2] + match[0][2:].upper(), text) if "\\u" in text else text
 
 
-def parse_record(text: str, loads: Callable[[str], Any] = json.loads) -> HistoryRecord:
+def parse_record(record: str, loads: Callable[[str], Any] = json.loads) -> HistoryRecord:
     """Parse a record.
 
     Args:
-        text: one JSON object.
+        record: one JSON object.
         loads: parses JSON; raises ``ValueError``.
 
     Raises:
         DamagedHistory: the text is not a record; the message says why.
     """
     try:
-        fields = loads(text)
+        fields = json_object(loads(record), "record")
+        session = fields.get("session")
         return HistoryRecord(
-            fields.get("source", {}).get("server", ""),
-            fields["position"],
+            text(json_object(fields.get("source", {}), "source").get("server", ""), "server"),
+            json_object(fields["position"], "position"),
             int(fields.get("ts_ms") or 0),
-            fields.get("databaseName") or "",
-            fields.get("ddl"),
-            tuple(_recorded_table(entry) for entry in fields.get("tableChanges") or ()),
-            _session(fields),
+            optional_text(fields.get("databaseName"), "databaseName") or "",
+            optional_text(fields.get("ddl"), "ddl"),
+            tuple(map(_recorded_table, objects(fields.get("tableChanges"), "tableChanges"))),
+            None if session is None else json_object(session, "session"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DamagedHistory(f"not a record of a schema history: {error!r}") from error
 
 
-def _session(fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    session = fields.get("session")
-    if session is not None and not isinstance(session, dict):
-        raise TypeError("'session' is not an object")
-    return session
-
-
 def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
-    fields = entry.get("table")
-    if fields is not None and not isinstance(fields["columns"], list):
+    kind, fields = ChangeKind(entry["type"]), entry.get("table")
+    if fields is not None and not isinstance(json_object(fields, "table")["columns"], list):
         raise TypeError("'columns' of a table is not a list")
+    if fields is None and kind is not ChangeKind.DROP:
+        raise TypeError("'table' is missing")
     previous = entry.get("previousId")
     return RecordedTable(
-        ChangeKind(entry["type"]),
-        _table_id(entry["id"]),
-        _table_id(previous) if previous else None,
+        kind,
+        _table_id(text(entry["id"], "id")),
+        _table_id(text(previous, "previousId")) if previous else None,
         fields,
         entry.get("comment"),
     )
 
 
 @cache
-def _table_id(text: str) -> TableId:
-    match = _ID.fullmatch(text)
+def _table_id(name: str) -> TableId:
+    match = _ID.fullmatch(name)
     if match is None:
-        raise ValueError(f"{text!r} is not the name of a table")
+        raise ValueError(f"{name!r} is not the name of a table")
     return TableId(match[1].replace('""', '"'), match[2].replace('""', '"'))
 
 
 def _debezium_column(fields: Mapping[str, Any]) -> DebeziumColumn:
     return DebeziumColumn(
-        name=fields["name"],
-        jdbc_type=fields["jdbcType"],
-        type_name=fields["typeName"],
-        type_expression=fields.get("typeExpression") or fields["typeName"],
-        native_type=fields.get("nativeType"),
-        charset_name=fields.get("charsetName"),
-        length=fields.get("length"),
-        scale=fields.get("scale"),
-        optional=fields.get("optional", True),
-        auto_incremented=fields.get("autoIncremented", False),
-        generated=fields.get("generated", False),
-        has_default=fields.get("hasDefaultValue", False),
-        default_expression=fields.get("defaultValueExpression"),
-        enum_values=tuple(fields.get("enumValues") or ()),
-        comment=fields.get("comment"),
+        name=text(fields["name"], "name"),
+        jdbc_type=number(fields["jdbcType"], "jdbcType"),
+        type_name=text(fields["typeName"], "typeName"),
+        type_expression=optional_text(fields.get("typeExpression"), "typeExpression") or fields["typeName"],
+        native_type=optional_number(fields.get("nativeType"), "nativeType"),
+        charset_name=optional_text(fields.get("charsetName"), "charsetName"),
+        length=optional_number(fields.get("length"), "length"),
+        scale=optional_number(fields.get("scale"), "scale"),
+        optional=flag(fields.get("optional", True), "optional"),
+        auto_incremented=flag(fields.get("autoIncremented", False), "autoIncremented"),
+        generated=flag(fields.get("generated", False), "generated"),
+        has_default=flag(fields.get("hasDefaultValue", False), "hasDefaultValue"),
+        default_expression=optional_text(fields.get("defaultValueExpression"), "defaultValueExpression"),
+        enum_values=texts(fields.get("enumValues"), "enumValues"),
+        comment=optional_text(fields.get("comment"), "comment"),
     )

@@ -113,7 +113,7 @@ class SchemaHistoryStore(Protocol):
         ...
 
 
-PARSE_FAILURES = (ValueError, KeyError, TypeError, DamagedHistory)
+PARSE_FAILURES = (ValueError, KeyError, TypeError, RecursionError, DamagedHistory)
 """The exceptions that a parser may raise for a damaged record."""
 
 

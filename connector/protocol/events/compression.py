@@ -12,6 +12,8 @@ from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH
 
 _CHUNK = 256 * 1024
 _ZLIB = 0x80
+_LARGEST_EVENT = (1 << 30) + (1 << 20)
+"""The largest ``max_allowed_packet`` of the servers, and room for the event around a row of that size."""
 _SIZE_BYTES = 0x07
 
 
@@ -34,6 +36,8 @@ def inner_packets(event: TransactionPayload) -> Iterator[bytes]:
             size = HEADER.unpack(head)[3] if len(head) == HEADER_LENGTH else 0
             if not HEADER_LENGTH <= size <= left:
                 raise TruncatedEvent(f"TRANSACTION_PAYLOAD with an inner event of {size} bytes where {left} are left")
+            if size > _LARGEST_EVENT:
+                raise RemoteProtocolError(f"TRANSACTION_PAYLOAD with an inner event of {size} bytes; 1 GiB is allowed")
             body = stream.read(size - HEADER_LENGTH)
             if len(body) != size - HEADER_LENGTH:
                 raise TruncatedEvent(f"TRANSACTION_PAYLOAD ends {size - HEADER_LENGTH - len(body)} bytes too early")

@@ -119,6 +119,8 @@ def _read_metadata(reader: ByteReader, code: int) -> tuple[int, int]:
         element = reader.uint(1)
         if element == ColumnType.VARCHAR:
             return code, element << 24 | reader.uint(3)
+        if element == ColumnType.TYPED_ARRAY:
+            raise RemoteProtocolError("the type metadata of an array says that its elements are arrays")
         return code, element << 24 | _read_metadata(reader, element)[1]
     return code, 0
 

@@ -2,6 +2,9 @@
 
 The layout is that of ``sql-common/json_binary.h``. Differences of a PARTIAL_UPDATE_ROWS event are applied to the
 document of the before image.
+
+Values have offsets, so a damaged document can contain a value many times, or itself. No server writes that: its values
+take no more bytes than the document has. Reading stops where they would, so time and text stay linear in its size.
 """
 
 import struct
@@ -33,7 +36,22 @@ _VALUE_ENTRY = (struct.Struct("<BH"), struct.Struct("<BI"))
 """The entries of keys and of values in small and in large containers."""
 _F64 = struct.Struct("<d")
 _I64 = struct.Struct("<q")
-_DAMAGED = (struct.error, IndexError, KeyError, UnicodeDecodeError, RecursionError)
+_DAMAGED = (struct.error, IndexError, KeyError, ValueError, RecursionError)
+
+
+class _Space:
+    """The bytes of a document that its values have not taken yet."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+    def take(self, size: int) -> None:
+        """Count the bytes of a value. Raises ``IndexError`` if values overlap."""
+        self.left -= size
+        if self.left < 0:
+            raise IndexError("values overlap")
 
 
 class JsonStyle(NamedTuple):
@@ -77,7 +95,7 @@ def json_text(data: bytes, style: JsonStyle = STREAM) -> str:
     if not data:
         return "null"
     try:
-        return _text(style, data, data[0], 1)
+        return _text(style, data, data[0], 1, _Space(len(data)))
     except _DAMAGED as error:
         raise RemoteProtocolError(f"a JSON value of {len(data)} bytes is damaged: {_reason(error)}") from None
 
@@ -95,17 +113,18 @@ def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> s
         UnsupportedEvent: an unknown operation or type.
     """
     try:
-        return _node_text(style, apply_diffs(_tree(data, data[0], 1), diffs, lambda value: _tree(value, value[0], 1)))
+        changed = apply_diffs(_tree(data, data[0], 1, _Space(len(data))), diffs, _value_tree)
+        return _node_text(style, changed, _Space(len(data) + len(diffs)))
     except _DAMAGED as error:
         raise RemoteProtocolError(f"a JSON value or its differences are damaged: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
-    """The error without the data that a `UnicodeDecodeError` carries."""
-    return error.reason if isinstance(error, UnicodeDecodeError) else repr(error)
+    """The error without the data that a `UnicodeError` carries."""
+    return error.reason if isinstance(error, UnicodeDecodeError | UnicodeEncodeError) else repr(error)
 
 
-def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[int, int]]]:
+def _members(data: bytes, kind: int, pos: int, space: _Space) -> tuple[list[bytes], list[tuple[int, int]]]:
     """The keys (of an object), and the types and offsets of the values, in the container at ``pos``."""
     large = kind & 1
     width = 4 if large else 2
@@ -113,13 +132,15 @@ def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[
     at = pos + 2 * width
     if at + count * (width + 1) > len(data):
         raise IndexError(f"{count} elements in {len(data) - at} bytes")
+    space.take(2 * width)
     keys: list[bytes] = []
     if kind <= _LARGE_OBJECT:
-        spans = _KEY_ENTRY[large].iter_unpack(_take(data, at, count * (width + 2)))
+        spans = _KEY_ENTRY[large].iter_unpack(_take(data, at, count * (width + 2), space))
         keys = [data[pos + start : pos + start + size] for start, size in spans]
+        space.take(sum(map(len, keys)))
         at += count * (width + 2)
     inlined, step = _INLINED[large], width + 1
-    entries = _VALUE_ENTRY[large].iter_unpack(_take(data, at, count * step))
+    entries = _VALUE_ENTRY[large].iter_unpack(_take(data, at, count * step, space))
     # Not one format for all entries: struct keeps the last 100 formats, each several times as large as its data.
     found = [
         (value_kind, at + i * step + 1 if value_kind in inlined else pos + value)
@@ -128,11 +149,11 @@ def _members(data: bytes, kind: int, pos: int) -> tuple[list[bytes], list[tuple[
     return keys, found
 
 
-def _text(style: JsonStyle, data: bytes, kind: int, pos: int) -> str:
+def _text(style: JsonStyle, data: bytes, kind: int, pos: int, space: _Space) -> str:
     if kind > _LARGE_ARRAY:
-        return _scalar(style, data, kind, pos)
-    keys, values = _members(data, kind, pos)
-    texts = [_text(style, data, value_kind, offset) for value_kind, offset in values]
+        return _scalar(style, data, kind, pos, space)
+    keys, values = _members(data, kind, pos, space)
+    texts = [_text(style, data, value_kind, offset, space) for value_kind, offset in values]
     if kind > _LARGE_OBJECT:
         return f"[{style.comma.join(texts)}]"
     string, colon = style.string, style.colon
@@ -140,26 +161,27 @@ def _text(style: JsonStyle, data: bytes, kind: int, pos: int) -> str:
     return "{" + style.comma.join(pairs) + "}"
 
 
-def _scalar(style: JsonStyle, data: bytes, kind: int, pos: int) -> str:
+def _scalar(style: JsonStyle, data: bytes, kind: int, pos: int, space: _Space) -> str:
     number = _NUMBERS.get(kind)
     if number is not None:
         return str(number.unpack_from(data, pos)[0])
     if kind == _STRING:
         size, pos = _size(data, pos)
-        return style.string(_take(data, pos, size).decode())
+        return style.string(_take(data, pos, size, space).decode())
     if kind == _LITERAL:
         return _LITERALS[data[pos]]
     if kind == _DOUBLE:
+        space.take(_F64.size)
         return style.double(_F64.unpack_from(data, pos)[0])
     if kind == _OPAQUE:
-        return _opaque(style, data, pos)
+        return _opaque(style, data, pos, space)
     raise UnsupportedEvent(f"a JSON value of unknown type 0x{kind:02x}")
 
 
-def _opaque(style: JsonStyle, data: bytes, pos: int) -> str:
+def _opaque(style: JsonStyle, data: bytes, pos: int, space: _Space) -> str:
     column_type = data[pos]
     size, pos = _size(data, pos + 1)
-    value = _take(data, pos, size)
+    value = _take(data, pos, size, space)
     if column_type in DECIMAL_TYPES:
         return values.decimal_text(value)
     if column_type in TEMPORAL_TYPES:
@@ -187,26 +209,31 @@ def _size(data: bytes, pos: int) -> tuple[int, int]:
     raise IndexError("a length of more than five bytes")
 
 
-def _take(data: bytes, pos: int, size: int) -> bytes:
+def _take(data: bytes, pos: int, size: int, space: _Space) -> bytes:
+    space.take(size)
     if pos + size > len(data):
         raise IndexError(f"{size} bytes at {pos} of {len(data)}")
     return data[pos : pos + size]
 
 
-def _tree(data: bytes, kind: int, pos: int) -> Node:
+def _value_tree(value: bytes) -> Node:
+    return _tree(value, value[0], 1, _Space(len(value)))
+
+
+def _tree(data: bytes, kind: int, pos: int, space: _Space) -> Node:
     """The value at ``pos`` as a mutable tree whose leaves refer to the bytes."""
     if kind > _LARGE_ARRAY:
         return Leaf(data, kind, pos)
-    keys, values = _members(data, kind, pos)
-    nodes = [_tree(data, value_kind, offset) for value_kind, offset in values]
+    keys, values = _members(data, kind, pos, space)
+    nodes = [_tree(data, value_kind, offset, space) for value_kind, offset in values]
     return nodes if kind > _LARGE_OBJECT else dict(zip(keys, nodes, strict=True))
 
 
-def _node_text(style: JsonStyle, node: Node) -> str:
+def _node_text(style: JsonStyle, node: Node, space: _Space) -> str:
     if isinstance(node, Leaf):
-        return _scalar(style, node.data, node.kind, node.offset)
+        return _scalar(style, node.data, node.kind, node.offset, space)
     if isinstance(node, list):
-        return f"[{style.comma.join(_node_text(style, element) for element in node)}]"
+        return f"[{style.comma.join(_node_text(style, element, space) for element in node)}]"
     members = sorted(node.items(), key=lambda member: (len(member[0]), member[0]))  # MySQL's order of keys
-    pairs = [style.string(key.decode()) + style.colon + _node_text(style, value) for key, value in members]
+    pairs = [style.string(key.decode()) + style.colon + _node_text(style, value, space) for key, value in members]
     return "{" + style.comma.join(pairs) + "}"

@@ -1,5 +1,6 @@
 """Formats single values of binary JSON (doubles, decimals, times, strings), in Debezium's and in the server's style."""
 
+import math
 import re
 from decimal import Decimal
 from json.encoder import encode_basestring
@@ -27,14 +28,26 @@ def stream_string(text: str) -> str:
 
 
 def stream_double(value: float) -> str:
-    """Shortest digits between 1e-3 and 1e7, else the exact decimal expansion, as Debezium's binlog client writes it."""
+    """Shortest digits between 1e-3 and 1e7, else the exact decimal expansion, as Debezium's binlog client writes it.
+
+    Raises:
+        ValueError: it is infinite or not a number, which JSON lacks.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no number of JSON")
     if 1e-3 <= abs(value) < 1e7 or value == 0:
         return repr(value)
     return format(Decimal(value), "f")
 
 
 def server_double(value: float) -> str:
-    """The server's ``my_gcvt``: shortest digits, with an exponent only beyond 15 digits before or after the point."""
+    """The server's ``my_gcvt``: shortest digits, with an exponent only beyond 15 digits before or after the point.
+
+    Raises:
+        ValueError: it is infinite or not a number, which JSON lacks.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no number of JSON")
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     text = "".join(map(str, digits))
     point = len(text) + int(exponent)  # digits before the decimal point

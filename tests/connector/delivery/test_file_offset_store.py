@@ -72,7 +72,14 @@ def test_a_file_that_is_cut_off_is_refused(length: int) -> None:
         deserialized(BY_JAVA[:length])
 
 
-@pytest.mark.parametrize("data", [b"{}", BY_JAVA[:40], BY_JAVA[:-1], b"\xac\xed\x00\x05t\x00\x01x"])
+NO_ARRAY = BY_JAVA.replace(b"uq\0~\0\2", b"qq\0~\0\2")
+"""A reference to the description of arrays, where an array is expected."""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"{}", BY_JAVA[:40], BY_JAVA[:-1], NO_ARRAY, b"\xac\xed\x00\x05t\x00\x01x"],
+)
 def test_a_damaged_file_is_named(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "offsets.dat"
     path.write_bytes(data)

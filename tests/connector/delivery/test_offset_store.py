@@ -23,6 +23,7 @@ def test_the_key_has_kafka_connects_format() -> None:
         (b'["d",{"server":"p"}]', False),
         (b'["c",{"server":"p","more":1}]', False),
         (b"not json", False),
+        (b"[" * 100_000, False),
         (b"\xff", False),
         (None, False),
     ],

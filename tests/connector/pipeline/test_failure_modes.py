@@ -94,8 +94,8 @@ def test_a_table_that_becomes_known_is_published_from_then_on() -> None:
     assert "keys.k.func" in streamed(settings, tables)
 
 
-def damaged(case: Case, folder: Path) -> Path:
-    """A copy of a case's binlog whose last row event is damaged, with a correct checksum."""
+def damaged(case: Case, folder: Path, columns: int = 0xFF) -> Path:
+    """A copy of a case's binlog whose last row event has another number of columns, with a correct checksum."""
     for path in case.binlog.iterdir():
         shutil.copy(path, folder)
     path = folder / "binlog.000001.gz"
@@ -106,10 +106,17 @@ def damaged(case: Case, folder: Path) -> Path:
         if data[at + 4] == EventType.WRITE_ROWS:
             last, size = at, length
         at += length
-    data[last + 19 + 10] = 0xFF  # the number of columns
+    data[last + 19 + 10] = columns
     data[last + size - 4 : last + size] = zlib.crc32(data[last : last + size - 4]).to_bytes(4, "little")
     path.write_bytes(gzip.compress(bytes(data)))
     return folder
+
+
+def test_rows_with_other_columns_than_their_table_map_stop_the_stream(tmp_path: Path) -> None:
+    with pytest.raises(
+        ProtocolError, match=r"rows of table k\.\w+ with 8 columns, but the TABLE_MAP .* has \d \(at bin"
+    ):
+        replayed("keys", damaged(Case("keys"), tmp_path, 8))
 
 
 PROCESSING = "event.processing.failure.handling.mode"

@@ -35,6 +35,17 @@ def test_the_server_is_stored_where_there_are_no_gtids() -> None:
         ('{"pos":4}', "'file' parameter is missing"),
         ('{"file":"b.1","pos":"x"}', "'pos' must be a whole number"),
         ("{", "Expecting"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ('{"file":5}', "'file' must be a string"),
+        ('{"file":"\\ud800"}', "'file' must be a string of Unicode characters"),
+        ('{"file":"b.1","pos":Infinity}', "'pos' must be a whole number"),
+        ('{"file":"b.1","gtids":["a"]}', "'gtids' must be a string"),
+        ('{"file":"b.1","snapshot":1}', "'snapshot' must be a string"),
+        ('{"file":"b.1","rowtide_server":{}}', "'rowtide_server' must be a string"),
+        ('{"file":"b.1","rowtide_done":5}', "'rowtide_done' must be a string"),
+        ('{"file":"b.1","rowtide_prepared":"5"}', "must be a JSON array"),
+        ('{"file":"b.1","rowtide_prepared":"[[1,2]]"}', "has no prepared XA transaction"),
+        ('{"file":"b.1","rowtide_prepared":"[[\\"x\\",\\"b.1\\",\\"4\\",null]]"}', "has no prepared XA transaction"),
     ],
 )
 def test_a_damaged_offset_is_refused(text: str, message: str) -> None:

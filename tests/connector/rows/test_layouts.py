@@ -2,6 +2,7 @@
 
 import json
 import struct
+import zlib
 from decimal import Decimal
 from typing import Any
 
@@ -212,6 +213,10 @@ def test_damaged_values_are_refused_without_showing_them() -> None:
     with pytest.raises(ValueError, match="cannot be decompressed") as caught:
         decoded(column_layout(stored, 20), ColumnDecoding("text"), b"\x08\x81\x06secret")
     assert "secret" not in str(caught.value)
+    for stated in (5, 7):
+        with pytest.raises(ValueError, match=f"does not have the {stated} bytes that its head states"):
+            layouts.uncompressed(bytes((0x81, stated)) + zlib.compress(b"secret"))
+    assert layouts.uncompressed(b"\x81\x06" + zlib.compress(b"secret")) == b"secret"
     for decode, size in ((layouts.inet4_text, 4), (layouts.inet6_text, 16)):
         with pytest.raises(ValueError, match=f"of {size + 6} bytes") as caught:
             decode(b"secret".ljust(size + 6, b"x"))

@@ -10,7 +10,7 @@ import pytest
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.history_reader import NotInHistory, StoredHistory, read_history
-from rowtide.schema_history.errors import DamagedHistory
+from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import history_record
@@ -32,10 +32,33 @@ def texts(*statements: str, source: str = "p", begin: int = 1, **more: Any) -> l
     return found
 
 
+def changed(**fields: Any) -> str:
+    """The record of CREATE TABLE with other fields."""
+    return json.dumps({**json.loads(texts("CREATE DATABASE d", "CREATE TABLE d.t (a INT)")[1]), **fields})
+
+
 def names(*records: str, position: BinlogPosition | None = None, source: str = "p") -> str:
     tables = read_history(StoredHistory(InMemorySchemaHistory(*records), source), SERVER, position).tables()
     return " ".join(sorted(f"{table.id.table}({','.join(c.name for c in table.columns)})" for table in tables))
 
+
+TABLE = json.loads(changed())["tableChanges"][0]
+COLUMN = TABLE["table"]["columns"][0]
+WRONG: tuple[Any, ...] = (
+    {"ddl": 5}, {"ddl": "\ud800"}, {"databaseName": []}, {"source": 5}, {"source": {"server": ["p"]}}, {"ts_ms": "x"},
+    {"position": {"pos": float("inf")}}, {"position": {"gtids": 5}}, {"tableChanges": 5}, {"tableChanges": ["x"]},
+    *({"tableChanges": [{**TABLE, name: value}]} for name, value in (
+        ("type", "NONE"), ("type", 5), ("id", 5), ("id", "t"), ("previousId", 5), ("table", None), ("table", 5),
+        ("table", {"columns": 5}), ("comment", 5),
+    )),
+    *({"tableChanges": [{**TABLE, "table": {**TABLE["table"], name: value}}]} for name, value in (
+        ("defaultCharsetName", 5), ("primaryKeyColumnNames", 5), ("primaryKeyColumnNames", [5]), ("attributes", 5),
+        ("attributes", [{}]), ("columns", [5]), ("columns", [{}]),
+    )),
+    *({"tableChanges": [{**TABLE, "table": {**TABLE["table"], "columns": [{**COLUMN, name: value}]}}]}
+      for name in COLUMN if name != "position" for value in ({}, [5], "\ud800", float("inf"))),
+)  # fmt: skip
+"""Fields of the wrong type."""
 
 T = texts("CREATE DATABASE d", "CREATE TABLE d.t (a INT)", "ALTER TABLE d.t ADD b INT")
 ANEW = texts(
@@ -128,3 +151,14 @@ def test_repeated_records_in_another_order_and_with_unknown_fields() -> None:
     # as Debezium does it: each in its turn, if it is not behind the position
     assert names(T[0], T[2], T[1], position=BinlogPosition("b.000001", 300, "")) == "t(a)"
     assert names(T[0], T[2], T[1], position=BinlogPosition("b.000001", 200, "")) == "t(a)"
+
+
+@pytest.mark.parametrize("fields", WRONG, ids=lambda fields: json.dumps(fields)[-60:])
+def test_fields_of_the_wrong_type_are_damage(fields: Any) -> None:
+    with pytest.raises(SchemaHistoryError, match=r"damaged record|is damaged|only of"):
+        names(T[0], changed(**fields))
+
+
+def test_a_record_that_is_nested_too_deeply_is_damage() -> None:
+    with pytest.raises(DamagedHistory, match="damaged record in the schema history, record 1"):
+        names(T[0], '{"position":' * 100_000)

@@ -164,5 +164,27 @@ def test_names_with_quotes_are_parsed() -> None:
 def test_invalid_settings_are_an_error() -> None:
     with pytest.raises(DamagedHistory, match="record of 'CREATE TABLE t' has a session that cannot be read"):
         recorded_event("CREATE TABLE t", "d", {"charset": ["x"]})
+    for name, value in (
+        ("charset", [1, 2]), ("charset", 5), ("character_set_collations", [[1]]), ("db", 5), ("sql", []),
+        ("flags2", float("inf")), ("sql_mode", "x"),
+    ):  # fmt: skip
+        with pytest.raises(DamagedHistory, match="has a session that cannot be read"):
+            recorded_event("CREATE TABLE t", "d", {name: value})
     with pytest.raises(DamagedHistory, match="'session' is not an object"):
         parse_record('{"position": {}, "session": 5}')
+
+
+@pytest.mark.parametrize("server", [MYSQL, MARIADB], ids=lambda server: server.flavor.value)
+@pytest.mark.parametrize("default", [b"_binary'\x80'", b"'\xff\xfe'"])
+def test_bytes_that_are_no_text_are_kept_beside_a_statement_that_can_be_stored(server: Server, default: bytes) -> None:
+    utf8mb4 = 255 if server.flavor is Flavor.MYSQL else 45
+    sql = b"CREATE TABLE t (a INT, b VARBINARY(3) DEFAULT " + default + b") /* \x80 */"
+    ran = Ran(QueryEvent(sql, "d", charset=(utf8mb4, utf8mb4, utf8mb4)), server=server)
+    table, recovered = ran.tables.table("d", "t"), ran.recovered.table("d", "t")
+    assert table is not None
+    assert recovered is not None
+    assert table.columns[1].default
+    assert recovered.columns == table.columns
+    (session,) = ran.sessions
+    assert session is not None
+    json.dumps(session, ensure_ascii=False).encode()

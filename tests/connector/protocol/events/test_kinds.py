@@ -230,6 +230,9 @@ def test_a_transaction_payload_without_compression_or_in_several_frames() -> Non
         assert [e.xid for e in decoder.unpack(payload) if isinstance(e, events.Xid)] == list(range(9))
 
 
+HUGE = event(16, bytes(8), checksum=False)[:9] + b"\xff\xff\xff\xff" + bytes(14)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -240,6 +243,7 @@ def test_a_transaction_payload_without_compression_or_in_several_frames() -> Non
         (payload_body(event(16, bytes(8), checksum=False)[:-1], 27), "ends 1 bytes too early"),
         (payload_body(event(16, bytes(8), checksum=False) + b"x", 27), "longer than the 27 bytes"),
         (payload_body(event(99, b"", checksum=False), 19), "unknown event type 99"),
+        (b"\x03\x09\xfe" + (1 << 40).to_bytes(8, "little") + b"\x00" + HUGE, "an inner event of 4294967295 bytes"),
         (b"\x07\x01\x00" + payload_body(b"", 0), "field 7"),
         (b"\x01\x01\x09" + payload_body(b"", 0), "with 0 bytes of payload, but its header states 9"),
     ],

@@ -108,6 +108,7 @@ def test_the_same_table_map_yields_the_same_structure_object() -> None:
         (body(b"\x0f", b"\x01"), TruncatedEvent, "needs 2 bytes where 1 are left"),
         (body(b"\x03", optional=b"\x04\x04\x01a\x01b"), RemoteProtocolError, "d.t: 2 values of name for 1 columns"),
         (body(b"\x03", optional=b"\x0d\x01\x04"), RemoteProtocolError, "1 values of dimensions for 0 columns"),
+        (body(b"\x14", b"\x14" * 250), RemoteProtocolError, "its elements are arrays"),
         (body(b"\x03", optional=b"\x01\x05\x00"), TruncatedEvent, "needs 5 bytes where 1 are left"),
     ],
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_documents import encode, size
 from packets import golden_files, golden_packets
 
 from rowtide.connector.errors import ProtocolError, RemoteProtocolError, UnsupportedEvent
@@ -20,59 +21,6 @@ from rowtide.connector.protocol.json.binary import SERVER, STREAM, JsonStyle, js
 from rowtide.connector.protocol.json.values import server_double, stream_double
 
 GOLDEN = Path(golden_files()[0]).parents[3]
-
-
-# --- an encoder for documents made of Python values -------------------------------------------------------------------
-
-
-def size(length: int) -> bytes:
-    parts = []
-    while length > 0x7F:
-        parts.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([*parts, length])
-
-
-def scalar(value: object) -> tuple[int, bytes]:
-    if value is None or isinstance(value, bool):
-        return 4, bytes([{None: 0, True: 1, False: 2}[value]])
-    if isinstance(value, int):
-        for kind, form in ((5, "<h"), (6, "<H"), (7, "<i"), (8, "<I"), (9, "<q"), (10, "<Q")):
-            try:
-                return kind, struct.pack(form, value)
-            except struct.error:
-                continue
-    if isinstance(value, float):
-        return 11, struct.pack("<d", value)
-    assert isinstance(value, str)
-    return 12, size(len(value.encode())) + value.encode()
-
-
-def encode(value: object, *, large: bool) -> bytes:
-    kind, raw = _encode(value, large)
-    return bytes([kind]) + raw
-
-
-def _encode(value: object, large: bool) -> tuple[int, bytes]:
-    if not isinstance(value, (list, dict)):
-        return scalar(value)
-    number, width = ("<I", 4) if large else ("<H", 2)
-    keys = sorted((k.encode() for k in value), key=lambda k: (len(k), k)) if isinstance(value, dict) else []
-    values = [value[k.decode()] for k in keys] if isinstance(value, dict) else value
-    at = 2 * width + len(keys) * (width + 2) + len(values) * (width + 1)
-    key_entries, entries, rest = b"", b"", b"".join(keys)
-    for key in keys:
-        key_entries += struct.pack(number, at) + struct.pack("<H", len(key))
-        at += len(key)
-    for element in values:
-        kind, raw = _encode(element, large)
-        if kind in {4, 5, 6} or (large and kind in {7, 8}):
-            entries += bytes([kind]) + raw.ljust(width, b"\xff" if kind == 5 and raw[1] & 0x80 else b"\0")
-        else:
-            entries += bytes([kind]) + struct.pack(number, at)
-            at, rest = at + len(raw), rest + raw
-    body = struct.pack(number, len(values)) + struct.pack(number, at) + key_entries + entries + rest
-    return (0 if isinstance(value, dict) else 2) + large, body
 
 
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -106,6 +54,41 @@ def test_damaged_json_never_crashes(document: object, large: bool, at: int, byte
 def test_a_document_that_contains_itself_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="damaged"):
         json_text(b"\x02" + struct.pack("<HHBH", 1, 7, 2, 0))
+
+
+def doubled(levels: int) -> bytes:
+    """Arrays of two elements, both of them the next array: a text of 2**levels brackets in 10 bytes for each level."""
+    return b"\x02" + struct.pack("<HHBHBH", 2, 10, 2, 10, 2, 10) * levels + struct.pack("<HH", 0, 4)
+
+
+@pytest.mark.parametrize("style", [STREAM, SERVER])
+def test_values_that_overlap_are_refused(style: JsonStyle) -> None:
+    message = "values overlap"
+    assert json_text(doubled(0), style) == "[]"
+    for document in (doubled(1), doubled(2), doubled(90)):
+        with pytest.raises(RemoteProtocolError, match=message):
+            json_text(document, style)
+        with pytest.raises(RemoteProtocolError, match=message):
+            patched_json_text(document, difference(1, "$[0]", 1), style)
+    text = encode(["x" * 1000], large=False)
+    shared = b"\x02" + struct.pack("<HH", 50, 4 + 150) + struct.pack("<BH", 12, 4 + 150) * 50 + text[8:]
+    with pytest.raises(RemoteProtocolError, match=message):
+        json_text(shared, style)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("style", [STREAM, SERVER])
+def test_a_double_that_json_lacks_is_refused(value: float, style: JsonStyle) -> None:
+    with pytest.raises(RemoteProtocolError, match="is no number of JSON"):
+        json_text(b"\x0b" + struct.pack("<d", value), style)
+
+
+@pytest.mark.parametrize("path", ["$[" + "9" * 5000 + "]", '$."\\x"', '$."\\ud800"', "$" + "[0]" * 5000])
+def test_a_hostile_path_is_refused(path: str) -> None:
+    raw = path.encode()
+    written = b"\0\xfd" + len(raw).to_bytes(3, "little") + raw + b"\x02\x04\x01"
+    with pytest.raises(ProtocolError):
+        patched_json_text(encode([1], large=False), written)
 
 
 def test_no_bytes_are_null_and_an_unknown_type_is_refused() -> None:
