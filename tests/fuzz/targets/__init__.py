@@ -1,0 +1,25 @@
+"""The targets: each is one kind of input from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tests.fuzz.campaign import Target
+from tests.fuzz.targets.binary_json import BinaryJson
+from tests.fuzz.targets.ddl import Statements
+from tests.fuzz.targets.files import BinlogFiles
+from tests.fuzz.targets.history import History, Summaries
+from tests.fuzz.targets.offsets import Offsets
+from tests.fuzz.targets.packets import Packets
+from tests.fuzz.targets.rows import RowEvents
+
+TARGETS: Mapping[str, Callable[[], Target]] = {
+    "packets": Packets,
+    "rows": RowEvents,
+    "json": BinaryJson,
+    "files": BinlogFiles,
+    "ddl": Statements,
+    "offsets": Offsets,
+    "history": History,
+    "summaries": Summaries,
+}

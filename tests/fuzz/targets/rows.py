@@ -1,0 +1,104 @@
+"""Transactions with damaged table maps and rows, through the pipeline to records, in both forms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.protocol.header import HEADER_LENGTH
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.change import Change
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from tests.fuzz.mutators import mutated
+from tests.fuzz.recorded import row_cases, transactions
+from tests.fuzz.targets.packets import with_size
+
+FILE = "binlog.000001"
+_CHANGES, _MINIMAL, _LENIENT = 1, 2, 4
+
+
+class RowEvents:
+    """An input is the number of a case and of a transaction, options, and the events with their lengths."""
+
+    declared = (ConnectorError,)
+
+    def __init__(self, cases: tuple[str, ...] | None = None) -> None:
+        self._cases = cases or row_cases()
+
+    def make(self, random: Random) -> bytes:
+        """A transaction of which at least one event is damaged."""
+        while True:
+            case = random.randrange(len(self._cases))
+            found = transactions(self._cases[case])
+            if found:
+                break
+        number = random.randrange(len(found))
+        events = [event[:-4] for event in found[number].events]
+        for _ in range(random.choice((1, 1, 2))):
+            at = random.randrange(len(events))
+            events[at] = events[at][:HEADER_LENGTH] + mutated(random, events[at][HEADER_LENGTH:])
+        options = random.choice((0, 0, _CHANGES, _CHANGES, _MINIMAL, _CHANGES | _MINIMAL, _LENIENT))
+        framed = b"".join(len(event).to_bytes(3, "little") + event for event in events)
+        return bytes((case, number, options)) + framed
+
+    def run(self, data: bytes) -> None:
+        """Make the records of the transaction."""
+        if len(data) < 3:
+            return
+        found = transactions(self._cases[data[0] % len(self._cases)])
+        if not found:
+            return
+        transaction = found[data[1] % len(found)]
+        settings = _settings(self._cases[data[0] % len(self._cases)], data[2])
+        pipeline = Pipeline(settings, transaction.tables.copy(), SourceOffset(FILE, 4), lambda: 1)
+        list(pipeline.receive(transaction.format))
+        checksum = pipeline.decoder.format is not None and pipeline.decoder.format.checksum == "CRC32"
+        pipeline.decoder._verify = False
+        for event in _events(data[3:]):
+            packet = with_size(event) if checksum else event[:9] + len(event).to_bytes(4, "little") + event[13:]
+            try:
+                outputs = [output for step in pipeline.receive(packet) for output in step]
+            except ConnectorError as error:
+                _check_location(error)
+                raise
+            for output in outputs:
+                for change in output.changes if isinstance(output, Batch) else ():
+                    _read(change)
+
+
+def _check_location(error: ConnectorError) -> None:
+    assert f"{FILE}:" in str(error), f"no position: {error}"
+
+
+def _events(data: bytes) -> list[bytes]:
+    events, at = [], 0
+    while at + 3 <= len(data):
+        size = int.from_bytes(data[at : at + 3], "little")
+        event = data[at + 3 : at + 3 + size]
+        if len(event) >= HEADER_LENGTH:
+            events.append(event)
+        at += 3 + size
+    return events
+
+
+def _read(change: Change) -> None:
+    """Read all values: JSON documents are decoded when they are read."""
+    for row in (change.before, change.after):
+        if row is not None:
+            dict(row)
+    change.to_debezium()
+
+
+@cache
+def _settings(case: str, options: int) -> PipelineSettings:
+    settings = transactions(case)[0].settings
+    if options & _CHANGES:
+        settings = replace(settings, changes=True, schema_changes=False)
+    if options & _MINIMAL:
+        values = replace(settings.rules.values, minimal_row_images=True)
+        settings = replace(settings, rules=replace(settings.rules, values=values))
+    return replace(settings, processing_failure="skip", inconsistent_schema="skip") if options & _LENIENT else settings
