@@ -190,7 +190,7 @@ class Snapshot:
             found = search.prepared(left, files, opened.position, end)
             if gone := {*opened.prepared} - left:
                 # The binlog has no end of a transaction that has changed nothing.
-                ended = gone & search.ended(opened.position, end)
+                ended = search.ended(gone, opened.position, end)
                 found += search.prepared(ended, files, opened.position, opened.position)
         if found:
             log.info("prepared XA transactions: %s", "; ".join(f"{xa.xid} at {xa.file}:{xa.pos}" for xa in found))

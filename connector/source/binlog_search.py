@@ -62,7 +62,7 @@ class BinlogSearch:
         for file in reversed(files[: files.index(end.file) + 1]):
             if last.keys() >= {*xids} or time.monotonic() > limit:
                 break
-            last = self._last_in(SourceOffset(file, 4), until, limit) | last
+            last = self._last_in(xids, SourceOffset(file, 4), until, limit) | last
             until = SourceOffset(file, 4)
         found = {xid: xa for xid in xids if (xa := last.get(xid)) is not None}
         if missing := sorted({*xids} - found.keys()):
@@ -70,15 +70,17 @@ class BinlogSearch:
             raise _unaccounted(missing, f"not found in {_LONGEST_S:.0f} s" if late else "no binlog file has them")
         return [xa for xa in found.values() if _place(xa) < _place(start)]
 
-    def _last_in(self, start: SourceOffset, end: SourceOffset, limit: float) -> dict[str, PreparedXa | None]:
-        """The last event of each XA transaction between two positions: where it is prepared, or ``None`` if it ends.
+    def _last_in(
+        self, xids: Collection[str], start: SourceOffset, end: SourceOffset, limit: float
+    ) -> dict[str, PreparedXa | None]:
+        """The last event of XA transactions between two positions: where one is prepared, or ``None`` if it ends.
 
         Identifiers can be used again, so one that ends is not the one that is prepared now.
         """
         tries = 1
         while True:
             try:
-                return dict(self._xa_events(start, end, limit))
+                return {xid: xa for xid, xa in self._xa_events(start, end, limit) if xid in xids}
             except StreamBroken as error:
                 if tries == _TRIES:
                     raise
@@ -88,15 +90,16 @@ class BinlogSearch:
             except ConnectorError as error:
                 raise _unaccounted((), f"the binlog file {start.file} cannot be read: {error}") from error
 
-    def ended(self, start: SourceOffset, end: SourceOffset) -> set[str]:
-        """The XA transactions that were prepared before ``start`` and end between the two positions.
+    def ended(self, xids: Collection[str], start: SourceOffset, end: SourceOffset) -> set[str]:
+        """Those of the XA transactions that were prepared before ``start`` and end between the two positions.
 
         Raises:
             ConnectorError: the binlog cannot be read.
         """
         first: dict[str, PreparedXa | None] = {}
         for xid, xa in self._xa_events(start, end):
-            first.setdefault(xid, xa)
+            if xid in xids:
+                first.setdefault(xid, xa)
         return {xid for xid, xa in first.items() if xa is None}
 
     def statements(self, start: SourceOffset, end: SourceOffset) -> Iterator[BinlogStatement]:

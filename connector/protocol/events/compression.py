@@ -11,6 +11,10 @@ from rowtide.connector.protocol.events.classes import TransactionPayload
 from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH
 
 _CHUNK = 256 * 1024
+_MAX_EVENT = 1 << 30
+"""The largest event that a server replicates (the maximum of ``replica_max_allowed_packet``). Memory for an event is
+reserved before it is read, so a damaged size must not decide."""
+_LIMIT = f"servers replicate at most {_MAX_EVENT}"
 _ZLIB = 0x80
 _LARGEST_EVENT = (1 << 30) + (1 << 20)
 """The largest ``max_allowed_packet`` of the servers, and room for the event around a row of that size."""
@@ -34,6 +38,8 @@ def inner_packets(event: TransactionPayload) -> Iterator[bytes]:
         while left:
             head = stream.read(HEADER_LENGTH)
             size = HEADER.unpack(head)[3] if len(head) == HEADER_LENGTH else 0
+            if size > _MAX_EVENT:
+                raise RemoteProtocolError(f"TRANSACTION_PAYLOAD with an inner event of {size} bytes; {_LIMIT}")
             if not HEADER_LENGTH <= size <= left:
                 raise TruncatedEvent(f"TRANSACTION_PAYLOAD with an inner event of {size} bytes where {left} are left")
             if size > _LARGEST_EVENT:
@@ -69,6 +75,8 @@ def decompress(data: bytes, pos: int, end: int) -> bytes:
         raise UnsupportedEvent(f"compressed event with unknown head byte 0x{head:02x}; known: zlib (0x80 to 0x87)")
     size_bytes = head & _SIZE_BYTES
     size = int.from_bytes(data[pos + 1 : pos + 1 + size_bytes], "big")
+    if size > _MAX_EVENT:
+        raise RemoteProtocolError(f"compressed event of {size} bytes; {_LIMIT}")
     stream = zlib.decompressobj()
     try:
         result = stream.decompress(memoryview(data)[pos + 1 + size_bytes : end], size + 1)

@@ -1,6 +1,7 @@
 """The contents of events: captured from servers, or built by hand where servers no longer or rarely write them."""
 
 import struct
+import zlib
 
 import pytest
 import zstandard
@@ -10,6 +11,7 @@ from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event
+from rowtide.connector.protocol.events.compression import decompress
 from rowtide.connector.protocol.header import EventType
 from rowtide.schema_history.position.gtid import MariadbGtid
 
@@ -170,6 +172,12 @@ def test_queries_rows_and_columns_of_a_compressed_mariadb_binlog() -> None:
         decoder.decode(bytes(packet))
 
 
+def test_a_compressed_event_that_claims_a_huge_size_is_refused() -> None:
+    body = b"\x84" + (2 << 30).to_bytes(4, "big") + zlib.compress(bytes(1000))
+    with pytest.raises(RemoteProtocolError, match="compressed event of 2147483648 bytes; servers replicate at most"):
+        decompress(body, 0, len(body))
+
+
 def test_rows_queries() -> None:
     assert kinds("mysql", events.RowsQuery)[0].text == "insert into a (id) values (7)"
     assert kinds("mariadb", events.RowsQuery)[-1].text == "insert into a (id) values (9)"
@@ -212,6 +220,18 @@ def test_a_compressed_transaction_is_unpacked_one_event_at_a_time() -> None:
     assert decoder.position == place
 
 
+def wide_window(data: bytes) -> bytes:
+    """A frame of zstd whose decompression needs 256 MB."""
+    compressor = zstandard.ZstdCompressor(compression_params=zstandard.ZstdCompressionParameters(window_log=28))
+    stream = compressor.compressobj()
+    return stream.compress(data) + stream.flush()
+
+
+def sized(packet: bytes, size: int) -> bytes:
+    """An event whose header states another size."""
+    return packet[:9] + size.to_bytes(4, "little") + packet[13:]
+
+
 def payload_body(payload: bytes, size: int, algorithm: int = 255) -> bytes:
     fields = b"\x02\x01" + (bytes([algorithm]) if algorithm < 251 else b"\xfc\xff\x00")
     if algorithm >= 251:
@@ -239,6 +259,11 @@ HUGE = event(16, bytes(8), checksum=False)[:9] + b"\xff\xff\xff\xff" + bytes(14)
         (payload_body(b"", 0, 1), "algorithm 1; known: 0 zstd, 255 none"),
         (payload_body(zstandard.compress(bytes(100))[:-5], 100, 0), "inner event of 0 bytes"),
         (payload_body(b"junk", 100, 0), "cannot be decompressed"),
+        (payload_body(wide_window(bytes(100)), 100, 0), "cannot be decompressed: .*too much memory"),
+        (
+            payload_body(sized(event(16, bytes(8), checksum=False), 3 << 30), 27),
+            "inner event of 3221225472 bytes; ",
+        ),
         (payload_body(event(16, bytes(8), checksum=False), 26), "inner event of 27 bytes where 26 are left"),
         (payload_body(event(16, bytes(8), checksum=False)[:-1], 27), "ends 1 bytes too early"),
         (payload_body(event(16, bytes(8), checksum=False) + b"x", 27), "longer than the 27 bytes"),
