@@ -19,9 +19,7 @@ from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.systemd import SystemdNotifier
-
-WEB_BIND = "127.0.0.1"
-WEB_PORT = 6066
+from rowtide.connector.worker.web.address import WebAddress
 
 
 def create_app(
@@ -39,15 +37,15 @@ def create_app(
         web_port: its port; by default ``WEB_PORT`` of the environment, or 6066, or a free one if 6066 is in use.
         web_token: the token of requests that control the connector; by default ``WEB_TOKEN`` of the environment.
     """
-    port = web_port or os.environ.get("WEB_PORT")
+    address = WebAddress.choose(web_bind, web_port)
     app = App(
         f"rowtide-{config.name}",
         broker=f"kafka://{config.kafka.bootstrap_servers.replace(',', ';') or 'localhost'}",  # never connected to
         Worker=Worker,
-        web_bind=web_bind or os.environ.get("WEB_BIND", WEB_BIND),
-        web_port=int(port or WEB_PORT),
+        web_bind=address.host,
+        web_port=address.port,
     )
-    app.any_port = port is None
+    app.any_port = address.any_port
     app.token = web_token or os.environ.get("WEB_TOKEN") or None
     app.rowtide = ConnectorService(config)
     app.reporter = Reporter([app.rowtide.status])

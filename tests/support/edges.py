@@ -87,6 +87,7 @@ EDGES = {
     "rowtide.connector.worker.reports.reporter": "worker",
     "rowtide.connector.worker.service": "clock files threads worker",
     "rowtide.connector.worker.systemd": "files network worker",
+    "rowtide.connector.worker.web.address": "files network",
     "rowtide.connector.worker.web.connect_rest": "network",
     "rowtide.connector.worker.web.pages": "network",
     "rowtide.connector.worker.web.server": "network worker",

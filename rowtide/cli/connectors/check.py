@@ -13,8 +13,20 @@ from rowtide.connector.config import ConfigurationError, load_invalid
 @click.argument("config", type=CONFIG)
 @click.option("--without-tables", is_flag=True, help="Skip the check of tables and columns (faster on large servers).")
 @click.option("--without-kafka", is_flag=True, help="Check only the configuration and the database.")
+@click.option(
+    "--web-port", type=click.IntRange(1, 65535), help="Port of the web server, as for rowtide run.  [default: 6066]"
+)
+@click.option("--web-bind", help="Address of the web server, as for rowtide run.  [default: 127.0.0.1]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def check(config: str, *, without_tables: bool, without_kafka: bool, as_json: bool) -> None:
+def check(
+    config: str,
+    *,
+    without_tables: bool,
+    without_kafka: bool,
+    web_port: int | None,
+    web_bind: str | None,
+    as_json: bool,
+) -> None:
     """Check whether a connector can start.
 
     Reads the configuration file CONFIG, then checks the settings of the database server, the privileges of the account,
@@ -26,15 +38,17 @@ def check(config: str, *, without_tables: bool, without_kafka: bool, as_json: bo
     """
     from rowtide.connector import check as checks  # noqa: PLC0415 - needs the extra
     from rowtide.connector.engine.start_position import start_findings  # noqa: PLC0415
+    from rowtide.connector.worker.web.address import WebAddress, port_findings  # noqa: PLC0415
 
     try:
         configuration, problems = load_invalid(config)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
     report = checks.check(configuration, problems, tables=not without_tables, thorough=True, kafka=not without_kafka)
+    more = port_findings(WebAddress.choose(web_bind, web_port), configuration.name)
     if report.reached and not problems:
-        start = start_findings(configuration, report.tables)
-        report = replace(report, findings=checks.ranked([*report.findings, *start]))
+        more += start_findings(configuration, report.tables)
+    report = replace(report, findings=checks.ranked([*report.findings, *more]))
     name = configuration.name or "without a name"
     show = report_json if as_json else report_text
     click.echo(show(name, configuration.warnings, report))

@@ -1,0 +1,81 @@
+"""Edge: the address that the web server listens on, and the check whether it is free."""
+
+import http.client
+import json
+import os
+import socket
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+
+from rowtide.connector.check import Finding, Severity
+
+_BIND = "127.0.0.1"
+_PORT = 6066
+_TIMEOUT_S = 2.0
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WebAddress:
+    """Where the web server listens.
+
+    Attributes:
+        host: the address of an interface.
+        port: the port.
+        any_port: whether another port will do if this one is in use, because none was asked for.
+    """
+
+    host: str
+    port: int
+    any_port: bool
+
+    @classmethod
+    def choose(cls, bind: str | None = None, port: int | None = None) -> "WebAddress":
+        """The address by the options; else by ``WEB_BIND`` and ``WEB_PORT`` of the environment; else the default."""
+        asked = port or os.environ.get("WEB_PORT")
+        return cls(bind or os.environ.get("WEB_BIND", _BIND), int(asked or _PORT), asked is None)
+
+
+def port_findings(address: WebAddress, connector: str) -> list[Finding]:
+    """The finding that the port of the web server is in use, and by whom.
+
+    Args:
+        address: where the web server will listen.
+        connector: the connector's name.
+    """
+    host, port = address.host, address.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+    else:
+        return []
+    other = _connector_at(host, port)
+    by = "" if other is None else f", by rowtide with connector {other}"
+    if other == connector:
+        message = f"{host} port {port} is in use{by}: it runs already. Stop it before you start it again"
+        return [Finding(Severity.REMARK, "--web-port", message)]
+    if not address.any_port:
+        message = f"the web server cannot listen on {host} port {port}{by}: {reason}. Choose another port, or --no-web"
+        return [Finding(Severity.ERROR, "--web-port", message)]
+    message = f"{host} port {port} is in use{by}; the web server will take a free port. Name one with --web-port"
+    return [Finding(Severity.REMARK, "--web-port", message)]
+
+
+def _connector_at(host: str, port: int) -> str | None:
+    """The connector of the rowtide worker that listens there; ``None`` for another program."""
+    place = f"[{host}]" if ":" in host else host
+    try:
+        with urllib.request.urlopen(f"http://{place}:{port}/health", timeout=_TIMEOUT_S) as answer:
+            text = answer.read(_MOST_BYTES)
+    except urllib.error.HTTPError as error:  # 503: the connector does not work
+        with error:
+            text = error.read(_MOST_BYTES)
+    except (OSError, ValueError, http.client.HTTPException):
+        return None
+    try:
+        return str(json.loads(text)["connector"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None

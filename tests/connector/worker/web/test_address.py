@@ -1,0 +1,91 @@
+"""The address of the web server, and who uses its port."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from rowtide_stack.ports import free_port
+
+from rowtide.connector.check import Severity
+from rowtide.connector.worker.web.address import WebAddress, port_findings
+
+
+@contextmanager
+def serving(status: int, body: bytes) -> Iterator[int]:
+    """A web server that answers every request so; yields its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name is the base class's
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_args: object) -> None:
+            """Stay quiet."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def address(port: int, *, any_port: bool = True) -> WebAddress:
+    return WebAddress("127.0.0.1", port, any_port)
+
+
+def test_the_address_is_that_of_the_options_the_environment_or_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert WebAddress.choose() == WebAddress("127.0.0.1", 6066, any_port=True)
+    monkeypatch.setenv("WEB_PORT", "7000")
+    monkeypatch.setenv("WEB_BIND", "0.0.0.0")
+    assert WebAddress.choose() == WebAddress("0.0.0.0", 7000, any_port=False)
+    assert WebAddress.choose("::1", 7001) == WebAddress("::1", 7001, any_port=False)
+
+
+def test_a_free_port_is_no_finding() -> None:
+    assert port_findings(address(free_port()), "shop") == []
+
+
+def test_a_port_of_another_program() -> None:
+    with serving(200, b"hello") as port:
+        (found,) = port_findings(address(port), "shop")
+        assert found.severity is Severity.REMARK
+        assert "the web server will take a free port" in found.message
+        (found,) = port_findings(address(port, any_port=False), "shop")
+        assert found.severity is Severity.ERROR
+        assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in found.message
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_a_port_of_a_worker(status: int) -> None:
+    with serving(status, json.dumps({"connector": "shop"}).encode()) as port:
+        (found,) = port_findings(address(port, any_port=False), "shop")
+        assert "by rowtide with connector shop: it runs already" in found.message
+        assert found.severity is Severity.REMARK
+        (found,) = port_findings(address(port), "other")
+        assert "by rowtide with connector shop; the web server will take" in found.message
+
+
+def test_a_program_that_does_not_speak_http() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            connection.sendall(b"5.7.1-no-http\r\n\r\n")
+            connection.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        (found,) = port_findings(address(listening.getsockname()[1]), "shop")
+        thread.join()
+        assert "by rowtide" not in found.message
