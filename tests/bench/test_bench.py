@@ -14,6 +14,7 @@ from tests.bench.load import Load
 from tests.bench.measure import Figures, TopicWatch, servers_below
 from tests.bench.python_values import READERS, images, measure
 from tests.bench.runs import prepare, snapshot_run, stream_run
+from tests.bench.unique import Large, Unique, Wide
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL
@@ -28,6 +29,16 @@ def test_messages_and_rows_of_a_load() -> None:
 def test_a_rate_is_messages_per_second() -> None:
     assert Figures("rowtide stream", 600, 2.0, 1.0, 1.0, 1).rate == 300
     assert Figures("rowtide stream", 600, 0.0, 1.0, 1.0, 1).rate == 0
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("kind", "table"), [(Unique, "unique_values"), (Wide, "wide"), (Large, "large")])
+def test_loads_of_unique_values(kind: type[Unique | Wide | Large], table: str, mysql: MySQL) -> None:
+    load = kind(few=2, many=5)
+    with mysql.database("bench") as database:
+        database.execute(*load.setup())
+        database.execute(*load.changes())
+        assert mysql.query(f"SELECT COUNT(*) FROM {database.name}.{table}")[0][0] == load.rows == 10
 
 
 @pytest.mark.servers

@@ -221,7 +221,7 @@ def table(draw: st.DrawFn) -> tuple[list[Column], list[Case], list[int]]:
         form = JsonFormat("NUMERIC") if draw(st.integers(0, 9)) == 0 else JsonFormat()
         change = masked if case.type.kind == "text" and draw(st.integers(0, 4)) == 0 else None
         name = draw(st.sampled_from(["c", "é", 'q"', "\\"])) + str(number)
-        value = draw(st.sampled_from([None, None, 0]))
+        value = draw(st.sampled_from([None, None, 0])) if change is None else None
         schema = case.type.schema.with_optional(True)
         output = ColumnOutput(name, case.type, fallback, value, schema, form, draw(st.integers(0, 5)) > 0, change)
         if draw(st.integers(0, 9)) == 0:

@@ -1,0 +1,180 @@
+"""Where the time of a message goes: the stages from the bytes of a binlog file to messages, without servers.
+
+    python -m tests.bench.stages [--binlog FOLDER | --load NAME --rows THOUSANDS] [--rounds N]
+
+Without ``--binlog`` a MySQL server is started once to make the load's binlog. Every stage is repeated alone on the same
+events, and its processor time is divided by the number of messages. ``ROWTIDE_PURE_PYTHON=1`` measures the rows in
+Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+
+from rowtide.connector.config import from_properties  # noqa: E402 - after the path
+from rowtide.connector.engine.pipeline_settings import pipeline_settings  # noqa: E402
+from rowtide.connector.engine.replay import replay  # noqa: E402
+from rowtide.connector.protocol.binlog_file import binlog_packets  # noqa: E402
+from rowtide.connector.protocol.decoder import EventDecoder  # noqa: E402
+from rowtide.connector.protocol.events.classes import Rows  # noqa: E402
+from rowtide.connector.records.batch import Batch  # noqa: E402
+from rowtide.connector.records.codecs.rows import RowsCodec  # noqa: E402
+from tests.bench.load import Load  # noqa: E402
+from tests.bench.unique import Large, Many, Unique, Wide  # noqa: E402
+
+LOADS: dict[str, Callable[..., Any]] = {"repeating": Load, "unique": Unique, "wide": Wide, "large": Large, "many": Many}
+FORMS = {
+    "with schemas": {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"},
+    "without schemas": {"key.converter.schemas.enable": "false", "value.converter.schemas.enable": "false"},
+}
+
+
+@dataclass
+class Recorded:
+    """What one replay did: its messages, and the calls of codecs, to repeat them."""
+
+    messages: int = 0
+    rows: list[tuple[RowsCodec[Any, Any], Rows]] = field(default_factory=list)
+    batches: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+def settings(form: str) -> Any:
+    """The pipeline's settings for a form of messages."""
+    properties = {
+        "name": "bench",
+        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+        "topic.prefix": "bench",
+        "database.hostname": "none",
+        "database.user": "none",
+        "database.password": "none",
+        "database.server.id": "1",
+        "schema.history.internal.kafka.bootstrap.servers": "none:9092",
+        "schema.history.internal.kafka.topic": "none",
+        "bootstrap.servers": "none:9092",
+        "table.exclude.list": r".*\.seq",
+        **FORMS[form],
+    }
+    return pipeline_settings(from_properties(properties), "")
+
+
+def record(folder: Path, form: str) -> Recorded:
+    """Replay once, and record the calls."""
+    recorded = Recorded()
+    rows, batch = RowsCodec.rows, RowsCodec.batch
+
+    def recording_rows(self: RowsCodec[Any, Any], event: Rows) -> Any:
+        recorded.rows.append((self, event))
+        return rows(self, event)
+
+    def recording_batch(self: RowsCodec[Any, Any], *arguments: Any) -> Any:
+        recorded.batches.append((self, *arguments))
+        return batch(self, *arguments)
+
+    with patch.object(RowsCodec, "rows", recording_rows), patch.object(RowsCodec, "batch", recording_batch):
+        for output in replay(folder, settings(form), None):
+            if isinstance(output, Batch):
+                recorded.messages += len(output.messages)
+    return recorded
+
+
+def packets(folder: Path) -> Iterator[bytes]:
+    """All events of the files."""
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as stream:
+            yield from binlog_packets(stream, path.name, active=True)
+
+
+def stages(folder: Path, form: str) -> tuple[int, dict[str, Callable[[], None]]]:
+    """The number of messages, and the stages by name; the last one contains all others, and the resume positions."""
+    recorded = record(folder, form)
+
+    def read() -> None:
+        for _packet in packets(folder):
+            pass
+
+    events = list(packets(folder))
+
+    def decode() -> None:
+        decoder = EventDecoder()
+        for packet in events:
+            decoder.decode(packet)
+
+    def rows() -> None:
+        for codec, event in recorded.rows:
+            codec.rows(event)
+
+    def messages() -> None:
+        for codec, *arguments in recorded.batches:
+            codec.batch(*arguments)
+
+    def everything() -> None:
+        for _output in replay(folder, settings(form), None):
+            pass
+
+    found = {
+        "read the file": read,
+        "event header, checksum, table map": decode,
+        "rows to JSON text": rows,
+        "messages from the text": messages,
+        "all of it, from the file": everything,
+    }
+    return recorded.messages, found
+
+
+def processor_seconds(stage: Callable[[], None], rounds: int) -> float:
+    """The least user time of a stage."""
+    found = []
+    for _ in range(rounds):
+        gc.collect()
+        begin = time.process_time()
+        stage()
+        found.append(time.process_time() - begin)
+    return min(found)
+
+
+def make(load: Any, folder: Path) -> None:
+    """Let a MySQL server write the binlog of a load into a folder."""
+    from rowtide_stack import MySQL
+
+    with MySQL() as server, server.database("bench") as database:
+        database.execute(*load.setup())
+        database.execute(*load.changes())
+        source = Path(server.query("SELECT @@log_bin_basename")[0][0]).parent
+        for name, *_rest in server.query("SHOW BINARY LOGS"):
+            shutil.copy(source / name, folder / name)
+
+
+def main() -> None:
+    """Measure, and print a table for each form."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binlog", type=Path, help="a folder with binlog files")
+    parser.add_argument("--load", choices=sorted(LOADS), default="repeating")
+    parser.add_argument("--rows", type=int, default=50, help="size of the load, in thousands of rows of each table")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        folder = options.binlog or Path(made)
+        if options.binlog is None:
+            make(LOADS[options.load](few=options.rows), folder)
+        for form in FORMS:
+            count, found = stages(folder, form)
+            print(f"\n{form}: {count} messages\n\n| stage | µs/message |\n| --- | --: |")
+            for name, stage in found.items():
+                print(f"| {name} | {processor_seconds(stage, options.rounds) / count * 1e6:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
