@@ -229,7 +229,8 @@ def _recorded(fields: list[Any] | None) -> RecordedTable | None:
     kind = ChangeKind(name)
     if kind is not ChangeKind.DROP:
         json_object(table, "table")
-    return RecordedTable(kind, _table_id(*table_id), _table_id(*previous) if previous else None, table, comment)
+    previous_id = _table_id(*previous) if previous else None
+    return RecordedTable.of(kind, _table_id(*table_id), previous_id, table, comment)
 
 
 def _table_id(database: Any, table: Any) -> TableId:

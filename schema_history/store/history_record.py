@@ -5,10 +5,11 @@ rowtide read each other's records.
 """
 
 import json
+import marshal
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
@@ -25,6 +26,8 @@ from rowtide.schema_history.store.json_fields import (
     texts,
 )
 
+_MARSHAL_VERSION = 2
+"""Without references to equal objects, so that equal descriptions are equal bytes."""
 _ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
 
 
@@ -36,15 +39,34 @@ class RecordedTable:
         kind: what happened to the table.
         id: its name.
         previous_id: its former name, if it was renamed.
-        fields: Debezium's JSON of the table; ``None`` if it was dropped.
+        packed: Debezium's JSON of the table, marshalled: as objects, it needs five times the memory. ``None`` if the
+            table was dropped.
         comment: comment of the table.
     """
 
     kind: ChangeKind
     id: TableId
     previous_id: TableId | None
-    fields: Mapping[str, Any] | None
+    packed: bytes | None
     comment: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        kind: ChangeKind,
+        table_id: TableId,
+        previous_id: TableId | None,
+        fields: dict[str, Any] | None,
+        comment: str | None,
+    ) -> "RecordedTable":
+        """The description with Debezium's JSON of the table, ``None`` if it was dropped."""
+        packed = None if fields is None else marshal.dumps(fields, _MARSHAL_VERSION)
+        return cls(kind, table_id, previous_id, packed, comment)
+
+    @property
+    def fields(self) -> Mapping[str, Any] | None:
+        """Debezium's JSON of the table; ``None`` if it was dropped."""
+        return None if self.packed is None else marshal.loads(self.packed)
 
     @property
     def debezium(self) -> DebeziumTable | None:
@@ -53,16 +75,17 @@ class RecordedTable:
         Raises:
             DamagedHistory: the JSON does not describe a table.
         """
-        if self.fields is None:
+        fields = self.fields
+        if fields is None:
             return None
         try:
             return DebeziumTable(
-                optional_text(self.fields.get("defaultCharsetName"), "defaultCharsetName"),
-                texts(self.fields.get("primaryKeyColumnNames"), "primaryKeyColumnNames"),
+                optional_text(fields.get("defaultCharsetName"), "defaultCharsetName"),
+                texts(fields.get("primaryKeyColumnNames"), "primaryKeyColumnNames"),
                 optional_text(self.comment, "comment"),
                 tuple(
                     (text(item["name"], "name"), text(item["value"], "value"))
-                    for item in objects(self.fields.get("attributes"), "attributes")
+                    for item in objects(fields.get("attributes"), "attributes")
                 ),
             )
         except (KeyError, TypeError) as error:
@@ -254,7 +277,7 @@ def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
     if fields is None and kind is not ChangeKind.DROP:
         raise TypeError("'table' is missing")
     previous = entry.get("previousId")
-    return RecordedTable(
+    return RecordedTable.of(
         kind,
         _table_id(text(entry["id"], "id")),
         _table_id(text(previous, "previousId")) if previous else None,
@@ -263,7 +286,7 @@ def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
     )
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _table_id(name: str) -> TableId:
     match = _ID.fullmatch(name)
     if match is None:
