@@ -5,10 +5,13 @@ The patterns are Debezium's: comma-separated Java regular expressions, each matc
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
+
+_NAME = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.)+")
+"""An expression that is a name: ``db\\.table``, or ``db.table``, where the dot matches other characters, too."""
 
 BUILTIN_DATABASES = frozenset({"mysql", "performance_schema", "sys", "information_schema"})
 
@@ -47,22 +50,34 @@ class Patterns:
     """
 
     sources: tuple[str, ...]
-    _compiled: tuple[re.Pattern[str], ...] = field(repr=False, compare=False)
+    _names: Mapping[str, int] = field(repr=False, compare=False)  # a list may have thousands
+    _compiled: tuple[tuple[int, re.Pattern[str]], ...] = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> "Patterns":
         """Parse a comma-separated list; raises ``InvalidPatternError``, which names the invalid expression."""
         sources = split_list(text)
-        return cls(sources, tuple(compile_java(source, ignore_case=True) for source in sources))
+        names: dict[str, int] = {}
+        compiled = []
+        for place, source in enumerate(sources):
+            is_name = _NAME.fullmatch(source)
+            if is_name:
+                names.setdefault(source.replace("\\", "").lower(), place)
+            if not is_name or "." in source.replace("\\.", ""):
+                compiled.append((place, compile_java(source, ignore_case=True)))
+        return cls(sources, names, tuple(compiled))
 
     def match(self, name: str) -> bool:
         """Whether one of the expressions matches the whole name."""
-        return any(pattern.fullmatch(name) for pattern in self._compiled)
+        if self._names and name.isascii() and name.lower() in self._names:
+            return True
+        return any(pattern.fullmatch(name) for _, pattern in self._compiled)
 
     def index(self, name: str) -> int:
         """Index of the first expression that matches the whole name; the number of expressions if none does."""
-        matching = (n for n, pattern in enumerate(self._compiled) if pattern.fullmatch(name))
-        return next(matching, len(self._compiled))
+        known = self._names.get(name.lower()) if name.isascii() else None
+        end = len(self.sources) if known is None else known
+        return next((place for place, pattern in self._compiled if place < end and pattern.fullmatch(name)), end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowtide.topics import filters
 from rowtide.topics.filters import (
     ColumnFilter,
     ColumnSelector,
@@ -14,7 +15,7 @@ from rowtide.topics.filters import (
     TypeSelector,
     split_list,
 )
-from rowtide.topics.java_regex import InvalidPatternError
+from rowtide.topics.java_regex import InvalidPatternError, compile_java
 
 TABLES = ["db/t", "DB/T", "db-w/t", "mysql/user", "sys/x", "db/a,b", "db/été", "db/a.b", "Ünï/t", "sig/s"]
 
@@ -106,3 +107,30 @@ def test_selectors_without_a_list_select_nothing() -> None:
     assert ColumnSelector(Patterns.parse(".*\\.c")).selects("d", "t", "c")
     assert not TypeSelector().selects("d", "t", "INT")
     assert TypeSelector(Patterns.parse(".+\\.INT UNSIGNED")).selects("d", "t", "INT UNSIGNED")
+
+
+NAMES = ["d.t1", "D.T1", "dxt1", "d.t2", "d-t.t_3", "d.\u212a", "d.k", "\u00c4.t", "d.t1x", "d\\.t1"]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["d.t1", "d\\.t1", "D\\.t2", "d-t\\.t_3", "d\\.k", "d\\..*", "d.t[12]", "\u00c4\\.t"]),
+        max_size=6,
+    ),
+    st.sampled_from(NAMES),
+)
+def test_names_and_other_expressions_match_alike(sources: list[str], name: str) -> None:
+    patterns = Patterns.parse(",".join(sources))
+    matching = [n for n, s in enumerate(patterns.sources) if compile_java(s, ignore_case=True).fullmatch(name)]
+    assert patterns.match(name) == bool(matching)
+    assert patterns.index(name) == min(matching, default=len(patterns.sources))
+
+
+def test_a_long_list_of_names_is_not_searched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(filters, "compile_java", lambda source, **_: compiled.append(source))
+    patterns = Patterns.parse(",".join(f"d\\.t{number}" for number in range(2000)))
+    assert patterns.match("d.T1999")
+    assert not patterns.match("d.t2000")
+    assert patterns.index("d.t7") == 7
+    assert compiled == []

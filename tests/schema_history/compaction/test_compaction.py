@@ -270,7 +270,7 @@ def test_files(tmp_path: Path) -> None:
 def test_a_summary_has_every_field_of_a_table_history() -> None:
     # A new one must be added to the summary, and FORMAT raised.
     assert [field.name for field in fields(TableHistory)] == ["id", "entries", "recorded"]
-    assert [field.name for field in fields(RecordedTable)] == ["kind", "id", "previous_id", "fields", "comment"]
+    assert [field.name for field in fields(RecordedTable)] == ["kind", "id", "previous_id", "packed", "comment"]
     entry = ["ddl", "database", "databases", "sources", "recorded", "renamed", "session"]
     assert [field.name for field in fields(HistoryEntry)] == entry
 
