@@ -40,8 +40,8 @@ def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: lis
         seen = sorted({table.database for table in tables})
         more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
         message = (
-            f"no table is captured: the filters match none of the {len(tables)} tables that user {user!r} can see "
-            f"(databases {', '.join(seen[:_SHOWN])}{more})"
+            f"no table is captured: the filters match none that user {user!r} can see ({len(tables)} "
+            f"table{'s' * (len(tables) != 1)} in the databases {', '.join(seen[:_SHOWN])}{more})"
         )
     else:
         message = f"no table is captured: user {user!r} can see no table at all. Grant it SELECT, or create the tables"

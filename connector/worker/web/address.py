@@ -55,7 +55,7 @@ def port_findings(address: WebAddress, connector: str) -> list[Finding]:
     other = _connector_at(host, port)
     by = "" if other is None else f", by rowtide with connector {other}"
     if other == connector:
-        message = f"{host} port {port} is in use{by}: it runs already. Stop it before you start it again"
+        message = f"{host} port {port} is in use{by}. If it is this one, stop it before you start it again"
         return [Finding(Severity.REMARK, "--web-port", message)]
     if not address.any_port:
         message = f"the web server cannot listen on {host} port {port}{by}: {reason}. Choose another port, or --no-web"

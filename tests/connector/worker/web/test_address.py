@@ -70,7 +70,7 @@ def test_a_port_of_another_program() -> None:
 def test_a_port_of_a_worker(status: int) -> None:
     with serving(status, json.dumps({"connector": "shop"}).encode()) as port:
         (found,) = port_findings(address(port, any_port=False), "shop")
-        assert "by rowtide with connector shop: it runs already" in found.message
+        assert "by rowtide with connector shop. If it is this one, stop it" in found.message
         assert found.severity is Severity.REMARK
         (found,) = port_findings(address(port), "other")
         assert "by rowtide with connector shop; the web server will take" in found.message
