@@ -7,13 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from ddl_alter_actions import PREFIXES, TABLES, actions
-from ddl_corpus import comparable
+from ddl_judge import difference
 from ddl_recorder import DdlRecorder
 
-from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.model import Database
-from rowtide.schema_history.queries.information_schema import table_json
 from rowtide.schema_history.server.query_event import Flavor, Server
 
 COMBINATIONS = 60
@@ -30,26 +26,11 @@ def statements(flavor: Flavor) -> Iterator[str]:
         yield generator.choice(PREFIXES[flavor]) + ", ".join(chosen)
 
 
-def difference(recorder: DdlRecorder, server: Server, statement: str) -> str | None:
-    """Run a statement on new tables; what differs afterwards, or ``None``."""
+def judged(recorder: DdlRecorder, server: Server, statement: str) -> str | None:
+    """What differs after the statement on new tables."""
     for name in NAMES:
         recorder.run(f"DROP TABLE IF EXISTS {name}")
-    recorder.events()
-    tables = Tables(server)
-    for name, options in recorder.databases().items():
-        tables.put_database(Database(name, options["charset"], options["collation"]))
-    for create in TABLES:
-        recorder.run(create)
-    recorder.run(statement)
-    try:
-        for event in recorder.events():
-            tables.apply(event)
-    except SchemaHistoryError as error:
-        return f"{statement}\n  {error}"
-    kind = server.flavor
-    ours = {str(table.id): comparable(table_json(table, kind), kind.value) for table in tables}
-    theirs = {name: comparable(table, kind.value) for name, table in recorder.tables().items()}
-    return None if ours == theirs else f"{statement}\n  the server has {theirs}\n  rowtide has    {ours}"
+    return difference(recorder, server, TABLES, statement)
 
 
 @pytest.mark.servers
@@ -62,7 +43,7 @@ def test_every_action_of_alter_table(flavor: Flavor, request: pytest.FixtureRequ
     recorder.run("CREATE DATABASE d_alter")
     try:
         recorder.run("USE d_alter")
-        found = [difference(recorder, server, statement) for statement in statements(flavor)]
+        found = [judged(recorder, server, statement) for statement in statements(flavor)]
         assert [text for text in found if text is not None] == []
     finally:
         recorder.run("DROP DATABASE d_alter")
