@@ -80,7 +80,10 @@ def _moment(epoch: dt.datetime, digits: int) -> Callable[[int | InvalidDate], dt
     def moment(value: int | InvalidDate) -> dt.datetime | str:
         if isinstance(value, InvalidDate):
             return f"{value.year:04d}-{value.month:02d}-{value.day:02d} {time_of_day(value.micros, digits)}"
-        return epoch + dt.timedelta(microseconds=value)
+        try:
+            return epoch + dt.timedelta(microseconds=value)
+        except OverflowError:  # damaged bytes can hold more than 24 hours
+            raise ValueError("a date and time behind the end of the year 9999") from None
 
     return moment
 
