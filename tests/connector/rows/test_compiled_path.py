@@ -306,7 +306,7 @@ def plain(case: Case, name: str = "c") -> Column:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.type.kind}-{case.layout.type}-{case.layout.precision}")
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_each_type_alone(case: Case, data: st.DataObject) -> None:
     column = plain(case)
