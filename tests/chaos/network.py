@@ -218,6 +218,8 @@ class Link:
                 return
             self._cut = (way, left - len(data), reset)
         while data:
+            if sink.is_closing():  # a fault has ended the connection since the last part
+                return
             part = data if self._rate is None else data[: max(1, int(self._rate * _SHARE))]
             sink.write(part)
             await sink.drain()
