@@ -35,6 +35,9 @@ _SERVE_EVERY = 1000
 """Messages between two rounds of delivery reports: often enough to bound memory, rarely enough for the reader."""
 
 _CHOSEN_BY_KEY = -1
+_ALL_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's local code
+"""Comes beside the errors of single brokers, which say why."""
+
 _SHORT_PAUSE_S = 0.001
 _LONG_PAUSE_S = 0.05
 _LONG_PAUSE_AFTER_S = 1.0
@@ -259,8 +262,9 @@ class RecordProducer:
         if error.fatal():
             self._keep_worst(call_failed("send", error, self.transactional_id))
         else:
-            self.problem = error.str()
-            client_log.warning("%s", self.problem)
+            if self.problem is None or error.code() != _ALL_DOWN:
+                self.problem = error.str()
+            client_log.warning("%s", error.str())
 
 
 def _size(key: bytes | None, value: bytes | None) -> int:

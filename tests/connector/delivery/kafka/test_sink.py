@@ -437,3 +437,12 @@ def test_a_call_that_is_repeated_says_why() -> None:
     client.init_transactions = init  # type: ignore[method-assign]
     sink.open()
     assert seen == [None, "cannot start transactions: broker says so"]
+
+
+def test_the_error_of_one_broker_says_more_than_that_all_are_down() -> None:
+    made, client = producer()
+    client.settings["error_cb"](KafkaError(K._ALL_BROKERS_DOWN, "1/1 brokers are down", False, True, False))
+    assert made.problem == "1/1 brokers are down"
+    client.settings["error_cb"](KafkaError(K._TRANSPORT, "kafka:9092: Connection refused", False, True, False))
+    client.settings["error_cb"](KafkaError(K._ALL_BROKERS_DOWN, "1/1 brokers are down", False, True, False))
+    assert made.problem == "kafka:9092: Connection refused"
