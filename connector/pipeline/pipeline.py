@@ -133,7 +133,7 @@ class Pipeline:
         try:
             event = self.decoder.decode(packet)
         except ProtocolError as error:
-            if packet[4] not in ROWS_TYPES:
+            if ROWS_TYPES.isdisjoint(packet[4:5]):
                 raise
             self._leave_out(error)
             self.progress.completed()

@@ -212,7 +212,7 @@ class BinlogStream:
         return commands.binlog_dump(server_id, start.file, start.pos)
 
     def _event(self, payload: bytes) -> bytes:
-        status = payload[0]
+        status = payload[0] if payload else None
         if status == 0:
             return payload[1:]
         if status == 0xFF:

@@ -17,6 +17,7 @@ from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaE
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.header import EventType
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
@@ -110,6 +111,13 @@ def damaged(case: Case, folder: Path, columns: int = 0xFF) -> Path:
     data[last + size - 4 : last + size] = zlib.crc32(data[last : last + size - 4]).to_bytes(4, "little")
     path.write_bytes(gzip.compress(bytes(data)))
     return folder
+
+
+@pytest.mark.parametrize("size", [0, 4, 18])
+def test_an_event_that_is_shorter_than_its_header_stops_the_stream(size: int) -> None:
+    pipeline = Pipeline(settings_of("keys"), known_tables(), SourceOffset("binlog.000001", 4), lambda: 1)
+    with pytest.raises(ProtocolError, match=rf"an event of {size} bytes is shorter than its header"):
+        list(pipeline.receive(bytes(size)))
 
 
 def test_rows_with_other_columns_than_their_table_map_stop_the_stream(tmp_path: Path) -> None:

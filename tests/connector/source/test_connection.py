@@ -106,6 +106,22 @@ def test_a_connection_in_plain_text_is_never_used_where_tls_is_required(monkeypa
         log_in(configured(server, database_ssl_mode="preferred")).close()
 
 
+@pytest.mark.parametrize("packet", [b"", b"\x07binlog"])
+def test_a_packet_that_is_no_event_breaks_the_stream(packet: bytes) -> None:
+    def serve(peer: Peer) -> None:
+        peer.log_in()
+        peer.answer()  # until COM_REGISTER_SLAVE
+        peer.send(b"\x00\x00\x00\x02\x00\x00\x00")
+        peer.read()
+        peer.send(packet)
+        peer.read()
+
+    with FakeMySQL(serve) as server:
+        stream = BinlogStream(configured(server, database_ssl_mode="disabled"), SourceOffset("b.1", 4), mariadb=False)
+        with pytest.raises(StreamBroken, match=f"begins with {packet[:8].hex()}, which is no event"):
+            next(stream.events())
+
+
 @pytest.mark.parametrize("plugin", ["mysql_clear_password", "dialog", "mysql_old_password"])
 @pytest.mark.parametrize("mode", ["disabled", "preferred"])
 def test_the_password_is_not_sent_in_a_readable_form(mode: str, plugin: str) -> None:
