@@ -280,6 +280,8 @@ def accept_literal(c: Cursor) -> Literal | None:
         c.at += 1
         return Literal("number", token.value, c.text_from(first), sign)
     if sign:
+        while c.accept_one("-", "+"):
+            pass
         inner = accept_literal(c)
         if inner is None:
             c.at = first

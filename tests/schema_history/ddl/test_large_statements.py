@@ -72,3 +72,9 @@ def test_large_numbers_elsewhere_do_not_matter() -> None:
         assert [found["name"] for found in table["columns"]] == ["a"]
     with pytest.raises(SchemaHistoryError):
         made(Flavor.MYSQL, f"CREATE TABLE t (a INT, KEY (a({DIGITS})))")
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_many_signs_are_one(flavor: Flavor) -> None:
+    signs = "- " * 5001
+    assert column(flavor, f"CREATE TABLE t (a INT DEFAULT {signs}5)")["column_default"] == "-5"
