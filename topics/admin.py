@@ -24,6 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
 from rowtide.topics.settings import TopicCreation, TopicSettings
+from rowtide.topics.watch import TopicIdentity
 
 log = logging.getLogger(__name__)
 
@@ -81,19 +82,6 @@ class Overview:
 
     brokers: int
     topics: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicIdentity:
-    """What tells a topic from another one that has the same name later.
-
-    Attributes:
-        topic_id: the id that Kafka gave it when it was created; before Kafka 2.8, the same for all topics.
-        partitions: number of partitions.
-    """
-
-    topic_id: str
-    partitions: int
 
 
 class TopicAdmin:

@@ -5,12 +5,24 @@ Kafka gives every topic an id when it is created, so a topic that was deleted an
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from rowtide.topics.admin import TopicIdentity
 
 LOOKS_UNTIL_DELETED = 2
 """A topic that is missing at so many looks in a row is deleted: a broker that has just started may not list it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIdentity:
+    """What tells a topic from another one that has the same name later.
+
+    Attributes:
+        topic_id: the id that Kafka gave it when it was created; before Kafka 2.8, the same for all topics.
+        partitions: number of partitions.
+    """
+
+    topic_id: str
+    partitions: int
 
 
 class ChangeKind(enum.Enum):

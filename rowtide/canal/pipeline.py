@@ -10,7 +10,7 @@ distributed transaction come when it is prepared. Decoding, structures and their
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rowtide.canal.columns import table_columns
@@ -118,7 +118,6 @@ class EntryPipeline:
             events.MariadbGtidEvent: self._mariadb_gtid,
             events.Rotate: self._rotate,
             events.RowsQuery: self._rows_query,
-            events.TransactionPayload: self._payload,
         }
 
     def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
@@ -139,46 +138,56 @@ class EntryPipeline:
         """The current resume position."""
         return self.progress.offset(None)
 
-    def receive(self, packet: bytes) -> list[Output]:
-        """Process one event and return its outputs.
+    def receive(self, packet: bytes) -> Iterator[list[Output]]:
+        """Process one event, and yield its outputs in steps: each event in a compressed transaction is one.
+
+        After a step, :meth:`offset` is the position behind the outputs that were yielded. Iterate to the end before the
+        next event, or do not use the pipeline any further.
 
         Raises:
             ConnectorError: the event cannot be handled; the message names file and position. :meth:`offset` is then
-                the position before the event. Do not use the pipeline any further: resume with a new one.
+                the position behind the last step. Do not use the pipeline any further: resume with a new one.
         """
-        self._out = []
-        point = self.progress.resume_point()
-        try:
-            self._handle(self.decoder.decode(packet))
-        except Exception:
-            self.progress.return_to(point)
-            raise
-        return self._out
-
-    def _handle(self, event: Event) -> None:
+        event = self.decoder.decode(packet)
         header = event.header
         if not header.flags & _ARTIFICIAL:
             end = header.log_pos or self._end + header.size  # MariaDB's row events have no position of their own
             self._place = end - header.size, header.size
             self._end = end
-            self.progress.at_event(*self._place[:1], end, header.server_id, header.timestamp)
-        self._dispatch(event)
+            self.progress.at_event(end - header.size, end, header.server_id, header.timestamp)
+        if isinstance(event, events.TransactionPayload):
+            for inner in self.decoder.unpack(event):
+                yield self._step(inner)
+            self.progress.completed()
+        else:
+            yield self._step(event)
 
-    def _dispatch(self, event: Event) -> None:
-        handler = self._handlers.get(type(event))
-        if handler is not None:
-            try:
-                handler(event)
-            except SchemaError as error:
-                raise type(error)(f"{error} (at {self._position()})") from error
-            except (ProtocolError, ValueError) as error:
-                problem = error if isinstance(error, ProtocolError) else ProtocolError(str(error))
-                problem.location = problem.location or self._position()
-                raise problem from error
+    def _step(self, event: Event) -> list[Output]:
+        self._out = []
+        point = self.progress.resume_point()
+        try:
+            self._handle(event)
+        except Exception:
+            self.progress.return_to(point)
+            raise
         self.progress.completed()
         if self._entries:
             self._out.append(EntryBatch(self._entries, self.offset()))
             self._entries = []
+        return self._out
+
+    def _handle(self, event: Event) -> None:
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            return
+        try:
+            handler(event)
+        except SchemaError as error:
+            raise type(error)(f"{error} (at {self._position()})") from error
+        except (ProtocolError, ValueError) as error:
+            problem = error if isinstance(error, ProtocolError) else ProtocolError(str(error))
+            problem.location = problem.location or self._position()
+            raise problem from error
 
     def _position(self) -> str:
         return f"{self.progress.file}:{self.progress.pos}"
@@ -245,10 +254,6 @@ class EntryPipeline:
 
     def _xa_prepare(self, event: events.XaPrepare) -> None:
         self._transaction_ended(event, None)
-
-    def _payload(self, event: events.TransactionPayload) -> None:
-        for inner in self.decoder.unpack(event):
-            self._dispatch(inner)
 
     # --- statements --------------------------------------------------------------------------------------------------
 

@@ -47,8 +47,10 @@ def entries(
         offset = replace(offset, gtids=executed)  # as in Canal, not with those of PREVIOUS_GTIDS
         return EntryPipeline(settings, tables, offset, clock, gtids=gtids)
 
-    outputs: Iterator[Output] = replay_through(make, folder, settings, start)
-    return (entry for output in outputs if isinstance(output, EntryBatch) for entry in output.entries)
+    steps: Iterator[list[Output]] = replay_through(make, folder, settings, start)
+    return (
+        entry for outputs in steps for output in outputs if isinstance(output, EntryBatch) for entry in output.entries
+    )
 
 
 def entry_line(entry: Entry, number: int, ts: int) -> str:

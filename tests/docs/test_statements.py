@@ -22,8 +22,8 @@ from rowtide.connector.config.files.properties_file import parse_properties
 from rowtide.connector.config.sections.property_reader import family_of
 from rowtide.connector.worker.status import STATES
 
-FIELDS = {"source.version", "source.snapshot", "source.gtid", "source.file"}
-"""Fields of a record, whose names look like properties."""
+FIELDS = {"source.version", "source.snapshot", "source.gtid", "source.file", "rowtide.writer"}
+"""Fields and headers of a record, whose names look like properties."""
 FIRST_WORDS = {name.split(".")[0] for name in PROPERTIES if "." in name}
 OTHERS_OPTIONS = {"--help", "--py-files"}
 """Of every command, and of spark-submit."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rowtide.topics.admin import TopicIdentity
-from rowtide.topics.watch import ChangeKind, TopicChange, TopicWatch
+from rowtide.topics.watch import ChangeKind, TopicChange, TopicIdentity, TopicWatch
 
 
 class Broker:

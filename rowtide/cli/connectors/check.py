@@ -32,7 +32,8 @@ def check(
     Reads the configuration file CONFIG, then checks the settings of the database server, the privileges of the account,
     the captured tables, and the topics in Kafka. Reports all problems at once, and lists the captured tables and their
     topics. If the database and Kafka can be reached, it prints the position at which the connector would start. It
-    changes nothing in the database or in Kafka.
+    changes no database, record, topic or position; with exactly-once delivery, it opens and closes a transaction of a
+    transactional id of its own (that of the connector with -check).
 
     The exit code is 0 if there is no error, 1 if there is one, and 2 for wrong options.
     """

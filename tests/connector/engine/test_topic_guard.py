@@ -11,9 +11,8 @@ from rowtide.connector.delivery.errors import TopicReplaced
 from rowtide.connector.engine import topic_guard
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.schema_history.store.history_store import UnusableHistory
-from rowtide.topics.admin import TopicIdentity
 from rowtide.topics.errors import KafkaUnreachable
-from rowtide.topics.watch import TopicWatch
+from rowtide.topics.watch import TopicIdentity, TopicWatch
 
 SOON = 20.0
 
