@@ -70,10 +70,9 @@ class RowImages(ABC, Generic[Row]):
         Raises:
             ValueError: the images do not match the structure.
         """
-        if event.partial:
-            return self.decode_partial(event.buffer, event.start, event.end, event.columns, event.columns_after)
         if event.kind is RowsKind.UPDATE:
-            return self.decode(event.buffer, event.start, event.end, event.columns, event.columns_after)
+            decode = self.decode_partial if event.partial else self.decode
+            return self._paired(decode(event.buffer, event.start, event.end, event.columns, event.columns_after))
         if self._minimal_images and event.kind is RowsKind.WRITE:
             present = (event.columns,)
             rows = self._insert_decoders.get(present)
@@ -82,6 +81,15 @@ class RowImages(ABC, Generic[Row]):
                 self._insert_decoders.put(present, rows)
             return self._decoded(rows, event.buffer, event.start, event.end)
         return self.decode(event.buffer, event.start, event.end, event.columns)
+
+    def _paired(self, rows: list[Row]) -> list[Row]:
+        """The images of updates. One without its partner would be a lost change: it is refused."""
+        if len(rows) % 2:
+            raise ValueError(
+                f"an update of table {self._table} has {len(rows)} row images instead of pairs: the structure does not "
+                "match, or the event is damaged"
+            )
+        return rows
 
     def decode(self, buffer: bytes, start: int, end: int, *present: bytes) -> list[Row]:
         """Each image, in the form of the codec.
