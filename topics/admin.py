@@ -156,12 +156,10 @@ class TopicAdmin:
         found = {}
         for topic, future in futures.items():
             try:
-                description = future.result(self._timeout + 5)
+                description = self._answer("look up", topic, future)
             except KafkaException as failure:
                 if failure.args[0].code() not in _GONE:
                     raise self._failed("look up", topic, failure.args[0]) from failure
-            except TimeoutError as failure:
-                raise KafkaUnreachable(f"cannot look up topic {topic!r}: no answer from {self._servers}") from failure
             else:
                 found[topic] = TopicIdentity(str(description.topic_id), len(description.partitions))
         return found
@@ -221,7 +219,7 @@ class TopicAdmin:
         deadline = time.monotonic() + self._timeout
         while True:
             try:
-                self._admin.create_topics([new], request_timeout=self._timeout)[topic].result(self._timeout)
+                self._answer("create", topic, self._admin.create_topics([new], request_timeout=self._timeout)[topic])
             except KafkaException as failure:
                 error = failure.args[0]
                 if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -245,11 +243,14 @@ class TopicAdmin:
         Returns:
             Kafka's message if it rejects the settings. ``None`` if it accepts them, or rejects the request for another
             reason (access denied, too few brokers).
+
+        Raises:
+            KafkaUnreachable: no answer.
         """
         new = NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
         futures = self._admin.create_topics([new], request_timeout=self._timeout, validate_only=True)
         try:
-            futures[topic].result(self._timeout)
+            self._answer("check the settings of", topic, futures[topic])
         except KafkaException as failure:
             return failure.args[0].str() if failure.args[0].code() in _REFUSED else None
         return None
@@ -332,9 +333,14 @@ class TopicAdmin:
     def _result(self, what: str, topic: str, futures: Mapping[Any, Future[Any]]) -> Any:
         (future,) = futures.values()
         try:
-            return future.result(self._timeout + 5)
+            return self._answer(what, topic, future)
         except KafkaException as failure:
             raise self._failed(what, topic, failure.args[0]) from failure
+
+    def _answer(self, what: str, topic: str, future: Future[Any]) -> Any:
+        """The result of a request; the client's own time-out, which says more, comes before this one."""
+        try:
+            return future.result(self._timeout + 5)
         except TimeoutError as failure:
             raise KafkaUnreachable(f"cannot {what} topic {topic!r}: no answer from {self._servers}") from failure
 

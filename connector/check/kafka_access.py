@@ -18,6 +18,8 @@ from rowtide.connector.config.kafka.producer_settings import transactional_id
 
 _SHOWN = 5
 _MOST_TOPICS = 1000
+_SLACK_S = 5.0
+"""The client's own time-out, which is an error of Kafka, comes so much before that of waiting for it."""
 _DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 
@@ -78,10 +80,12 @@ def _without(settings: Mapping[str, Any], operation: AclOperation, topics: list[
     denied = []
     for topic, future in futures.items():
         try:
-            allowed = future.result(timeout).authorized_operations
+            allowed = future.result(timeout + _SLACK_S).authorized_operations
         except KafkaException as failure:
             if failure.args[0].code() in _DENIED:
                 denied.append(topic)
+            continue
+        except TimeoutError:
             continue
         if allowed is not None and operation not in allowed:
             denied.append(topic)
@@ -97,10 +101,12 @@ def _not_creatable(settings: Mapping[str, Any], topics: list[str], timeout: floa
     denied = []
     for topic, future in client.create_topics(new, validate_only=True, request_timeout=timeout).items():
         try:
-            future.result(timeout)
+            future.result(timeout + _SLACK_S)
         except KafkaException as failure:
             if failure.args[0].code() in _DENIED:
                 denied.append(topic)
+        except TimeoutError:
+            continue
     return sorted(denied)
 
 
