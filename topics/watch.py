@@ -5,11 +5,15 @@ Kafka gives every topic an id when it is created, so a topic that was deleted an
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 LOOKS_UNTIL_DELETED = 2
 """A topic that is missing at so many looks in a row is deleted: a broker that has just started may not list it yet."""
+
+
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id in answers of brokers that have none. During an upgrade, some brokers answer with it and others do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,7 @@ class TopicIdentity:
     """What tells a topic from another one that has the same name later.
 
     Attributes:
-        topic_id: the id that Kafka gave it when it was created; before Kafka 2.8, the same for all topics.
+        topic_id: the id that Kafka gave it when it was created; ``NO_ID`` from brokers before Kafka 2.8.
         partitions: number of partitions.
     """
 
@@ -77,16 +81,23 @@ class TopicWatch:
                     continue
                 del self._seen[topic]
             if now is not None:
+                if before is not None and now.topic_id == NO_ID:
+                    now = replace(now, topic_id=before.topic_id)
                 self._seen[topic] = now
             self._missing.pop(topic, None)
-            if before is not None and before != now:
+            if before is not None and now != before and not _got_id(before, now):
                 changes.append(_change(topic, before, now))
         return changes
+
+
+def _got_id(before: TopicIdentity, now: TopicIdentity | None) -> bool:
+    """Whether only the id is new, which the topic did not have before."""
+    return now is not None and before.topic_id == NO_ID and now.partitions == before.partitions
 
 
 def _change(topic: str, before: TopicIdentity, now: TopicIdentity | None) -> TopicChange:
     if now is None:
         return TopicChange(topic, ChangeKind.DELETED, before.partitions, 0)
-    recreated = now.topic_id != before.topic_id or now.partitions < before.partitions
+    recreated = before.topic_id not in {NO_ID, now.topic_id} or now.partitions < before.partitions
     kind = ChangeKind.RECREATED if recreated else ChangeKind.REPARTITIONED
     return TopicChange(topic, kind, before.partitions, now.partitions)

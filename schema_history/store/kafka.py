@@ -90,7 +90,7 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         except TopicReadError as failure:
             raise _unreadable(f"{cannot}: {failure}", failure) from failure
         if found is None:
-            return  # then the record cannot be written either
+            return  # then the record cannot be written either, or the broker has no ids
         if self._topic_id not in (None, found):
             raise UnusableHistory(
                 f"the schema history topic {self._topic!r} was deleted and created again while the connector ran. "

@@ -17,6 +17,7 @@ from confluent_kafka import (
     KafkaException,
     TopicCollection,
     TopicPartition,
+    Uuid,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
@@ -61,6 +62,7 @@ _PASSING = {
 }
 """Transient errors of a partition that was just created or is being moved."""
 
+_NO_ID = str(Uuid(0, 0))
 _RETRY_S = 0.1
 _MARKERS = 2
 """Maximum number of adjacent offsets without a record: two transaction markers can follow each other."""
@@ -181,9 +183,9 @@ class TopicReader:
         return {partition.partition: future.result().offset for partition, future in asked.items()}
 
     def topic_id(self, topic: str) -> str | None:
-        """The id that Kafka gave a topic when it was created; ``None`` if the topic does not exist.
+        """The id that Kafka gave a topic when it was created; ``None`` if it does not exist, or the broker has no ids.
 
-        Before Kafka 2.8, all topics have the same id.
+        Brokers before Kafka 2.8 have none. During their upgrade, existing topics get one.
 
         Raises:
             TopicReadError: Kafka is not reachable, or access is denied.
@@ -193,11 +195,12 @@ class TopicReader:
         def query() -> str | None:
             found = admin.describe_topics(TopicCollection([topic]), request_timeout=self._query_timeout)
             try:
-                return str(found[topic].result().topic_id)
+                topic_id = str(found[topic].result().topic_id)
             except KafkaException as failure:
                 if failure.args[0].code() in _MISSING:
                     return None
                 raise
+            return None if topic_id == _NO_ID else topic_id
 
         return self._retried(topic, query)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rowtide.topics.watch import ChangeKind, TopicChange, TopicIdentity, TopicWatch
+from rowtide.topics.watch import NO_ID, ChangeKind, TopicChange, TopicIdentity, TopicWatch
 
 
 class Broker:
@@ -49,7 +49,7 @@ def test_a_topic_is_deleted_when_it_is_missing_twice_in_a_row() -> None:
 
 
 def test_a_topic_that_is_created_again_between_two_looks() -> None:
-    broker = Broker(a=("1", 2), b=("2", 4), old=("0", 3))
+    broker = Broker(a=("1", 2), b=("2", 4), old=(NO_ID, 3))
     watch = TopicWatch(broker.identify)
     watch.changes(["a", "b", "old"])
     broker.topics["a"] = TopicIdentity("3", 2)
@@ -57,7 +57,7 @@ def test_a_topic_that_is_created_again_between_two_looks() -> None:
     watch.changes(["a", "b"])
     broker.topics["b"] = TopicIdentity("4", 1)
     assert watch.changes(["a", "b"]) == [TopicChange("b", ChangeKind.RECREATED, 4, 1)]
-    broker.topics["old"] = TopicIdentity("0", 2)  # before Kafka 2.8, which has no ids
+    broker.topics["old"] = TopicIdentity(NO_ID, 2)  # before Kafka 2.8, which has no ids
     assert watch.changes(["old"]) == [TopicChange("old", ChangeKind.RECREATED, 3, 2)]
 
 
@@ -67,3 +67,16 @@ def test_more_partitions_are_another_kind_of_change() -> None:
     watch.changes(["a"])
     broker.topics["a"] = TopicIdentity("1", 6)
     assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.REPARTITIONED, 2, 6)]
+
+
+def test_ids_come_and_go_while_brokers_are_upgraded() -> None:
+    """Brokers before Kafka 2.8 answer without an id; existing topics get one during the upgrade."""
+    broker = Broker(a=(NO_ID, 2))
+    watch = TopicWatch(broker.identify)
+    for topic_id in (NO_ID, "1", NO_ID, "1"):
+        broker.topics["a"] = TopicIdentity(topic_id, 2)
+        assert watch.changes(["a"]) == []
+    broker.topics["a"] = TopicIdentity(NO_ID, 3)
+    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.REPARTITIONED, 2, 3)]
+    broker.topics["a"] = TopicIdentity("2", 3)
+    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.RECREATED, 3, 3)]
