@@ -54,7 +54,7 @@ def _topic_findings(
     for topic in topics:
         new = config.topics.creation.settings_for(topic).config.get("max.message.bytes", default)
         limit = existing.get(topic, new)
-        if limit is not None and int(limit) < largest:
+        if limit is not None and limit.isdecimal() and int(limit) < largest:  # Kafka refuses anything else
             small.setdefault(int(limit), []).append(topic)
     for lowest, names in sorted(small.items()):
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
