@@ -34,9 +34,11 @@ class Writer:
         text = dict(headers).get(HEADER)
         try:
             fields = json.loads(text or b"")
-            return cls(int(fields["started_ms"]), str(fields["id"]), str(fields["host"]), int(fields["pid"]))
-        except (ValueError, TypeError, KeyError, RecursionError):
+            found = cls(int(fields["started_ms"]), str(fields["id"]), str(fields["host"]), int(fields["pid"]))
+            _started(found)
+        except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError):
             return None
+        return found
 
     def header(self) -> tuple[str, bytes]:
         """The header of its records."""
@@ -47,8 +49,11 @@ class Writer:
         return (self.started_ms, self.id) > (other.started_ms, other.id)
 
     def __str__(self) -> str:
-        started = datetime.fromtimestamp(self.started_ms / 1000, UTC).isoformat(" ", "seconds")
-        return f"rowtide on {self.host} (process {self.pid}, started {started})"
+        return f"rowtide on {self.host} (process {self.pid}, started {_started(self)})"
+
+
+def _started(writer: Writer) -> str:
+    return datetime.fromtimestamp(writer.started_ms / 1000, UTC).isoformat(" ", "seconds")
 
 
 THIS_PROCESS = Writer(time.time_ns() // 1_000_000, secrets.token_hex(8), platform.node(), os.getpid())

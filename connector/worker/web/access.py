@@ -28,7 +28,7 @@ class Access:
         """
         if self._token is not None:
             scheme, _, given = headers.get("Authorization", "").partition(" ")
-            if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token.encode()):
+            if scheme.lower() == "bearer" and hmac.compare_digest(_bytes(given.strip()), _bytes(self._token)):
                 return None
             return 401, "send the token of --web-token-file or WEB_TOKEN: Authorization: Bearer TOKEN"
         if not self._local:
@@ -36,6 +36,10 @@ class Access:
         if "Origin" in headers or not is_loopback(host):  # a page of another site, in a browser on this machine
             return 403, "only programs on this machine may do this; for others set --web-token-file or WEB_TOKEN"
         return None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")  # bytes of a header that are no text
 
 
 def is_loopback(host: str) -> bool:

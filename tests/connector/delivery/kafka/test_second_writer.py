@@ -45,7 +45,16 @@ def test_of_two_writers_exactly_one_is_newer() -> None:
     assert not THIS_PROCESS.newer_than(THIS_PROCESS)
 
 
-@pytest.mark.parametrize("text", [None, b"", b"x", b"null", b"[]", b'{"id": 1}', b"[" * 100_000, b"\xff"])
+WITHOUT_TIME = b'{"id": "", "host": "", "pid": 1, "started_ms": %s}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(None, b"", b"x", b"null", b"[]", b'{"id": 1}', b"[" * 100_000, b"\xff"),
+        *(WITHOUT_TIME % value for value in (b"Infinity", b"NaN", b"1e300", b"9" * 20, b"-" + b"9" * 17)),
+    ],
+)
 def test_a_header_that_names_no_writer(text: bytes | None) -> None:
     assert Writer.parse([(HEADER, text)]) is None
     assert Writer.parse([]) is None

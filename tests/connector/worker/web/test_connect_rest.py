@@ -204,6 +204,7 @@ def test_log_levels(logger: logging.Logger) -> None:
         ("geheim", "0.0.0.0", "db.example", {"Authorization": "Basic geheim"}, 401),
         ("geheim", "0.0.0.0", "db.example", {"Authorization": "Bearer "}, 401),
         ("geheim", "0.0.0.0", "db.example", {"Authorization": "Bearer ungültig"}, 401),
+        ("geheim", "0.0.0.0", "db.example", {"Authorization": b"Bearer \xff".decode(errors="surrogateescape")}, 401),
         ("geheim", "0.0.0.0", "db.example", {"Authorization": "Bearer geheim"}, None),
         ("geheim", "0.0.0.0", "db.example", {"Authorization": "bearer geheim"}, None),
     ],
