@@ -65,6 +65,11 @@ class TopicWatch:
         self._seen: dict[str, TopicIdentity] = {}
         self._missing: dict[str, int] = {}
 
+    @property
+    def missing(self) -> bool:
+        """Whether a topic was missing at the last look at it, and may be deleted."""
+        return bool(self._missing)
+
     def changes(self, topics: Sequence[str]) -> list[TopicChange]:
         """Look at topics; returns what has happened to those that existed at an earlier look.
 

@@ -9,6 +9,7 @@ anew: without it, a later start could not decode rows.
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from rowtide.connector.delivery.errors import TopicReplaced
@@ -19,6 +20,8 @@ from rowtide.topics.watch import LOOKS_UNTIL_DELETED, ChangeKind, TopicChange, T
 log = logging.getLogger(__name__)
 
 _EVERY_S = 10.0
+_AGAIN_S = 3.0
+"""Between two looks at a missing topic: brokers that have just started list all topics after a moment."""
 _MOST_TOPICS = 500
 """At most so many data topics are looked up at once; the next look continues with those that follow."""
 
@@ -75,6 +78,8 @@ class TopicGuard:
         """Look once more, because delivery has failed: the reason may be a deleted topic. Returns ``failure``."""
         with contextlib.suppress(TopicError):
             for _ in range(LOOKS_UNTIL_DELETED):
+                if self._topics.missing or self._history_topics.missing:
+                    time.sleep(_AGAIN_S)
                 self.look()
         return self.failure
 

@@ -98,7 +98,7 @@ def test_a_failure_is_reported_once_also_after_kafka_was_away(monkeypatch: pytes
     guard.stop()
 
 
-def test_a_failure_of_delivery_is_explained_by_a_deleted_topic() -> None:
+def test_a_failure_of_delivery_is_explained_by_a_deleted_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker()
     guard = broker.guard()
     guard.look()
@@ -106,5 +106,20 @@ def test_a_failure_of_delivery_is_explained_by_a_deleted_topic() -> None:
     broker.away = True
     assert guard.explain() is None
     broker.away = False
+    monkeypatch.setattr(topic_guard, "_AGAIN_S", 0.0)
     del broker.topics["t0002"]
     assert isinstance(guard.explain(), TopicReplaced)
+
+
+@pytest.mark.parametrize("looks", [0, 1])
+def test_a_broker_that_has_just_started_explains_nothing(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lists no topics for a moment, which must not end the connector for good."""
+    broker = Broker()
+    guard = broker.guard()
+    guard.look()
+    there = dict(broker.topics)
+    broker.topics.clear()
+    monkeypatch.setattr(topic_guard.time, "sleep", lambda _seconds: broker.topics.update(there))
+    for _ in range(looks):
+        guard.look()
+    assert guard.explain() is None
