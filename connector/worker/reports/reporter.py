@@ -55,6 +55,8 @@ class Reporter(Service):
             while not self.should_stop:
                 terminal.show([await source() for source in self._sources])
                 await self.sleep(_TERMINAL_S)
+        except OSError:  # the terminal was closed; the connector goes on
+            console.quiet = True
         finally:
             terminal.close()
 
