@@ -46,4 +46,6 @@ class App(faust.App):
     def _new_web(self) -> WebServer:
         connectors = {self.rowtide.config.name: self.rowtide}
         rest = routes(connectors, Access(self.token, self.conf.web_bind))
-        return WebServer(self, [*pages(self.rowtide.status), *rest], any_port=self.any_port)
+        return WebServer(
+            self, [*pages(self.rowtide.status, self.rowtide.status_at_once), *rest], any_port=self.any_port
+        )

@@ -49,7 +49,7 @@ def create_app(
     app.token = web_token or os.environ.get("WEB_TOKEN") or None
     app.rowtide = ConnectorService(config)
     app.reporter = Reporter([app.rowtide.status])
-    for service in (app.rowtide, app.reporter, SystemdNotifier([app.rowtide.status])):
+    for service in (app.rowtide, app.reporter, SystemdNotifier([app.rowtide.status_at_once])):
         app.service(service)  # type: ignore[arg-type]  # it takes services and their classes alike
     return app
 

@@ -137,12 +137,19 @@ class ConnectorService(Service):
                 self._resume()
 
     async def status(self) -> Status:
-        """The connector's status."""
+        """The connector's status, with the lag in bytes, which the server is queried for."""
         reader = self.connector.current.reader
         behind: int | None = None
         if reader is not None and not self.connector.failure:
             file, pos = reader.status.file, reader.status.pos
             behind = await asyncio.to_thread(self._binlog_end.behind, file, pos, _LAG_TIMEOUT_S)
+        return self._status(behind)
+
+    async def status_at_once(self) -> Status:
+        """The connector's status without the lag in bytes: no server delays it."""
+        return self._status(None)
+
+    def _status(self, behind: int | None) -> Status:
         status = status_of(self.connector, time.time(), behind)
         return status if self._held is None else replace(status, state=self._held)
 

@@ -11,8 +11,13 @@ StatusSource = Callable[[], Awaitable[Status]]
 """Returns the current status of the connector."""
 
 
-def pages(status: StatusSource) -> list[web.RouteDef]:
-    """All pages of a connector."""
+def pages(status: StatusSource, status_at_once: StatusSource) -> list[web.RouteDef]:
+    """All pages of a connector.
+
+    Args:
+        status: the status for people and Prometheus.
+        status_at_once: the status for probes, which often have a time limit of one second.
+    """
 
     async def page_health(_request: web.Request) -> web.Response:
         now = await status()
@@ -25,10 +30,10 @@ def pages(status: StatusSource) -> list[web.RouteDef]:
         return _text(jmx_metrics.render([await status()]))
 
     async def page_live(_request: web.Request) -> web.Response:
-        return _probe(await status(), lambda now: now.state != "FAILED")
+        return _probe(await status_at_once(), lambda now: now.state != "FAILED")
 
     async def page_ready(_request: web.Request) -> web.Response:
-        return _probe(await status(), lambda now: now.ready)
+        return _probe(await status_at_once(), lambda now: now.ready)
 
     return [
         web.get("/health", page_health),

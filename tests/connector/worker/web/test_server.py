@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -13,6 +14,8 @@ from configurations import PROPERTIES
 from rowtide_stack.ports import free_port
 
 from rowtide.connector.config import from_properties
+from rowtide.connector.engine.reader import ReaderStatus
+from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.faust_app import create_app
 from rowtide.connector.worker.web.server import WebServer, url
 
@@ -55,6 +58,27 @@ def test_it_serves_its_own_pages_and_none_of_fausts() -> None:
     assert codes == {path: PAGES.get(path, 404) for path in paths}
     served = {route.resource.canonical for route in web.web_app.router.routes() if route.resource}
     assert {path for path in served if not path.startswith(("/connectors", "/admin/loggers"))} == set(PAGES)
+
+
+def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lag in bytes is a query, which takes up to two seconds; a probe often has one."""
+
+    def query(*_given: object) -> int:
+        raise AssertionError("a probe waits for the database")
+
+    monkeypatch.setattr(BinlogEnd, "behind", query)
+    app = create_app(from_properties(PROPERTIES), web_port=free_port())
+    app.finalize()
+    reader = SimpleNamespace(status=ReaderStatus(connected=True))
+    monkeypatch.setattr(app.rowtide.connector.current, "reader", reader)
+    web = app.web
+    assert isinstance(web, WebServer)
+    assert asyncio.run(status_codes(web, ["/health/live", "/health/ready"])) == {
+        "/health/live": 200,
+        "/health/ready": 503,
+    }
+    with pytest.raises(AssertionError, match="a probe waits"):
+        asyncio.run(app.rowtide.status())
 
 
 def test_a_free_port_is_taken_if_none_was_chosen(busy: int, caplog: pytest.LogCaptureFixture) -> None:
