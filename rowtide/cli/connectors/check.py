@@ -8,6 +8,8 @@ from rowtide.cli.connectors import CONFIG
 from rowtide.cli.connectors.check_report import report_json, report_text
 from rowtide.connector.config import ConfigurationError, load_invalid
 
+_NO_NAME = "without a name"
+
 
 @click.command()
 @click.argument("config", type=CONFIG)
@@ -44,13 +46,17 @@ def check(
     try:
         configuration, problems = load_invalid(config)
     except ConfigurationError as error:
+        if as_json:
+            unread = checks.Report([checks.Finding(checks.Severity.ERROR, *problem) for problem in error.problems])
+            click.echo(report_json(_NO_NAME, (), unread))
+            raise SystemExit(1) from None
         raise click.ClickException(str(error)) from None
     report = checks.check(configuration, problems, tables=not without_tables, thorough=True, kafka=not without_kafka)
     more = port_findings(WebAddress.choose(web_bind, web_port), configuration.name)
     if report.reached and not problems:
         more += start_findings(configuration, report.tables)
     report = replace(report, findings=checks.ranked([*report.findings, *more]))
-    name = configuration.name or "without a name"
+    name = configuration.name or _NO_NAME
     show = report_json if as_json else report_text
     click.echo(show(name, configuration.warnings, report))
     if checks.errors_in(report.findings):

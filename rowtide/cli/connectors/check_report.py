@@ -86,4 +86,4 @@ def report_json(connector: str, notes: Iterable[str], report: Report) -> str:
         "notes": list(notes),
         "tables": tables,
     }
-    return json.dumps(body, indent=2, ensure_ascii=False)
+    return json.dumps(body, indent=2)

@@ -1,9 +1,13 @@
 """The report of ``rowtide check``."""
 
 import json
+from pathlib import Path
 
 import click
+import pytest
+from click.testing import CliRunner
 
+from rowtide.cli import main
 from rowtide.cli.connectors.check_report import report_json, report_text
 from rowtide.connector.check import CapturedTable, Finding, Report, Severity
 
@@ -57,3 +61,31 @@ def test_the_object_for_programs() -> None:
         "topic_exists": False,
     }
     assert json.loads(report_json("c", [], Report([])))["ready"] is True
+
+
+def test_the_object_has_no_character_that_an_encoding_may_lack() -> None:
+    text = report_json("c", ["…"], Report([], (CapturedTable("läden", "表", 1, None, None),)))
+    assert text.isascii()
+    assert json.loads(text)["tables"][0]["table"] == "表"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("c.json", b'{"a":', "JSON syntax error at line 1, column 6"),
+        ("c.yaml", b"a: [", "YAML syntax error"),
+        ("c.json", b"[]", "it must be a map"),
+        ("c.properties", b"a=\\u12", "line 1"),
+    ],
+)
+def test_a_file_with_a_syntax_error_is_a_finding_for_programs(
+    name: str, content: bytes, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    result = CliRunner().invoke(main, ["check", "--json", str(path)])
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["ready"], found["tables"]) == (1, False, None)
+    (finding,) = found["findings"]
+    assert (finding["severity"], finding["subject"]) == ("error", str(path))
+    assert said in finding["message"]
