@@ -36,6 +36,9 @@ def create_app(
         web_bind: address of the web server; by default ``WEB_BIND`` of the environment, or the loopback address.
         web_port: its port; by default ``WEB_PORT`` of the environment, or 6066, or a free one if 6066 is in use.
         web_token: the token of requests that control the connector; by default ``WEB_TOKEN`` of the environment.
+
+    Raises:
+        ConfigurationError: ``WEB_PORT`` of the environment is no port.
     """
     address = WebAddress.choose(web_bind, web_port)
     app = App(
@@ -44,6 +47,7 @@ def create_app(
         Worker=Worker,
         web_bind=address.host,
         web_port=address.port,
+        env={},  # variables would override what is given here
     )
     app.any_port = address.any_port
     app.token = web_token or os.environ.get("WEB_TOKEN") or None

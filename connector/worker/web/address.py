@@ -3,15 +3,20 @@
 import http.client
 import json
 import os
+import re
 import socket
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 
 from rowtide.connector.check import Finding, Severity
+from rowtide.connector.config import ConfigurationError
 
 _BIND = "127.0.0.1"
 _PORT = 6066
+_LAST_PORT = 65535
+_SERVICE = re.compile(r"(tcp|udp|sctp)://")
+"""Kubernetes sets WEB_PORT to such a URL in every container of a namespace that has a service named ``web``."""
 _TIMEOUT_S = 2.0
 _MOST_BYTES = 1 << 20
 
@@ -32,9 +37,21 @@ class WebAddress:
 
     @classmethod
     def choose(cls, bind: str | None = None, port: int | None = None) -> "WebAddress":
-        """The address by the options; else by ``WEB_BIND`` and ``WEB_PORT`` of the environment; else the default."""
-        asked = port or os.environ.get("WEB_PORT")
-        return cls(bind or os.environ.get("WEB_BIND", _BIND), int(asked or _PORT), asked is None)
+        """The address by the options; else by ``WEB_BIND`` and ``WEB_PORT`` of the environment; else the default.
+
+        Raises:
+            ConfigurationError: ``WEB_PORT`` is no port.
+        """
+        asked = port or _port(os.environ.get("WEB_PORT", ""))
+        return cls(bind or os.environ.get("WEB_BIND", _BIND), _PORT if asked is None else asked, asked is None)
+
+
+def _port(text: str) -> int | None:
+    if not text or _SERVICE.match(text):
+        return None
+    if not (text.isdecimal() and int(text) <= _LAST_PORT):
+        raise ConfigurationError([("WEB_PORT", f"must be a port from 0 to {_LAST_PORT}")])
+    return int(text)
 
 
 def port_findings(address: WebAddress, connector: str) -> list[Finding]:

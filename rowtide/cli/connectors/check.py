@@ -45,6 +45,7 @@ def check(
 
     try:
         configuration, problems = load_invalid(config)
+        address = WebAddress.choose(web_bind, web_port)
     except ConfigurationError as error:
         if as_json:
             unread = checks.Report([checks.Finding(checks.Severity.ERROR, *problem) for problem in error.problems])
@@ -52,7 +53,7 @@ def check(
             raise SystemExit(1) from None
         raise click.ClickException(str(error)) from None
     report = checks.check(configuration, problems, tables=not without_tables, thorough=True, kafka=not without_kafka)
-    more = port_findings(WebAddress.choose(web_bind, web_port), configuration.name)
+    more = port_findings(address, configuration.name)
     if report.reached and not problems:
         more += start_findings(configuration, report.tables)
     report = replace(report, findings=checks.ranked([*report.findings, *more]))

@@ -5,6 +5,7 @@ from typing import TextIO
 import click
 
 from rowtide.cli.connectors import CONFIG, read_configuration
+from rowtide.connector.config import ConfigurationError
 from rowtide.connector.worker.logs import FORMATS, LEVELS
 
 
@@ -84,7 +85,10 @@ def run(
         raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
     from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration
 
-    app = faust_app.create_app(configuration, web_bind=web_bind, web_port=web_port, web_token=token)
+    try:
+        app = faust_app.create_app(configuration, web_bind=web_bind, web_port=web_port, web_token=token)
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
     faust_app.run(
         app,
         log_level=log_level,

@@ -112,6 +112,21 @@ def test_a_port_of_the_environment_is_a_choice(monkeypatch: pytest.MonkeyPatch) 
     assert (app.any_port, app.conf.web_port) == (False, 7000)
 
 
+def test_options_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEB_PORT", "7001")
+    monkeypatch.setenv("WEB_BIND", "0.0.0.0")
+    app = create_app(from_properties(PROPERTIES), web_bind="127.0.0.1", web_port=7000)
+    app.finalize()
+    assert (app.conf.web_bind, app.conf.web_port) == ("127.0.0.1", 7000)
+
+
+def test_the_service_named_web_of_kubernetes_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEB_PORT", "tcp://10.0.0.1:80")
+    app = create_app(from_properties(PROPERTIES))
+    app.finalize()
+    assert (app.conf.web_port, app.any_port) == (6066, True)
+
+
 @pytest.mark.parametrize(
     ("host", "address"),
     [
