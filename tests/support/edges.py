@@ -58,7 +58,7 @@ EDGES = {
     "rowtide.connector.engine.run": "clock threads",
     "rowtide.connector.engine.start_position": "clock",
     "rowtide.connector.engine.task": "clock threads",
-    "rowtide.connector.engine.topic_guard": "threads",
+    "rowtide.connector.engine.topic_guard": "clock threads",
     "rowtide.connector.engine.unread_tables": "mysql",
     "rowtide.connector.engine.wiring": "files",
     "rowtide.connector.records.heartbeat": "clock",
