@@ -1,15 +1,16 @@
 """Edge: searches the binlog on connections beside that of the stream: for XA transactions, and for statements."""
 
 import contextlib
+import itertools
 import logging
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rowtide.connector.config.model import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, ProtocolError, SnapshotError
 from rowtide.connector.pipeline.statements import is_xa
-from rowtide.connector.pipeline.xa_transactions import second_part
+from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, first_part, second_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, ROWS_TYPES, EventType
@@ -25,6 +26,7 @@ _LONGEST_S = 300.0
 _SILENCE_S = 30.0
 _TRIES, _RETRY_WAIT_S = 3, 1.0
 _DECODED = {EventType.FORMAT_DESCRIPTION, EventType.ROTATE, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD}
+_STREAM = {EventType.FORMAT_DESCRIPTION, EventType.ROTATE}
 _ROWS = ROWS_TYPES | {EventType.TABLE_MAP}
 
 
@@ -134,18 +136,23 @@ class BinlogSearch:
     def packets(self, xa: PreparedXa) -> Iterator[bytes]:
         """The events from the start of an XA transaction on.
 
+        With GTIDs it is looked for behind the transactions before it, because a file and a position are those of one
+        server only: after a fail-over, another one has it elsewhere. There are no events if it is not there.
+
         Raises:
             StreamBroken: the connection breaks.
-            ProtocolError: the server no longer has the binlog file.
+            ProtocolError: the server no longer has its part of the binlog.
         """
+        gtids = None if xa.before is None else xa.before.gtids
+        packets = self._packets(xa.file, xa.pos, gtids)
         try:
-            yield from self._packets(xa.file, xa.pos)
+            yield from packets if gtids is None else _from_xa(packets, xa.xid)
         except PositionPurged as error:
             raise ProtocolError(
                 f"the rows of XA transaction {xa.xid} are at {xa.file}:{xa.pos}, and the server no longer has that "
-                "file: keep binlogs for longer than XA transactions stay prepared (binlog_expire_logs_seconds). Take a "
-                "new snapshot of its tables, or set event.processing.failure.handling.mode=warn to continue without "
-                "them"
+                "file: keep binlogs for longer than XA transactions stay prepared "
+                "(binlog_expire_logs_seconds). Take a new snapshot of its tables, or set "
+                "event.processing.failure.handling.mode=warn to continue without them"
             ) from error
 
     def _packets_between(
@@ -170,8 +177,8 @@ class BinlogSearch:
             if (file_number(decoder.file) or 0, pos) >= last or time.monotonic() > limit:
                 return
 
-    def _packets(self, file: str, pos: int) -> Iterator[bytes]:
-        stream = stream_beside(self._config, SourceOffset(file, pos), mariadb=self._mariadb)
+    def _packets(self, file: str, pos: int, gtids: str | None = None) -> Iterator[bytes]:
+        stream = stream_beside(self._config, SourceOffset(file, pos, gtids), mariadb=self._mariadb)
         heard = time.monotonic()
         with contextlib.closing(stream.events()) as pieces:
             for packets in pieces:
@@ -180,6 +187,45 @@ class BinlogSearch:
                     heard = time.monotonic()  # the caller may take its time
                 elif time.monotonic() - heard > _SILENCE_S:
                     raise StreamBroken(f"no event of {file} came for {_SILENCE_S:.0f} s")
+
+
+def _from_xa(packets: Iterable[bytes], xid: str) -> Iterator[bytes]:
+    """The events that describe the stream, and all from the start of an XA transaction on.
+
+    The other transactions between are left out: they may be any, because servers need not have the same order. There
+    are no more events if the end of the transaction comes first.
+    """
+    decoder = EventDecoder()
+    within = iter(packets)
+    group: bytes | None = None
+    for packet in within:
+        kind = packet[4]
+        if kind in _STREAM:
+            decoder.decode(packet)
+            yield packet
+        elif kind in GTID_TYPES:
+            group = packet
+            event = decoder.decode(packet)
+            if isinstance(event, events.MariadbGtidEvent) and event.flags & FL_PREPARED_XA and event.xid == xid:
+                break
+        elif kind == EventType.QUERY or (kind == EventType.TRANSACTION_PAYLOAD and group is not None):
+            event = decoder.decode(packet)
+            if isinstance(event, events.Query):
+                if second_part(event.statement)[0] == xid:
+                    return
+                found = first_part(event.statement)
+            else:
+                assert isinstance(event, events.TransactionPayload)
+                prepared = _compressed_prepare(decoder, event)
+                found = "" if prepared is None else prepared.xid
+            if found == xid:
+                within = itertools.chain((packet,), within)
+                break
+    else:
+        return
+    if group is not None:
+        yield group
+    yield from within
 
 
 def _compressed_prepare(decoder: EventDecoder, payload: events.TransactionPayload) -> events.XaPrepare | None:

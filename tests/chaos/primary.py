@@ -55,18 +55,24 @@ class Primary:
         No committed change is lost: writers are disconnected before. A fail-over that loses changes is refused by the
         connector, and has its own test.
         """
-        old, new = self.server, self._replica
-        assert new is not None
+        old = self.server
         self._closed.set()
         try:
             self._end_writers(old)
-            self._await(new, old)
-            old.kill()
-            new.execute(*_statements(new, "STOP REPLICA", "RESET REPLICA ALL"))
-            self.server, self._replica = new, old
-            link.redirect(new.host, new.port)
+            self.promote(kill=True)
+            link.redirect(self.server.host, self.server.port)
         finally:
             self._closed.clear()
+
+    def promote(self, *, kill: bool = False) -> None:
+        """Make the other server the primary when it has all changes, and ``kill`` the one that was."""
+        old, new = self.server, self._replica
+        assert new is not None
+        self._await(new, old)
+        if kill:
+            old.kill()
+        new.execute(*_statements(new, "STOP REPLICA", "RESET REPLICA ALL"))
+        self.server, self._replica = new, old
 
     def rejoin(self) -> None:
         """Start the server that was killed as the replica of the other one."""

@@ -7,12 +7,13 @@ import json
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from golden import written
 from live_database import configured, purge_binlogs, snapshot, streamed
 from live_snapshot import binlog_end
+from rowtide_stack import Database, MariaDB, MySQL, SqlServer
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.errors import ProtocolError, SnapshotError
@@ -25,9 +26,7 @@ from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.store.history_record import parse_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
-
-if TYPE_CHECKING:
-    from rowtide_stack import Database, SqlServer
+from tests.chaos.primary import Primary
 
 Change = tuple[str, str, Any]
 """Table, operation and key, or for transaction metadata the topic, the status and the id's last part."""
@@ -150,6 +149,33 @@ def test_what_is_prepared_during_a_snapshot_is_not_lost(database: Database, capl
             start = SourceOffset.from_json(batch.offset.to_json())
             again = run(config, taken.tables.copy(), start, end)
             assert [change for change in changes([*whole[: place + 1], *again]) if change[0] in "tu"] == expected
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", [MySQL, MariaDB])
+def test_a_transaction_that_is_committed_on_another_server_is_found_there(kind: type[SqlServer]) -> None:
+    logged = {"log_slave_updates": "ON"} if kind is MariaDB else {}  # the replica's binlog has what it replicates
+    with kind() as old, kind({"server_id": 2, **logged}) as new:
+        new.execute(*["FLUSH BINARY LOGS"] * 3)  # so that file and position are others
+        primary = Primary(old, new)
+        old.execute("CREATE DATABASE shop")
+        database = Database(old, "shop")
+        database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+        config = configured(database)
+        taken = snapshot(config)
+        list(taken.outputs())
+        xa(old, "shop", "other", "INSERT INTO t VALUES (1)")
+        xa(old, "shop", "moved", "INSERT INTO t VALUES (2), (3)")
+        database.execute("INSERT INTO t VALUES (4)")
+        first = run(config, taken.tables, taken.offset, binlog_end(old))
+        assert changes(first) == [("t", "c", 4)]
+        batches = [output for output in first if isinstance(output, Batch)]
+        start = SourceOffset.from_json(batches[-1].offset.to_json())
+        assert [xa.xid for xa in start.prepared] == ["X'6f74686572',X'',1", "X'6d6f766564',X'',1"]
+        primary.promote()
+        new.execute("INSERT INTO shop.t VALUES (5)", "XA COMMIT 'moved'", "XA ROLLBACK 'other'")
+        found = run(configured(Database(new, "shop")), taken.tables, start, binlog_end(new))
+        assert changes(found) == [("t", "c", 5), ("t", "c", 2), ("t", "c", 3)]
 
 
 @pytest.mark.servers
