@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pymysql
+
 from rowtide.connector.check import CapturedTable
 from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
@@ -73,6 +75,8 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
         decision = decide_start(config, offset, history_store(config))
     except DatabaseUnreachableError as error:
         return [from_problem(error.problem, retriable=error.retriable)]
+    except pymysql.MySQLError as error:  # a privilege is missing, which is another finding
+        return [Finding(Severity.ERROR, "database.hostname", f"the server refuses a query: {error.args[-1]}")]
     except OffsetStoreError as error:
         return [Finding(Severity.ERROR, "offset.storage.topic", str(error))]
     except SchemaHistoryError as error:

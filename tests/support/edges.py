@@ -56,7 +56,7 @@ EDGES = {
     "rowtide.connector.engine.reader": "clock threads",
     "rowtide.connector.engine.replay": "clock files",
     "rowtide.connector.engine.run": "clock threads",
-    "rowtide.connector.engine.start_position": "clock",
+    "rowtide.connector.engine.start_position": "clock mysql",
     "rowtide.connector.engine.task": "clock threads",
     "rowtide.connector.engine.topic_guard": "clock threads",
     "rowtide.connector.engine.unread_tables": "mysql",

@@ -256,6 +256,22 @@ def test_what_a_start_would_do(mysql_db: Database, kafka: Kafka) -> None:
     assert "no longer available on the server" in purged.message
 
 
+def test_a_stored_position_that_the_account_may_not_compare(server: SqlServer, user: str, tmp_path: Path) -> None:
+    """The missing privilege is a finding; without it, the binlog files cannot be listed."""
+    server.execute(f"GRANT SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE ON *.* TO {user}")
+    files = {
+        "database.user": user,
+        "database.password": "pw",
+        "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+    }
+    stored = from_properties({**properties(server), **files})
+    offset_store(stored).save(SourceOffset("binlog.000001", 4))
+    (finding,) = start_findings(stored)
+    assert (finding.severity, finding.subject) == (Severity.ERROR, "database.hostname")
+    assert "privilege" in finding.message
+
+
 def test_a_replication_factor_above_the_brokers_and_topics_that_are_not_created(
     mysql_db: Database, kafka: Kafka
 ) -> None:
