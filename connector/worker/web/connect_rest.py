@@ -62,7 +62,7 @@ def routes(connectors: Mapping[str, Controlled], access: Access) -> list[web.Rou
 
     def guarded(handler: Handler) -> Handler:
         async def serve(request: web.Request) -> web.StreamResponse:
-            refusal = access.refusal(request.url.host or "", request.headers)
+            refusal = access.refusal(_host(request), request.headers)
             if refusal is not None:
                 return error(*refusal)
             try:
@@ -95,6 +95,14 @@ def routes(connectors: Mapping[str, Controlled], access: Access) -> list[web.Rou
 def error(status: int, message: str) -> web.Response:
     """An error in Kafka Connect's form."""
     return web.json_response({"error_code": status, "message": message}, status=status)
+
+
+def _host(request: web.Request) -> str:
+    """The host that a request names, without the port; empty if it is no name."""
+    try:
+        return request.url.host or ""
+    except ValueError:
+        return ""
 
 
 class _Rest:
@@ -184,7 +192,7 @@ class _Rest:
     async def set_level(self, request: web.Request) -> web.Response:
         try:
             body = json.loads(await request.text())
-        except ValueError:
+        except (ValueError, LookupError, RecursionError):  # also an unknown character set
             return error(400, "the body is not JSON")
         level = body.get("level") if isinstance(body, dict) else None
         if not isinstance(level, str):

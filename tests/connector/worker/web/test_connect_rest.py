@@ -182,6 +182,8 @@ def test_log_levels(logger: logging.Logger) -> None:
     assert ask(Fake(), "PUT", path, json={"level": "LOUD"})[0] == 404
     assert ask(Fake(), "PUT", path, json={})[0] == 400
     assert ask(Fake(), "PUT", path, data="{not json")[0] == 400
+    assert ask(Fake(), "PUT", path, data="[" * 100_000)[0] == 400
+    assert ask(Fake(), "PUT", path, data="{}", headers={"Content-Type": "text/plain; charset=nope"})[0] == 400
     assert logger.level == logging.WARNING
     assert ask(Fake(), "GET", "/admin/loggers/no.such.logger")[0] == 404
     assert ask(Fake(), "GET", "/admin/loggers/root")[0] == 200
@@ -232,3 +234,8 @@ def test_every_route_is_guarded(method: str, path: str) -> None:
     assert ask(fake, method, path, access)[0] == 401
     assert fake.done == []
     assert ask(fake, method, path, access, headers={"Authorization": "Bearer geheim"})[0] < 401
+
+
+@pytest.mark.parametrize("host", ["localhost:x", "a:b:c"])
+def test_a_host_that_is_no_name_is_refused(host: str) -> None:
+    assert ask(Fake(), "GET", "/connectors", headers={"Host": host})[0] in {400, 403}
