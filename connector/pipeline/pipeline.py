@@ -11,7 +11,7 @@ whole transaction: its outputs are made step by step, so that never all of them 
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -119,8 +119,8 @@ class Pipeline:
         self.decoder.file = name
         self.progress.file = name
 
-    def receive(self, packet: bytes) -> Iterator[list[Output]]:
-        """Process one event, and yield its outputs in steps.
+    def receive(self, packet: bytes) -> Iterable[list[Output]]:
+        """Process one event, and return its outputs in steps.
 
         Most events are one step. Each event in a compressed transaction is one, and so is each batch of an XA
         transaction or of a very large row event. After a step, :meth:`offset` is the position behind the outputs that
@@ -137,7 +137,7 @@ class Pipeline:
                 raise
             self._leave_out(error)
             self.progress.completed()
-            return iter(())
+            return ()
         return self._payload(event) if isinstance(event, events.TransactionPayload) else self._steps(event)
 
     def _payload(self, payload: events.TransactionPayload) -> Iterator[list[Output]]:
@@ -148,29 +148,32 @@ class Pipeline:
             yield from self._steps(event)
         self.progress.completed()
 
-    def _steps(self, event: Event) -> Iterator[list[Output]]:
-        progress, monitor, xa, transformer = self.progress, self._monitor, self.xa, self._transformer
-        rest: Steps | None = None
-        while True:
-            out: list[Output] = []
-            self._out = out
-            point, unfinished = progress.resume_point(), xa.state
-            counts = monitor.state() if monitor else None
-            try:
-                rest = self._handle(event, rest)
-                if rest is None:
-                    progress.completed()  # also if it was left out: offsets count it
-                if transformer is not None:
-                    out = list(transformer.outputs(out))
-            except Exception:  # the outputs of the step are dropped, so a restart must make them again
-                progress.return_to(point)
-                xa.state = unfinished
-                if monitor and counts:
-                    monitor.return_to(counts)
-                raise
+    def _steps(self, event: Event) -> Iterable[list[Output]]:
+        out, rest = self._step(event, None)
+        return (out,) if rest is None else self._further(out, event, rest)
+
+    def _further(self, out: list[Output], event: Event, rest: Steps | None) -> Iterator[list[Output]]:
+        yield out
+        while rest is not None:
+            out, rest = self._step(event, rest)
             yield out
+
+    def _step(self, event: Event, rest: Steps | None) -> tuple[list[Output], Steps | None]:
+        progress, monitor, xa = self.progress, self._monitor, self.xa
+        out: list[Output] = []
+        self._out = out
+        point, unfinished, counts = progress.resume_point(), xa.state, monitor.state() if monitor else None
+        try:
+            rest = self._handle(event, rest)
             if rest is None:
-                return
+                progress.completed()  # also if it was left out: offsets count it
+            return (out if self._transformer is None else list(self._transformer.outputs(out))), rest
+        except Exception:  # the outputs of the step are dropped, so a restart must make them again
+            progress.return_to(point)
+            xa.state = unfinished
+            if monitor and counts:
+                monitor.return_to(counts)
+            raise
 
     def offset(self) -> SourceOffset:
         """The current resume position."""
@@ -205,8 +208,7 @@ class Pipeline:
     def _advance(self, header: EventHeader) -> None:
         if not header.flags & ARTIFICIAL:  # artificial events have no position in the file
             start, end = header.log_pos - header.size, header.log_pos
-            if end:
-                self._event_end = end
+            self._event_end = end or self._event_end
             self.progress.at_event(start, end, header.server_id, header.timestamp)
 
     def _leave_out(self, problem: ProtocolError) -> None:
@@ -382,9 +384,7 @@ class Pipeline:
                 f"TABLE_MAP before them has {len(structure.columns)}"
             )
         captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
-        if captured is None:
-            return None
-        return self._row_writer.write(event, captured, skip)
+        return None if captured is None else self._row_writer.write(event, captured, skip)
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
