@@ -6,12 +6,15 @@ the other. A restart begins at the transaction's BEGIN (outside of a transaction
 on, TABLE_MAP and ROWS_QUERY included.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
+
+log = logging.getLogger(__name__)
 
 ResumePoint = tuple[str, int, str | None, int, int, bool, SourceOffset | None, SourceOffset | None]
 """The state from which :class:`Progress` makes the resume position."""
@@ -105,6 +108,13 @@ class Progress:
         self.group = self.file, self.pos
         self.gtid = gtid
         self.micros = micros
+        if self._skip is not None and self._skip.within not in (None, gtid):
+            log.warning(
+                "the server sends transaction %s before %s, which was read in part: its binlog has another order than "
+                "that of the server before. %s is read again from its beginning",
+                gtid, self._skip.within, self._skip.within,
+            )  # fmt: skip
+            self._skip = None
         self._restart_gtids = before
         self._current_gtids = with_it
 
@@ -233,6 +243,7 @@ class Progress:
             None,
             transaction,
             server=self._server,
+            within=self.gtid if skip is None else skip.within,
         )
 
     def resume_point(self) -> ResumePoint:

@@ -16,7 +16,7 @@ from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 T = TypeVar("T")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_PREPARED, _CURRENT, _SERVER = "rowtide_prepared", "rowtide_done", "rowtide_server"
+_PREPARED, _CURRENT, _SERVER, _WITHIN = "rowtide_prepared", "rowtide_done", "rowtide_server", "rowtide_gtid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ class SourceOffset:
         prepared: the XA transactions that are prepared but not ended at this position, in order.
         server: the server that ``file`` and ``pos`` belong to: MySQL's ``server_uuid`` or MariaDB's ``server_id``;
             ``None`` if unknown. Stored only without GTIDs, which are valid on every server.
+        within: the GTID of the transaction that ``event`` and ``row`` belong to; ``None`` if unknown. After a
+            fail-over, another transaction may come first. Stored only inside a transaction.
     """
 
     file: str
@@ -66,6 +68,7 @@ class SourceOffset:
     transaction: Mapping[str, Any] | None = field(default=None)
     prepared: tuple[PreparedXa, ...] = ()
     server: str | None = field(default=None, compare=False)
+    within: str | None = field(default=None, compare=False)
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
         """``gtids`` parsed for the ``mysql`` or the ``mariadb`` connector; empty if there are none."""
@@ -112,6 +115,8 @@ class SourceOffset:
         fields = self.to_map()
         if self.server is not None and self.gtids is None:
             fields = java_hash_map_order({**fields, _SERVER: self.server})
+        if self.within is not None and self.gtids is not None and (self.event or self.row):
+            fields = java_hash_map_order({**fields, _WITHIN: self.within})
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
@@ -121,9 +126,9 @@ class SourceOffset:
         Raises:
             ValueError: a field is missing or has the wrong type; the message names it.
         """
-        current, server = _text(fields, _CURRENT), _text(fields, _SERVER)
+        current, server, within = _text(fields, _CURRENT), _text(fields, _SERVER), _text(fields, _WITHIN)
         if current is not None:
-            return replace(cls.from_json(current), server=server)
+            return replace(cls.from_json(current), server=server, within=within)
         file = _text(fields, "file")
         if file is None:
             raise ValueError(f"source offset 'file' parameter is missing: {dict(fields)!r}")
@@ -146,6 +151,7 @@ class SourceOffset:
             transaction=transaction or None,
             prepared=tuple(map(cls._prepared, _parsed(_text(fields, _PREPARED) or "[]", list))),
             server=server,
+            within=within,
         )
 
     @classmethod

@@ -20,6 +20,7 @@ from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline import row_writer, xa_transactions
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
+from rowtide.connector.protocol.header import GTID_TYPES, EventType
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -233,6 +234,39 @@ def test_a_record_that_cannot_be_transformed_leaves_the_position_before_it(
             pass
     assert found == expected
     assert next(calls) > 30
+
+
+def in_another_order(recorded: RecordedServer) -> tuple[RecordedServer, bytes]:
+    """A server with the second transaction of rows in front of the first one, and the GTID event of the first one."""
+    events = recorded.events
+    starts = [place for place, (_, packet) in enumerate(events) if packet[4] in GTID_TYPES] + [len(events)]
+    groups = [slice(*pair) for pair in itertools.pairwise(starts)]
+    first, second = [group for group in groups if events[group][-1][1][4] == EventType.XID][:2]
+    between = events[first.start : second.start]
+    order = [*events[: first.start], *events[second], *between, *events[second.stop :]]
+    return replace(recorded, events=order), events[first.start][1]
+
+
+@pytest.mark.parametrize("name", ["mysql", "mariadb"])
+def test_no_rows_are_lost_on_a_server_with_another_order_of_transactions(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a fail-over inside a transaction, what is done of it must not be skipped in the one that comes first."""
+    other, first = in_another_order(server(name))
+    tried = 0
+    for stop in whole(name, "plain")[1]:
+        if stop.offset.event == 0 or next(server(name).stream(stop.offset), None) != first:
+            continue
+        found = []
+        for sender in (server(name), other):
+            connector = Connector(name, "plain")
+            connector.offset, connector.tables, connector.server = stop.offset, stop.tables.copy(), sender
+            caplog.clear()
+            found.append(records(itertools.chain.from_iterable(connector.connection())))
+            assert ("which was read in part" in caplog.text) is (sender is other)
+        assert [record for record in found[0] if record not in found[1]] == [], stop
+        tried += 1
+    assert tried > 5
 
 
 def test_a_server_whose_gtids_are_switched_on_while_the_connector_runs_resends_nothing() -> None:

@@ -1,6 +1,7 @@
 """Offsets are read and written in Debezium's format."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from golden import Case, cases
@@ -28,6 +29,18 @@ def test_the_server_is_stored_where_there_are_no_gtids() -> None:
     assert "server" not in SourceOffset("b.1", 4, "a:1-5", server="uuid").to_json()
 
 
+def test_the_gtid_of_a_transaction_is_stored_inside_it() -> None:
+    """After a fail-over, ``event`` and ``row`` hold for this transaction only, wherever the new server has it."""
+    inside = SourceOffset("b.1", 4, "a:1-5", event=3, within="a:6")
+    prepared = replace(inside, prepared=(PreparedXa("X'1'", "b.1", 4, SourceOffset("b.0", 4)),))
+    for offset in (inside, prepared):
+        assert json.loads(offset.to_json())["rowtide_gtid"] == "a:6"
+        assert SourceOffset.from_json(offset.to_json()).within == "a:6"
+        assert "rowtide_gtid" not in offset.to_map(), "not in the schema history"
+    for offset in (replace(inside, event=0), replace(inside, gtids=None)):
+        assert "rowtide_gtid" not in offset.to_json()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -42,6 +55,7 @@ def test_the_server_is_stored_where_there_are_no_gtids() -> None:
         ('{"file":"b.1","gtids":["a"]}', "'gtids' must be a string"),
         ('{"file":"b.1","snapshot":1}', "'snapshot' must be a string"),
         ('{"file":"b.1","rowtide_server":{}}', "'rowtide_server' must be a string"),
+        ('{"file":"b.1","rowtide_gtid":6}', "'rowtide_gtid' must be a string"),
         ('{"file":"b.1","rowtide_done":5}', "'rowtide_done' must be a string"),
         ('{"file":"b.1","rowtide_prepared":"5"}', "must be a JSON array"),
         ('{"file":"b.1","rowtide_prepared":"[[1,2]]"}', "has no prepared XA transaction"),

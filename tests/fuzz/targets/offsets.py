@@ -21,7 +21,7 @@ _KEY, _VALUE, _FILE, _GTIDS, _ENCODED = range(5)
 _UUID = "aa7d5f2e-e591-11f1-904d-02fc00000001"
 _SETS = ("", f"{_UUID}:1-5", f"{_UUID}:1-5:7:9-100:tag:1-3,{_UUID[:-1]}2:5", "0-1-42", "0-1-42,1-2-3", f"{_UUID}:5-3")
 _EXTRA = {
-    "event": 5, "row": 2, "transaction_id": "x", "snapshot": "INITIAL", "rowtide_server": "5",
+    "event": 5, "row": 2, "transaction_id": "x", "snapshot": "INITIAL", "rowtide_server": "5", "rowtide_gtid": "5-1-7",
     "rowtide_prepared": '[["X\'61\',X\'\',1","binlog.000001",4,null],["b","f.1",5,{"file":"f.1","pos":4}]]',
     "rowtide_done": '{"file":"binlog.000002","pos":4}', "gtids": f"{_UUID}:1-5",
 }  # fmt: skip
