@@ -128,7 +128,11 @@ def history_store(config: Configuration, timeout: float | None = None) -> Schema
         )
     if history.file is not None:
         return FileSchemaHistory(Path(history.file))
-    return InMemorySchemaHistory()
+    return _HISTORIES_IN_MEMORY.setdefault((config.name, config.topics.prefix), InMemorySchemaHistory())
+
+
+_HISTORIES_IN_MEMORY: dict[tuple[str, str], InMemorySchemaHistory] = {}
+"""Of ``MemorySchemaHistory``: like the offsets, which cannot be resumed from without them."""
 
 
 def history_source(config: Configuration) -> HistorySource:

@@ -153,7 +153,7 @@ def parsed(stored: StoredText, store: SchemaHistoryStore, parse: Callable[[str],
 
 
 class InMemorySchemaHistory(SchemaHistoryStore):
-    """A history in a list, for tests; it is lost when the process ends."""
+    """A history in a list, which is lost when the process ends."""
 
     def __init__(self, *texts: str) -> None:
         self.records = list(texts)

@@ -1,0 +1,35 @@
+"""What a run works with, by the configuration."""
+
+from __future__ import annotations
+
+import uuid
+
+from configurations import PROPERTIES
+
+from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.config.catalogue.history import MEMORY_HISTORY
+from rowtide.connector.engine.wiring import history_store, offset_store
+from rowtide.connector.records.offset import SourceOffset
+
+IN_MEMORY = {
+    "schema.history.internal": MEMORY_HISTORY,
+    "offset.storage": "org.apache.kafka.connect.storage.MemoryOffsetBackingStore",
+    "rowtide.sink": "stdout",
+}
+
+
+def named(name: str) -> Configuration:
+    return from_properties({**PROPERTIES, **IN_MEMORY, "name": name})
+
+
+def test_what_is_in_memory_outlives_a_run() -> None:
+    """A run that starts again, and a connector that is resumed, need the position and the history of the run before."""
+    name = uuid.uuid4().hex
+    config = named(name)
+    history = history_store(config)
+    history.append("{}")
+    history.close()
+    offset_store(config).save(SourceOffset("b.1", 4))
+    for found, there in ((named(name), True), (named(f"{name}-other"), False)):
+        assert history_store(found).exists() is there
+        assert (offset_store(found).load() is not None) is there
