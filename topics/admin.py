@@ -118,6 +118,8 @@ class TopicAdmin:
             TopicError: Kafka is not reachable, or access is denied.
         """
         found = self._list(None)
+        if not found.brokers:
+            raise KafkaUnreachable(f"cannot look up the brokers: none is ready at {self._servers}")
         return Overview(len(found.brokers), {name: len(topic.partitions) for name, topic in found.topics.items()})
 
     def look_up(self, topic: str) -> None:
@@ -187,6 +189,8 @@ class TopicAdmin:
             brokers = self._admin.list_topics(timeout=self._timeout).brokers
         except KafkaException as failure:
             raise KafkaUnreachable(f"cannot look up the brokers: {failure.args[0].str()}") from failure
+        if not brokers:
+            return {}
         resource = ConfigResource(ResourceType.BROKER, str(min(brokers)))
         (future,) = self._admin.describe_configs([resource], request_timeout=self._timeout).values()
         return self._values(future)

@@ -8,7 +8,7 @@ from rowtide.connector.check.facts import TableFact
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.message_sizes import size_findings
 from rowtide.connector.config import Configuration
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin import Overview, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
 
@@ -72,11 +72,11 @@ def topic_findings(
     try:
         overview = admin.overview()
         existing = overview.topics
-        found += _replication_factors(config, overview.brokers)
+        captured = captured_tables(config, tables or (), existing) if config.delivery.sink == "kafka" else ()
+        found += _replication_factors(config, overview, captured)
         found += _offsets(config, admin)
         found += _refused(config, admin)
         if config.delivery.sink == "kafka":
-            captured = captured_tables(config, tables or (), existing)
             found += _missing(config, captured)
             found += size_findings(config, sorted({str(table.topic) for table in captured}), admin)
     except TopicError as error:
@@ -91,16 +91,23 @@ def _unavailable(name: str, error: TopicError) -> Finding:
     return Finding(Severity.ERROR, name, str(error), retriable=isinstance(error, KafkaUnreachable))
 
 
-def _replication_factors(config: Configuration, brokers: int) -> Iterator[Finding]:
-    factors = [("topic.creation.default.replication.factor", config.topics.creation.default.replication_factor)]
-    factors += [
-        (f"topic.creation.{group.name}.replication.factor", group.settings.replication_factor)
-        for group in config.topics.creation.groups
-    ]
-    factors.append(("offset.storage.replication.factor", config.delivery.offset_topic_settings.replication_factor))
-    for name, factor in factors:
+def _replication_factors(
+    config: Configuration, overview: Overview, captured: tuple[CapturedTable, ...]
+) -> Iterator[Finding]:
+    """Factors above the number of brokers. If the topics exist, a broker may be away, and the connector can run."""
+    creation, delivery, brokers = config.topics.creation, config.delivery, overview.brokers
+    exist = bool(captured) and all(table.partitions for table in captured)
+    factors = [("topic.creation.default", creation.default.replication_factor, exist)]
+    factors += [(f"topic.creation.{group.name}", group.settings.replication_factor, exist) for group in creation.groups]
+    factors.append(
+        ("offset.storage", delivery.offset_topic_settings.replication_factor, delivery.offset_topic in overview.topics)
+    )
+    for name, factor, exists in factors:
         if factor > brokers:
-            yield Finding(Severity.ERROR, name, f"is {factor}, but Kafka has {brokers} broker{'s' * (brokers != 1)}")
+            message = f"is {factor}, but Kafka has {brokers} broker{'s' * (brokers != 1)}"
+            if exists:
+                message += "; the topics exist, but no further one could be created now"
+            yield Finding(Severity.WARNING if exists else Severity.ERROR, f"{name}.replication.factor", message)
 
 
 def _history(topic: str, settings: Mapping[str, Any], timeout: float) -> Iterator[Finding]:
