@@ -314,7 +314,7 @@ Result write_form(const Column *column, const Value *value, Output *out) {
     case INTEGER:
         return added(output_integer(out, number));
     case WRAPPED:
-        return added(output_integer(out, number >> 63 ? number - ((int128)1 << 64) : number));
+        return added(output_integer(out, number >> 63 > 0 ? number - ((int128)1 << 64) : number));
     case BOOLEAN:
         return added(number ? output_add(out, "true", 4) : output_add(out, "false", 5));
     case UNSCALED:

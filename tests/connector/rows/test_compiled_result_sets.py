@@ -182,3 +182,12 @@ def test_other_columns_than_the_record_has_are_left_to_python() -> None:
         buffer = len(payload).to_bytes(3, "little") + b"\0" + payload
         expected = text_protocol_rows.text_rows(columns, [0], names).rows(buffer)
         assert text_protocol_decoder.text_rows(columns, [0], names).rows(buffer) == expected
+
+
+def test_a_negative_number_of_an_unsigned_column_stays_as_it_is() -> None:
+    """A query of ``snapshot.select.statement.overrides`` can return one; only numbers from 2**63 on are wrapped."""
+    columns = [column(case(Described("BIGINT UNSIGNED", -5), NUMBERS), "c")]
+    for text, written in ((b"-1", "-1"), (b"1", "1"), (str(2**63).encode(), str(-(2**63)))):
+        buffer = len(encoded(text)).to_bytes(3, "little") + b"\x00" + encoded(text)
+        rows, _ = text_protocol_decoder.text_rows(columns, [], ["c"], verify=True).rows(buffer)
+        assert rows == [("{}", f'{{"c":{written}}}')]
