@@ -27,10 +27,10 @@ def build_session(
     settings: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
 ) -> SparkSession:
-    """Start Spark, or return the session of ``spark-submit``. See :func:`session_settings` for the other arguments.
+    """Start Spark, or return the session of this process or of ``spark-submit``.
 
-    With ``output``, all that Spark's process prints, such as the downloads of packages, goes to this file instead of
-    standard output and standard error. ``spark-submit`` has started its process already.
+    With ``output``, all that a Spark that is started here prints, such as the downloads of packages, goes to this file
+    instead of standard output and standard error. See :func:`session_settings` for the other arguments.
     """
     builder = SparkSession.builder.appName("rowtide tables")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the driver
@@ -39,7 +39,7 @@ def build_session(
     )
     for name, value in found.items():
         builder = builder.config(name, value)
-    if output is not None and not submitted:
+    if output is not None and not submitted and SparkSession.getActiveSession() is None:
         conf = SparkConf().setAll(list(found.items())).setAppName("rowtide tables")
         gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
         SparkContext(conf=conf, gateway=gateway)  # which the builder uses
