@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import Producer
+from live_snapshot import binlog_end
 from worker_process import Worker, WorkerConfig, eventually
 
 from rowtide.cli import main
@@ -46,10 +48,12 @@ def test_two_writers_of_the_same_offsets(mysql_db: Database, kafka: Kafka, tmp_p
             key = offset_key(config.name, config.name)
             producer = Producer({"bootstrap.servers": kafka.bootstrap})
             stop = threading.Event()
+            file, pos = binlog_end(mysql_db.server)  # other tests may have purged earlier files
+            position = json.dumps({"file": file, "pos": pos}).encode()
 
             def write() -> None:
                 while not stop.wait(0.1):
-                    producer.produce(offsets, b'{"file":"binlog.000001","pos":4}', key)
+                    producer.produce(offsets, position, key)
                     producer.flush(10)
 
             writing = threading.Thread(target=write)
