@@ -5,12 +5,13 @@ until its structure changes, and those that were used last are kept, also when t
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from rowtide.connector.errors import SchemaError
+from rowtide.connector.errors import ProtocolError, RemoteProtocolError, SchemaError
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.structures import CurrentStructures, RowsPosition, Structures
+from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.codecs.builder import Codec, Codecs
@@ -133,6 +134,27 @@ class CapturedTables:
             self.topics.register(table)
         else:
             self.topics.release(table)
+
+
+def table_map_of(event: Rows, table_ids: Mapping[int, TableStructure]) -> TableStructure:
+    """The TABLE_MAP of a row event.
+
+    Args:
+        event: the event.
+        table_ids: the TABLE_MAPs before it in its transaction.
+
+    Raises:
+        ProtocolError: there is none, or it has another number of columns.
+    """
+    structure = table_ids.get(event.table_id)
+    if structure is None:
+        raise ProtocolError(f"rows of table id {event.table_id} without a TABLE_MAP before them")
+    if event.column_count != len(structure.columns):
+        raise RemoteProtocolError(
+            f"rows of table {structure.database}.{structure.table} with {event.column_count} columns, but the "
+            f"TABLE_MAP before them has {len(structure.columns)}"
+        )
+    return structure
 
 
 _Name = tuple[str, str]

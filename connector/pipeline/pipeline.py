@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from rowtide.connector.errors import ProtocolError, RemoteProtocolError, SchemaError, TopicClash
-from rowtide.connector.pipeline.captured_tables import CapturedTables
+from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
+from rowtide.connector.pipeline.captured_tables import CapturedTables, table_map_of
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.statements import StatementContext, Statements, is_begin, is_end, is_xa, query_event
@@ -375,14 +375,7 @@ class Pipeline:
         skip = self.progress.rows_to_skip()
         if event.kind.value in self._settings.skipped_operations:
             return None
-        structure = self._table_ids.get(event.table_id)
-        if structure is None:
-            raise ProtocolError(f"rows of table id {event.table_id} without a TABLE_MAP before them")
-        if event.column_count != len(structure.columns):
-            raise RemoteProtocolError(
-                f"rows of table {structure.database}.{structure.table} with {event.column_count} columns, but the "
-                f"TABLE_MAP before them has {len(structure.columns)}"
-            )
+        structure = table_map_of(event, self._table_ids)
         captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
         return None if captured is None else self._row_writer.write(event, captured, skip)
 

@@ -27,7 +27,7 @@ from rowtide.canal.entry import (
 )
 from rowtide.canal.rows import EntryRows
 from rowtide.connector.errors import ProtocolError, SchemaError, UnparsedDdl
-from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS
+from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS, table_map_of
 from rowtide.connector.pipeline.pipeline import Clock
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.statements import is_begin, is_end, query_event
@@ -299,15 +299,14 @@ class EntryPipeline:
             if not self._settings.skip_unparseable_ddl:
                 raise UnparsedDdl(problem) from error
             log.warning("left out because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
-            body = None
-        else:
+            body, applied = None, None
+        self.progress.executed()
+        if applied is not None:
             session = required_session(self.tables, statement, applied, None)
-            self.progress.executed()
             position, now = self.offset().to_map(), self._clock() // 1_000_000
             for change in applied.changes:
                 record = history_record(change, self._settings.topic_prefix, position, now, session=session)
                 self._out.append(HistoryEntry(record))
-        self.progress.executed()
         sql = event.text
         found = classify(body, sql, event.database) if body is not None else classify_dml(sql, event.database)
         if found is not None:
@@ -330,9 +329,7 @@ class EntryPipeline:
         if self.progress.skipping:
             return
         skip = self.progress.rows_to_skip()
-        structure = self._table_ids.get(event.table_id)
-        if structure is None:
-            raise ProtocolError(f"rows of table id {event.table_id} without a TABLE_MAP before them")
+        structure = table_map_of(event, self._table_ids)
         rows = self._rows_of(structure)
         if rows is None:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from golden import Case
@@ -13,6 +14,7 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import ReadPrepared, replay_through
 from rowtide.connector.errors import RemoteProtocolError, UnknownTable
+from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
@@ -63,3 +65,12 @@ def test_rows_of_an_unknown_table_name_the_position() -> None:
     place = next(place for place, batch in enumerate(whole) if isinstance(batch.entries[0].content, RowChange))
     with pytest.raises(UnknownTable, match=r"not in the schema history.*binlog\.000001:\d+"):
         list(replay_through(without_tables, case.binlog, found, whole[place - 1].offset))
+
+
+def test_rows_with_another_number_of_columns_than_their_table_map_are_refused() -> None:
+    rows = Rows(*[None] * len(Rows._fields))._replace(table_id=7, column_count=3)
+    structure = SimpleNamespace(database="shop", table="t", columns=("id", "note"))
+    pipeline = EntryPipeline(settings(Case("keys")), Tables(Server(Flavor.MYSQL)), SourceOffset("b.1", 4), lambda: 0)
+    pipeline._table_ids[7] = structure  # type: ignore[assignment]
+    with pytest.raises(RemoteProtocolError, match=r"rows of table shop\.t with 3 columns, but the TABLE_MAP .* has 2"):
+        pipeline._row_event(rows)
