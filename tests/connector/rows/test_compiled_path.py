@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from described_column import Described
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,19 +29,6 @@ from rowtide.envelope.types.column_type import ColumnType, Fallback, identity
 pytestmark = pytest.mark.skipif(
     implementation.native is None, reason="the compiled row path was not built: run docker/setup"
 )
-
-
-@dataclass(frozen=True)
-class Described:
-    """Debezium's description of a column."""
-
-    type_name: str
-    jdbc_type: int = 0
-    length: int | None = None
-    scale: int | None = None
-    name: str = "c"
-    optional: bool = True
-    enum_values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
+from described_column import Described
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,17 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@dataclass(frozen=True)
-class Described:
-    """Debezium's description of a column."""
-
-    type_name: str
-    jdbc_type: int = 0
-    length: int | None = None
-    scale: int | None = None
-    name: str = "c"
-    optional: bool = True
-    enum_values: tuple[str, ...] = ("'a'", "'b'")
+LABELS = ("'a'", "'b'")
 
 
 @dataclass(frozen=True)
@@ -91,8 +82,8 @@ def cases() -> list[Case]:
         case(Described("BIT", -7, 1), st.binary(max_size=1)),
         case(Described("BIT", -7, 12), st.binary(max_size=9)),
         case(Described("VARCHAR", 12), STRINGS | LONG),
-        case(Described("ENUM"), STRINGS),
-        case(Described("SET"), STRINGS),
+        case(Described("ENUM", enum_values=LABELS), STRINGS),
+        case(Described("SET", enum_values=LABELS), STRINGS),
         case(Described("JSON"), STRINGS | LONG),
         case(Described("VARBINARY", -3), STRINGS | LONG),
         case(Described("VARBINARY", -3), STRINGS, binary_handling_mode="hex"),
