@@ -6,6 +6,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from rowtide.envelope.transforms.extract_new_record_state import ExtractNewRecordState
+from rowtide.envelope.transforms.extraction import ExtractField, ValueToKey
 from rowtide.envelope.transforms.fields import InsertField, MaskField, ReplaceField
 from rowtide.envelope.transforms.logical_table_router import ByLogicalTableRouter
 from rowtide.envelope.transforms.options import Options, Problem, TransformConfigurationError, suggestion
@@ -29,6 +30,9 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _KAFKA + "InsertField$Value": partial(InsertField.from_options, "value"),
     _KAFKA + "ReplaceField$Key": partial(ReplaceField.from_options, "key"),
     _KAFKA + "ReplaceField$Value": partial(ReplaceField.from_options, "value"),
+    _KAFKA + "ValueToKey": ValueToKey.from_options,
+    _KAFKA + "ExtractField$Key": partial(ExtractField.from_options, "key"),
+    _KAFKA + "ExtractField$Value": partial(ExtractField.from_options, "value"),
     _KAFKA + "MaskField$Key": partial(MaskField.from_options, "key"),
     _KAFKA + "MaskField$Value": partial(MaskField.from_options, "value"),
 }

@@ -154,6 +154,7 @@ class ExtractNewRecordState:
     @classmethod
     def from_options(cls, options: Options) -> "ExtractNewRecordState":
         """Read the options of Debezium."""
+        _former(options)
         return cls(
             options.choice("delete.tombstone.handling.mode", _MODES, "tombstone"),
             _references(options, "add.fields"),
@@ -253,6 +254,28 @@ class ExtractNewRecordState:
             else [one.name for one in schema.fields if one.schema.optional and one.name in listed]
         )
         return ReplaceField(side, dropped).apply(record) if dropped else record
+
+
+def _former(options: Options) -> None:
+    """Add a problem for each option of former versions of Debezium, with the one that replaces it."""
+    drop = (options.optional_text("drop.tombstones") or "true").strip().lower()
+    handling = (options.optional_text("delete.handling.mode") or "drop").strip().lower()
+    mode = f"use delete.tombstone.handling.mode={_MODE_OF.get((handling, drop), 'delete-to-tombstone')}"
+    options.former("drop.tombstones", mode)
+    options.former("delete.handling.mode", mode)
+    options.former("operation.header", "use add.headers=op")
+    source = options.optional_text("add.source.fields") or ""
+    fields = ",".join(f"source.{item.strip()}" for item in source.split(","))
+    options.former("add.source.fields", f"use add.fields={fields}")
+
+
+_MODE_OF = {
+    ("drop", "true"): "drop",
+    ("drop", "false"): "tombstone",
+    ("rewrite", "true"): "rewrite",
+    ("rewrite", "false"): "rewrite-with-tombstone",
+}
+"""The mode that replaces the former ``delete.handling.mode`` and ``drop.tombstones``."""
 
 
 def _references(options: Options, name: str) -> tuple[FieldReference, ...]:

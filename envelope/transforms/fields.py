@@ -112,6 +112,8 @@ class ReplaceField:
     @classmethod
     def from_options(cls, side: Side, options: Options) -> "ReplaceField":
         """Read ``exclude``, ``include``, and ``renames`` with pairs ``old:new``."""
+        options.former("blacklist", "it was renamed in Kafka 2.6: use exclude")
+        options.former("whitelist", "it was renamed in Kafka 2.6: use include")
         renames = []
         for pair in options.items("renames"):
             old, colon, new = pair.partition(":")

@@ -60,6 +60,13 @@ class Options:
         self._known.add(name)
         return self._values.get(name)
 
+    def former(self, name: str, replacement: str) -> str | None:
+        """Return the text of an option that no longer exists, and add the problem that names its replacement."""
+        value = self.optional_text(name)
+        if value is not None:
+            self.problem(name, f"is no longer an option: {replacement}")
+        return value
+
     def text(self, name: str, default: str) -> str:
         """Return a text, or its default."""
         value = self.optional_text(name)

@@ -197,7 +197,8 @@ TRANSFORM = Family(
     "transforms.<name>.*",
     r"transforms\.[^.]+\..+",
     "`type` and options of a transform: Debezium's ExtractNewRecordState, ByLogicalTableRouter, outbox.EventRouter or "
-    "TimezoneConverter, or Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField or MaskField.",
+    "TimezoneConverter, or Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField, MaskField, "
+    "ValueToKey or ExtractField.",
 )
 PREDICATES = Property(
     "predicates",
