@@ -15,8 +15,9 @@ ConnectorError
 ├── TopicClash               two tables whose names lead to the same topic
 ├── OffsetError              a stored position that cannot be resumed from
 │   └── PositionPurged         the server has purged the binlog at that position
-└── SnapshotError            a snapshot that is not allowed, or that failed
-    └── HistoryMissing         a stored position without its schema history
+├── SnapshotError            a snapshot that is not allowed, or that failed
+│   └── HistoryMissing         a stored position without its schema history
+└── SignalError              a signal that cannot be carried out; the connector goes on
 """
 
 
@@ -98,3 +99,17 @@ class SnapshotError(ConnectorError):
 
 class HistoryMissing(SnapshotError):
     """There is a position to resume from, but no schema history for it."""
+
+
+class SignalError(ConnectorError):
+    """A signal that cannot be carried out; the connector goes on without it.
+
+    Attributes:
+        signal_id: the id of the signal; ``""`` if it is not known, or if a caller adds it.
+        signal_type: its type, likewise.
+    """
+
+    def __init__(self, message: str, signal_id: str = "", signal_type: str = "") -> None:
+        super().__init__(message)
+        self.signal_id = signal_id
+        self.signal_type = signal_type

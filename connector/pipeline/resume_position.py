@@ -16,7 +16,9 @@ from rowtide.connector.records.offset import SourceOffset
 
 log = logging.getLogger(__name__)
 
-ResumePoint = tuple[str, int, str | None, int, int, bool, SourceOffset | None, SourceOffset | None]
+ResumePoint = tuple[
+    str, int, str | None, int, int, bool, SourceOffset | None, SourceOffset | None, Mapping[str, Any] | None
+]
 """The state from which :class:`Progress` makes the resume position."""
 
 
@@ -40,6 +42,7 @@ class Progress:
         query: statement of the current rows (``include.query``).
         group: file and position of the GTID event of the current transaction.
         in_transaction: between BEGIN and the end of the transaction.
+        carried: ``SourceOffset.carried`` of all offsets from now on. Replace the mapping, do not change it.
     """
 
     def __init__(self, start: SourceOffset) -> None:
@@ -56,6 +59,7 @@ class Progress:
         self.query: str | None = None
         self.group = start.file, start.pos
         self.in_transaction = False
+        self.carried = start.carried
         # Asked by GTIDs, a server begins at the head of a file: not a position behind the transactions of the set.
         self._settled = start.gtids is None
         self._server = start.server
@@ -244,6 +248,7 @@ class Progress:
             transaction,
             server=self._server,
             within=self.gtid if skip is None else skip.within,
+            carried=self.carried,
         )
 
     def resume_point(self) -> ResumePoint:
@@ -257,6 +262,7 @@ class Progress:
             self.in_transaction,
             self._skip,
             self._within,
+            self.carried,
         )
 
     def return_to(self, point: ResumePoint) -> None:
@@ -270,4 +276,5 @@ class Progress:
             self.in_transaction,
             self._skip,
             self._within,
+            self.carried,
         ) = point

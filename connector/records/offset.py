@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PREPARED, _CURRENT, _SERVER, _WITHIN = "rowtide_prepared", "rowtide_done", "rowtide_server", "rowtide_gtid"
+_CARRIED = "incremental_snapshot_", "rowtide_snapshot_", "rowtide_signal_"
+"""How the names of fields begin that signals and snapshots on demand carry from offset to offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,9 @@ class SourceOffset:
             ``None`` if unknown. Stored only without GTIDs, which are valid on every server.
         within: the GTID of the transaction that ``event`` and ``row`` belong to; ``None`` if unknown. After a
             fail-over, another transaction may come first. Stored only inside a transaction.
+        carried: what signals and snapshots on demand store with every position, by field name: what is done, and what
+            is to be done. Names begin with ``incremental_snapshot_`` (Debezium's), ``rowtide_snapshot_`` or
+            ``rowtide_signal_``. Not in positions of the schema history.
     """
 
     file: str
@@ -69,6 +74,7 @@ class SourceOffset:
     prepared: tuple[PreparedXa, ...] = ()
     server: str | None = field(default=None, compare=False)
     within: str | None = field(default=None, compare=False)
+    carried: Mapping[str, Any] | None = field(default=None)
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
         """``gtids`` parsed for the ``mysql`` or the ``mariadb`` connector; empty if there are none."""
@@ -117,6 +123,8 @@ class SourceOffset:
             fields = java_hash_map_order({**fields, _SERVER: self.server})
         if self.within is not None and self.gtids is not None and (self.event or self.row):
             fields = java_hash_map_order({**fields, _WITHIN: self.within})
+        if self.carried:
+            fields = java_hash_map_order({**fields, **self.carried})
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
@@ -127,8 +135,9 @@ class SourceOffset:
             ValueError: a field is missing or has the wrong type; the message names it.
         """
         current, server, within = _text(fields, _CURRENT), _text(fields, _SERVER), _text(fields, _WITHIN)
+        carried = {name: value for name, value in fields.items() if name.startswith(_CARRIED)} or None
         if current is not None:
-            return replace(cls.from_json(current), server=server, within=within)
+            return replace(cls.from_json(current), server=server, within=within, carried=carried)
         file = _text(fields, "file")
         if file is None:
             raise ValueError(f"source offset 'file' parameter is missing: {dict(fields)!r}")
@@ -152,6 +161,7 @@ class SourceOffset:
             prepared=tuple(map(cls._prepared, _parsed(_text(fields, _PREPARED) or "[]", list))),
             server=server,
             within=within,
+            carried=carried,
         )
 
     @classmethod

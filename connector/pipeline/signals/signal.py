@@ -1,0 +1,119 @@
+"""A signal, and how channels write it."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide.connector.errors import SignalError
+
+WINDOW_OPEN, WINDOW_CLOSE = "snapshot-window-open", "snapshot-window-close"
+"""Rows that an incremental snapshot writes to the signal table around the read of a chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A request to the connector.
+
+    Attributes:
+        id: identifies the signal in notifications; the sender chooses it.
+        type: the action.
+        data: the parameters of the action; empty if the signal has none.
+        channel: the channel that brought it: ``source``, ``kafka``, ``file``, ``http`` or ``in-process``.
+    """
+
+    id: str
+    type: str
+    data: Mapping[str, Any]
+    channel: str
+
+    def text(self, name: str) -> str | None:
+        """A parameter that is a string; ``None`` if it is missing.
+
+        Raises:
+            SignalError: it is something else.
+        """
+        value = self.data.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        raise SignalError(f"{name!r} in the data must be a string, not {value!r:.200}")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A parameter that is a list of strings; empty if it is missing.
+
+        Raises:
+            SignalError: it is something else.
+        """
+        value = self.data.get(name)
+        if value is None:
+            return ()
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        raise SignalError(f"{name!r} in the data must be a list of strings, not {value!r:.200}")
+
+
+def from_columns(signal_id: object, kind: object, data: object, channel: str = "source") -> Signal:
+    """The signal of a row of the signal table, whose columns are id, type and data.
+
+    Args:
+        signal_id: a text.
+        kind: a text.
+        data: a JSON object as text, or ``None``.
+        channel: the channel.
+
+    Raises:
+        SignalError: a value is no text, or ``data`` is no JSON object; it names the signal as far as it can be read.
+    """
+    if not isinstance(signal_id, str) or not isinstance(kind, str):
+        raise SignalError(
+            f"the columns of the signal table must be id, type and data, all of them text; here, id is "
+            f"{signal_id!r:.100} and type is {kind!r:.100}"
+        )
+    if data is not None and not isinstance(data, str):
+        raise SignalError(f"the data of signal {signal_id!r} must be text, not {data!r:.100}", signal_id, kind)
+    try:
+        return Signal(signal_id, kind, _json_object(data, "data") if data and data.strip() else {}, channel)
+    except SignalError as error:
+        raise SignalError(str(error), signal_id, kind) from error
+
+
+def from_message(text: str | bytes, channel: str, new_id: Callable[[], str]) -> Signal:
+    """The signal of a message ``{"id": …, "type": …, "data": {…}}``.
+
+    Args:
+        text: the message.
+        channel: the channel that brought it.
+        new_id: makes an id for a signal without one.
+
+    Raises:
+        SignalError: it is no such message; it names the signal as far as it can be read.
+    """
+    fields = _json_object(text, "a signal")
+    return from_fields(fields, channel, new_id)
+
+
+def from_fields(fields: Mapping[str, Any], channel: str, new_id: Callable[[], str]) -> Signal:
+    """The signal of ``id``, ``type`` and ``data``; see :func:`from_message`. ``data`` may also be JSON as text."""
+    signal_id, kind, data = fields.get("id"), fields.get("type"), fields.get("data")
+    if signal_id is None:
+        signal_id = new_id()
+    if not isinstance(signal_id, str):
+        raise SignalError(f"the id of a signal must be a string, not {signal_id!r:.100}")
+    if not isinstance(kind, str) or not kind:
+        what = "is missing" if kind is None else f"must be a string, not {kind!r:.100}"
+        raise SignalError(f"the type of signal {signal_id!r} {what}", signal_id)
+    if data is None or isinstance(data, str):
+        return from_columns(signal_id, kind, data, channel)
+    if not isinstance(data, dict):
+        raise SignalError(f"the data of signal {signal_id!r} must be a JSON object, not {data!r:.100}", signal_id, kind)
+    return Signal(signal_id, kind, data, channel)
+
+
+def _json_object(text: str | bytes, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SignalError(f"{what} is no JSON ({error}): {text!r:.200}") from error
+    if not isinstance(found, dict):
+        raise SignalError(f"{what} must be a JSON object, not {text!r:.200}")
+    return found

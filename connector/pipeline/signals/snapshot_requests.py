@@ -1,0 +1,145 @@
+"""What signals ask of snapshots: ``execute-snapshot`` and ``stop-snapshot``."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rowtide.connector.errors import SignalError
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.schema_history.model import TableId
+from rowtide.topics.java_regex import InvalidPatternError, compile_java
+
+SnapshotType = Literal["incremental", "blocking"]
+
+
+@dataclass(frozen=True, slots=True)
+class Collections:
+    """Regular expressions for tables, each matched against the whole ``db.table``, in the order of the signal.
+
+    Attributes:
+        sources: the expressions as they were written.
+    """
+
+    sources: tuple[str, ...]
+    _compiled: tuple[re.Pattern[str], ...]
+
+    @classmethod
+    def parse(cls, sources: Iterable[str]) -> "Collections":
+        """Compile Java regular expressions, case-insensitive. Raises ``SignalError``, which names the invalid one."""
+        kept = tuple(sources)
+        try:
+            return cls(kept, tuple(compile_java(source, ignore_case=True) for source in kept))
+        except InvalidPatternError as error:
+            raise SignalError(f"'data-collections' or a 'data-collection' is no regular expression: {error}") from error
+
+    def select(self, tables: Iterable[TableId]) -> list[TableId]:
+        """The tables that are meant: those of the first expression, then those of the next one, each once."""
+        names = {table: str(table) for table in tables}
+        found = (table for pattern in self._compiled for table, name in names.items() if pattern.fullmatch(name))
+        return list(dict.fromkeys(found))
+
+    def unmatched(self, tables: Iterable[TableId]) -> list[str]:
+        """The expressions that match no table."""
+        names = [str(table) for table in tables]
+        pairs = zip(self.sources, self._compiled, strict=True)
+        return [source for source, pattern in pairs if not any(map(pattern.fullmatch, names))]
+
+    def __bool__(self) -> bool:
+        return bool(self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An ``additional-condition``.
+
+    Attributes:
+        collection: the tables.
+        filter: a condition in SQL for an incremental snapshot (``color = 'blue'``), a whole SELECT for a blocking one.
+    """
+
+    collection: Collections
+    filter: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRequest:
+    """``execute-snapshot``.
+
+    Attributes:
+        signal: the signal; its id is that of the notifications of an incremental snapshot.
+        type: the kind of snapshot.
+        collections: the tables.
+        conditions: filters of rows.
+        surrogate_key: a column by which rows are cut into chunks instead of the primary key.
+    """
+
+    signal: Signal
+    type: SnapshotType
+    collections: Collections
+    conditions: tuple[Condition, ...] = ()
+    surrogate_key: str | None = None
+
+    def filter_of(self, table: TableId) -> str | None:
+        """The filter for a table: that of the first condition that matches it."""
+        return next((one.filter for one in self.conditions if one.collection.select([table])), None)
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """``stop-snapshot``.
+
+    Attributes:
+        signal: the signal.
+        collections: the tables to leave out from now on; without any, the whole snapshot stops.
+    """
+
+    signal: Signal
+    collections: Collections
+
+
+def snapshot_request(signal: Signal) -> SnapshotRequest:
+    """The request of an ``execute-snapshot`` signal. Raises ``SignalError``: it has no tables, or a wrong parameter."""
+    collections = Collections.parse(signal.texts("data-collections"))
+    if not collections:
+        raise SignalError("'data-collections' is missing in the data: the list of tables, as regular expressions")
+    return SnapshotRequest(
+        signal, snapshot_type(signal), collections, tuple(_conditions(signal)), signal.text("surrogate-key")
+    )
+
+
+def stop_request(signal: Signal) -> StopRequest:
+    """The request of a ``stop-snapshot`` signal. Raises ``SignalError``: a parameter is wrong."""
+    require_incremental(signal)
+    return StopRequest(signal, Collections.parse(signal.texts("data-collections")))
+
+
+def require_incremental(signal: Signal) -> None:
+    """Raise ``SignalError`` unless the signal concerns incremental snapshots."""
+    if snapshot_type(signal) != "incremental":
+        raise SignalError(f"{signal.type} is possible for incremental snapshots only, not for {signal.text('type')!r}")
+
+
+def snapshot_type(signal: Signal) -> SnapshotType:
+    """The ``type`` in the data, ``incremental`` by default. Raises ``SignalError`` if it is no type of snapshot."""
+    kind = (signal.text("type") or "incremental").lower()
+    if kind == "incremental":
+        return "incremental"
+    if kind == "blocking":
+        return "blocking"
+    raise SignalError(f"'type' in the data must be incremental or blocking, not {signal.text('type')!r}")
+
+
+def _conditions(signal: Signal) -> Iterator[Condition]:
+    listed = signal.data.get("additional-conditions") or []
+    if not isinstance(listed, list):
+        raise SignalError(f"'additional-conditions' must be a list, not {listed!r:.200}")
+    for item in listed:
+        collection, text = (
+            (item.get("data-collection"), item.get("filter")) if isinstance(item, Mapping) else (None, None)
+        )
+        if not isinstance(collection, str) or not isinstance(text, str):
+            raise SignalError(
+                f"an item of 'additional-conditions' must have a 'data-collection' and a 'filter', not {item!r:.200}"
+            )
+        yield Condition(Collections.parse([collection]), text)

@@ -1,0 +1,56 @@
+"""The seam between signals and snapshots on demand."""
+
+from collections.abc import Iterable
+from typing import Literal, Protocol
+
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest
+from rowtide.connector.records.batch import Output
+from rowtide.connector.records.offset import SourceOffset
+
+Window = Literal["open", "close"]
+
+
+class SnapshotsOnDemand(Protocol):
+    """Snapshots that signals start and control: incremental and blocking ones. :mod:`..snapshot.incremental` has them.
+
+    All methods are called in the reader's thread, in the order of the signals, and should return at once: they change
+    what is to be done, and reading is done elsewhere. Signals of the signal table are executed before the records of
+    their rows are made, and possibly inside a transaction; all other signals between two transactions.
+
+    A signal is done once, also after a crash. What a call changes must therefore be in every offset that is made behind
+    it: set ``Progress.carried`` (``SourceOffset.carried``) before the call returns. If a crash comes before such an
+    offset is stored, the start offset does not have the change, and the signal is executed again.
+
+    The outputs (notifications) must have the offset ``at``, which is the position before the signal.
+
+    Raises:
+        SignalError: from every method: the request cannot be carried out; the message names what is wrong and the way
+            out. It is logged and sent as a notification, and nothing else happens.
+    """
+
+    def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
+        """Add the tables to the snapshot that runs, or start one (``execute-snapshot``)."""
+        ...
+
+    def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
+        """Leave out tables, or abort the snapshot (``stop-snapshot``)."""
+        ...
+
+    def pause(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
+        """Read no more chunks until :meth:`resume` (``pause-snapshot``)."""
+        ...
+
+    def resume(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
+        """Read on (``resume-snapshot``)."""
+        ...
+
+    def window(self, window_id: str, kind: Window) -> None:
+        """The stream has passed a row that the snapshot itself wrote to the signal table.
+
+        Args:
+            window_id: the row's id, as it was written: with ``-open`` or ``-close`` at its end.
+            kind: ``open`` for an inserted ``snapshot-window-open`` row; ``close`` for an inserted
+                ``snapshot-window-close`` row, and for a deleted ``snapshot-window-open`` row (``insert_delete``).
+        """
+        ...
