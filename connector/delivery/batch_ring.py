@@ -7,15 +7,33 @@ Deliberate differences from Canal: a batch larger than the ring is accepted when
 ever); a rollback restores every counter; acknowledged entries are always freed; sequence numbers have no limit.
 """
 
-from collections.abc import Iterable
-
-from rowtide.connector.records.batch import Batch
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 INIT_SEQUENCE = -1
 """The cursors before the first batch."""
 
 
-class BatchRing:
+class Storable(Protocol):
+    """What a ring can hold: a batch of messages for a sink, or an entry for Canal's clients."""
+
+    @property
+    def events(self) -> int:
+        """How many messages it holds."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it holds."""
+
+    @property
+    def ts_ms(self) -> int:
+        """When the source changed the rows, in milliseconds since the epoch; 0 if unknown."""
+
+
+Stored = TypeVar("Stored", bound=Storable)
+
+
+class BatchRing(Generic[Stored]):
     """A bounded queue of batches with acknowledgement and rollback.
 
     Args:
@@ -32,7 +50,7 @@ class BatchRing:
             raise ValueError(f"slots must be a power of 2, not {slots}")
         if max_events < 1 or max_bytes < 1:
             raise ValueError(f"limits must be positive, not {max_events} events and {max_bytes} bytes")
-        self._entries: list[Batch | None] = [None] * slots
+        self._entries: list[Stored | None] = [None] * slots
         self._mask = slots - 1
         self.max_events = max_events
         self.max_bytes = max_bytes
@@ -61,6 +79,11 @@ class BatchRing:
         return self._put_bytes - self._ack_bytes
 
     @property
+    def unread_bytes(self) -> int:
+        """Bytes that wait to be got."""
+        return self._put_bytes - self._get_bytes
+
+    @property
     def unread(self) -> int:
         """Batches that wait to be got."""
         return self.put_sequence - self.get_sequence
@@ -78,7 +101,7 @@ class BatchRing:
             (self.get_sequence - self.ack_sequence) / (self._mask + 1),
         )
 
-    def has_room(self, batch: Batch) -> bool:
+    def has_room(self, batch: Stored) -> bool:
         """Whether ``put`` would take this batch: it fits, or nothing else is in the way."""
         held = self.put_sequence - self.ack_sequence
         if held == 0:
@@ -92,7 +115,7 @@ class BatchRing:
             )
         )
 
-    def put(self, batch: Batch) -> int:
+    def put(self, batch: Stored) -> int:
         """Append a batch and return its sequence number.
 
         Raises:
@@ -107,17 +130,32 @@ class BatchRing:
         self.put_sequence = sequence
         return sequence
 
-    def get(self, max_events: int) -> list[Batch]:
+    def get(self, max_events: int) -> list[Stored]:
         """Give out the next batches in order, up to ``max_events`` messages, but at least one batch if there is any."""
-        taken: list[Batch] = []
         room = max_events
+
+        def fits(batch: Stored) -> bool:
+            nonlocal room
+            room -= batch.events
+            return room >= 0
+
+        return self.get_while(fits)
+
+    def get_while(self, fits: Callable[[Stored], bool]) -> list[Stored]:
+        """Give out the next batches in order, but none behind the first, if there is any, that does not fit.
+
+        Args:
+            fits: called once for each batch, in order, until it returns ``False``.
+        """
+        taken: list[Stored] = []
         for sequence in range(self.get_sequence + 1, self.put_sequence + 1):
             batch = self._at(sequence)
-            room -= batch.events
-            if room < 0 and taken:
+            if not fits(batch) and taken:
                 break
             taken.append(batch)
-        self._move_get(taken)
+            self.get_sequence = sequence
+            self._get_events += batch.events
+            self._get_bytes += batch.size
         return taken
 
     def ack(self, sequence: int) -> None:
@@ -143,13 +181,7 @@ class BatchRing:
         self._get_bytes = self._ack_bytes
         return back
 
-    def _at(self, sequence: int) -> Batch:
+    def _at(self, sequence: int) -> Stored:
         batch = self._entries[sequence & self._mask]
         assert batch is not None, f"slot of {sequence} is empty"
         return batch
-
-    def _move_get(self, taken: Iterable[Batch]) -> None:
-        for batch in taken:
-            self.get_sequence += 1
-            self._get_events += batch.events
-            self._get_bytes += batch.size

@@ -16,6 +16,7 @@ from rowtide.connector.delivery.counters import DeliveryCounters, Totals
 from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted, TransactionAborted
 from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sink import Sink
+from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 
@@ -221,7 +222,7 @@ class Delivery:
         except TransactionAborted as failure:
             self._roll_back(failure)
 
-    def _send(self, taken: Taken) -> None:
+    def _send(self, taken: Taken[Batch]) -> None:
         batches = [piece for batch in taken.batches if batch.messages for piece in batch.destinations()]
         if batches:
             for topic in {batch.topic for batch in batches} - self._known:

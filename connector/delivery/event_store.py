@@ -13,11 +13,12 @@ waits at its next ``put``; measured on 2 cores this is the difference between 6 
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Generic
 
-from rowtide.connector.delivery.batch_ring import BatchRing
+from rowtide.connector.delivery.batch_ring import BatchRing, Stored
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch
 
@@ -39,7 +40,7 @@ class StoreClosed(ConnectorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Generic[Stored]):
     """The result of one ``get``.
 
     Attributes:
@@ -47,7 +48,7 @@ class Taken:
         sequence: to be acknowledged when all of them are delivered.
     """
 
-    batches: Sequence[Batch]
+    batches: Sequence[Stored]
     sequence: int
 
 
@@ -79,7 +80,7 @@ class StoreUse:
     get_blocked_s: float
 
 
-class EventStore:
+class Store(Generic[Stored]):
     """A bounded, thread-safe queue of batches with acknowledgement and rollback, for one reader and one consumer.
 
     Args:
@@ -89,10 +90,11 @@ class EventStore:
 
     def __init__(self, max_events: int = DEFAULT_MAX_EVENTS, max_bytes: int = 0) -> None:
         slots = 1 << (min(max_events * _SLOTS_PER_EVENT, _MAX_SLOTS) - 1).bit_length()
-        self._ring = BatchRing(slots, max_events, max_bytes or DEFAULT_MAX_BYTES)
+        self._ring: BatchRing[Stored] = BatchRing(slots, max_events, max_bytes or DEFAULT_MAX_BYTES)
         lock = threading.Lock()
         self._room = threading.Condition(lock)
         self._news = threading.Condition(lock)
+        self._listeners: list[Callable[[], None]] = []
         self._closed = False
         self._failure: BaseException | None = None
         self._quiet = False
@@ -100,7 +102,7 @@ class EventStore:
         self._put_blocked_s = 0.0
         self._get_blocked_s = 0.0
 
-    def put(self, batches: Sequence[Batch], timeout: float | None = None) -> int:
+    def put(self, batches: Sequence[Stored], timeout: float | None = None) -> int:
         """Append batches in order, and wait for room. A batch larger than the store is taken when the store is empty.
 
         Args:
@@ -121,13 +123,18 @@ class EventStore:
                 self._ring.put(batch)
                 done += 1
             if done:
-                self._news.notify()
+                self._tell()
         return done
 
-    def _wait_for_room(self, batch: Batch, timeout: float | None) -> bool:
+    def _tell(self) -> None:
+        self._news.notify()
+        for listener in self._listeners:
+            listener()
+
+    def _wait_for_room(self, batch: Stored, timeout: float | None) -> bool:
         if not self._closed and not self._quiet and self._ring.has_room(batch):
             return True
-        self._news.notify()  # the consumer need not wait for the rest
+        self._tell()  # the consumer need not wait for the rest
         start = time.monotonic()
         self._put_waits = not self._ring.has_room(batch)
         self._room.wait_for(lambda: self._closed or (not self._quiet and self._ring.has_room(batch)), timeout)
@@ -137,7 +144,7 @@ class EventStore:
             raise StoreClosed("the event store is closed") from self._failure
         return not self._quiet and self._ring.has_room(batch)
 
-    def get(self, max_events: int, timeout: float | None = None) -> Taken:
+    def get(self, max_events: int, timeout: float | None = None) -> Taken[Stored]:
         """Take the next batches: up to ``max_events`` messages or changes, but at least one batch.
 
         Args:
@@ -150,6 +157,18 @@ class EventStore:
         with self._news:
             self._wait_for_news(timeout)
             batches = self._ring.get(max_events)
+            if batches:
+                self._room.notify()
+            return Taken(batches, self._ring.get_sequence)
+
+    def get_while(self, fits: Callable[[Stored], bool]) -> Taken[Stored]:
+        """Take the next batches without waiting, but none behind the first, if there is any, that does not fit.
+
+        Args:
+            fits: called once for each batch, in order, until it returns ``False``; it must not use the store.
+        """
+        with self._news:
+            batches = self._ring.get_while(fits)
             if batches:
                 self._room.notify()
             return Taken(batches, self._ring.get_sequence)
@@ -180,7 +199,7 @@ class EventStore:
         with self._news:
             back = self._ring.rollback()
             if back:
-                self._news.notify()
+                self._tell()
             return back
 
     def close(self, failure: BaseException | None = None) -> None:
@@ -194,6 +213,15 @@ class EventStore:
             self._failure = self._failure or failure
             self._room.notify_all()
             self._news.notify_all()
+            self._tell()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` whenever there may be news for the consumer: batches, or the end of the store.
+
+        It is called in the thread that brings them, which holds the store's lock: it must not wait, or use the store.
+        """
+        with self._news:
+            self._listeners.append(listener)
 
     @property
     def closed(self) -> bool:
@@ -211,6 +239,12 @@ class EventStore:
         """The number of batches that wait to be taken."""
         with self._room:
             return self._ring.unread
+
+    @property
+    def unread_bytes(self) -> int:
+        """The bytes that wait to be taken."""
+        with self._room:
+            return self._ring.unread_bytes
 
     @property
     def pressed(self) -> bool:
@@ -250,3 +284,7 @@ class EventStore:
                 put_blocked_s=self._put_blocked_s,
                 get_blocked_s=self._get_blocked_s,
             )
+
+
+class EventStore(Store[Batch]):
+    """The store between the reader and the delivery of messages."""

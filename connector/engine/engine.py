@@ -26,6 +26,7 @@ from rowtide.connector.engine.change_batch import ChangeBatch
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.engine.wiring import history_source
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.queries.point_in_time import parse_point_in_time
@@ -237,7 +238,7 @@ class Engine:
                 self._generation += 1
         return self._store
 
-    def _ack(self, store: EventStore, generation: int, taken: Taken) -> bool:
+    def _ack(self, store: EventStore, generation: int, taken: Taken[Batch]) -> bool:
         task = self._task
         with self._lock:
             if task is None or store is not self._store or generation != self._generation:

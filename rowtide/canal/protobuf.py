@@ -1,9 +1,13 @@
-"""Writes protobuf fields. Canal's messages are proto2: a field that is set is written, also if it is 0, false or empty.
+"""Writes and reads protobuf fields. In proto2, a field that is set is written, also if it is 0, false or empty.
 
 Wire format: https://protobuf.dev/programming-guides/encoding/
 """
 
-_VARINT, _LENGTH = 0, 2
+from collections.abc import Iterator
+
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
+_VARINT_BITS = 70
 
 
 def varint(number: int) -> bytes:
@@ -32,3 +36,49 @@ def data(field: int, content: bytes) -> bytes:
 def text(field: int, content: str) -> bytes:
     """A field of text. Java writes an unpaired surrogate as ``?``, and so does this."""
     return data(field, content.encode("utf-8", "replace"))
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message in their order: the number, and an unsigned integer, or the bytes of any other type.
+
+    Raises:
+        ValueError: the bytes are not a message.
+    """
+    at, end = 0, len(message)
+    while at < end:
+        tag, at = _read_varint(message, at)
+        number, kind = tag >> 3, tag & 7
+        if not number:
+            raise ValueError("a field has the number 0")
+        if kind == _VARINT:
+            value, at = _read_varint(message, at)
+            yield number, value
+            continue
+        if kind == _LENGTH:
+            size, at = _read_varint(message, at)
+        elif kind in _FIXED_SIZES:
+            size = _FIXED_SIZES[kind]
+        else:
+            raise ValueError(f"field {number} has the unknown wire type {kind}")
+        if size > end - at:
+            raise ValueError(f"field {number} has {size} bytes, of which {end - at} are there")
+        yield number, message[at : at + size]
+        at += size
+
+
+def signed(number: int) -> int:
+    """The signed integer that a varint of 64 bits stands for (types int32, int64)."""
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _read_varint(message: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, _VARINT_BITS, 7):
+        if at >= len(message):
+            raise ValueError("the message ends in the middle of a number")
+        byte = message[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number & 0xFFFF_FFFF_FFFF_FFFF, at
+    raise ValueError("a number has more than 10 bytes")

@@ -29,6 +29,7 @@ WORLD = {
 
 EDGES = {
     "rowtide.canal.replay": "clock files",
+    "rowtide.canal.server.destination": "threads",
     "rowtide.cli.peek": "clock files kafka",
     "rowtide.cli.replay": "clock files",
     "rowtide.cli.schema": "files",

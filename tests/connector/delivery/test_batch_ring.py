@@ -86,8 +86,8 @@ def test_behaves_as_a_list_with_two_marks(steps: list[tuple[str, float, int]]) -
         assert ring.given_share == max(sum(b.size for b in given_out) / BYTES, len(given_out) / SLOTS)
 
 
-def filled(*batches: Batch) -> BatchRing:
-    ring = BatchRing(4, 10, 100)
+def filled(*batches: Batch) -> BatchRing[Batch]:
+    ring: BatchRing[Batch] = BatchRing(4, 10, 100)
     for each in batches:
         ring.put(each)
     return ring

@@ -263,3 +263,23 @@ def test_nothing_is_lost_doubled_or_reordered_between_threads(seed: int) -> None
     reading, delivering = Background(read), Background(deliver)
     assert delivering.wait() == list(range(3000))
     reading.wait()
+
+
+def test_taking_while_something_fits_waits_for_nothing() -> None:
+    store = EventStore()
+    assert store.get_while(lambda _batch: True).batches == []
+    store.put([batch(1), batch(2), batch(3)])
+    assert len(store.get_while(lambda _batch: False).batches) == 1
+    assert len(store.get_while(lambda _batch: True).batches) == 2
+
+
+def test_listeners_hear_of_batches_rollbacks_and_the_end() -> None:
+    store, heard = EventStore(), []
+    store.listen(lambda: heard.append(None))
+    store.put([batch(1)])
+    assert len(heard) == 1
+    store.get(1)
+    store.rollback()
+    assert len(heard) == 2
+    store.close()
+    assert len(heard) == 3

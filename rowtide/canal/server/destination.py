@@ -1,0 +1,226 @@
+"""The entries of one instance, in batches for its clients (Canal's ``CanalServerWithEmbedded``), without waiting.
+
+All clients of a destination share one cursor: a batch goes to the client that asks first. Batches are numbered for each
+client, and acknowledged in their order.
+
+Deliberate differences from Canal, none of which a client with its own destination sees: an acknowledgement frees no
+batch of another client that is not acknowledged; a rollback takes the batches of all clients back, since the cursor is
+theirs, too; a rollback of the oldest batch takes back those behind it.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rowtide.canal.server.errors import BatchOrderError, CanalError, ClientIdError
+from rowtide.canal.server.stored_entry import BatchMode, LogPosition, StoredEntry, fits
+from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
+from rowtide.connector.delivery.event_store import Store
+
+DEFAULT_FETCH_SIZE = 1000
+_MAX_CLIENT_ID = 0x7FFF
+NO_BATCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class EntryMessage:
+    """A batch for a client.
+
+    Attributes:
+        id: to acknowledge it; ``NO_BATCH`` if there are no entries.
+        entries: messages ``Entry``.
+    """
+
+    id: int
+    entries: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    first: int  # sequence of its first entry in the store
+    last: int
+    position: LogPosition | None  # of its last entry at which a client can resume
+
+
+@dataclass(slots=True)
+class _Client:
+    subscribed: bool = False
+    last_id: int = 0
+    batches: dict[int, _Batch] = field(default_factory=dict)  # in their order
+
+
+class Destination:
+    """What clients can do with an instance. Thread-safe; no method waits.
+
+    Args:
+        name: of the destination.
+        store: the entries.
+        mode: what fetch sizes count.
+        isolate_ddl: whether a statement of DDL has a batch of its own (``canal.instance.get.ddl.isolation``).
+        filtered: called with the filter of a subscription, which replaces ``canal.instance.filter.regex``.
+        acknowledged: called with the client's number and its new position after an acknowledgement.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        store: Store[StoredEntry],
+        mode: BatchMode,
+        *,
+        isolate_ddl: bool = False,
+        filtered: Callable[[str], None] = lambda _filter: None,
+        acknowledged: Callable[[int, LogPosition], None] = lambda _client, _position: None,
+    ) -> None:
+        self.name = name
+        self.store = store
+        self._mode = mode
+        self._isolate_ddl = isolate_ddl
+        self._filtered = filtered
+        self._acknowledged = acknowledged
+        self._clients: dict[int, _Client] = {}
+        self._done = INIT_SEQUENCE  # the last entry that was acknowledged, perhaps before others of another client
+        self._lock = threading.Lock()
+
+    @property
+    def subscribers(self) -> list[int]:
+        """The numbers of the clients."""
+        with self._lock:
+            return [number for number, client in self._clients.items() if client.subscribed]
+
+    def subscribe(self, client_id: str, filter_: str = "") -> None:
+        """Begin to read, or go on.
+
+        Args:
+            client_id: the client's number.
+            filter_: for all clients of the destination; empty to leave the one that it has.
+
+        Raises:
+            ClientIdError: the client's number is no number of 16 bits.
+        """
+        number = client_number(client_id)
+        with self._lock:
+            self._clients.setdefault(number, _Client()).subscribed = True
+        if filter_:
+            self._filtered(filter_)
+
+    def unsubscribe(self, client_id: str) -> None:
+        """End to read. Batches that are not acknowledged are no more expected to be; the cursor stays.
+
+        Raises:
+            ClientIdError: the client's number is no number of 16 bits.
+        """
+        number = client_number(client_id)
+        with self._lock:
+            client = self._clients.get(number)
+            if client is not None:
+                client.subscribed = False
+                client.batches.clear()
+
+    def full(self, fetch_size: int) -> bool:
+        """Whether there are as many entries as a batch can have, or no more will come."""
+        wanted = fetch_size or DEFAULT_FETCH_SIZE
+        unread = self.store.unread if self._mode.counts_entries else self.store.unread_bytes
+        return unread >= wanted * self._mode.unit or self.store.closed
+
+    def get(self, client_id: str, fetch_size: int) -> EntryMessage:
+        """The next batch: whatever is there, up to the fetch size.
+
+        Args:
+            client_id: the client's number.
+            fetch_size: entries, or memory units, of which the last entry may exceed the number; 0 for
+                ``DEFAULT_FETCH_SIZE``.
+
+        Raises:
+            CanalError: the client is not subscribed, or the fetch size is negative.
+        """
+        if fetch_size < 0:
+            raise CanalError(f"the fetch size is {fetch_size}; it must not be negative")
+        number = client_number(client_id)
+        with self._lock:
+            client = self._subscribed(number)
+            taken = self.store.get_while(fits(self._mode, fetch_size or DEFAULT_FETCH_SIZE, self._isolate_ddl))
+            if not taken.batches:
+                return EntryMessage(NO_BATCH, [])
+            client.last_id += 1
+            ends = [entry.position for entry in taken.batches if entry.resumable]
+            client.batches[client.last_id] = _Batch(
+                taken.sequence - len(taken.batches) + 1, taken.sequence, ends[-1] if ends else None
+            )
+            return EntryMessage(client.last_id, [entry.raw for entry in taken.batches])
+
+    def ack(self, client_id: str, batch_id: int) -> None:
+        """Free a batch, which must be the oldest one of the client; ``NO_BATCH`` is ignored.
+
+        Raises:
+            CanalError: the client is not subscribed, or has no such batch.
+            BatchOrderError: it is not the oldest one.
+        """
+        if batch_id == NO_BATCH:
+            return
+        number = client_number(client_id)
+        with self._lock:
+            client = self._subscribed(number)
+            if batch_id not in client.batches:
+                raise CanalError(f"ack error , clientId:{number} batchId:{batch_id} is not exist , please check")
+            _require_oldest(client, batch_id)
+            batch = client.batches.pop(batch_id)
+            if batch.position is not None:
+                self._acknowledged(number, batch.position)
+            self._done = max(self._done, batch.last)
+            waiting = [batch.first for every in self._clients.values() for batch in every.batches.values()]
+            self.store.ack(min([self._done, *(first - 1 for first in waiting)]))
+
+    def rollback(self, client_id: str, batch_id: int = 0) -> None:
+        """Give out again all that is not acknowledged.
+
+        Args:
+            client_id: the client's number.
+            batch_id: the oldest batch of the client, or 0.
+
+        Raises:
+            CanalError: there is no such batch.
+            BatchOrderError: it is not the oldest one.
+        """
+        number = client_number(client_id)
+        with self._lock:
+            client = self._clients.get(number)
+            if client is None or not client.subscribed:
+                return  # a client rolls back when it connects, before it subscribes
+            if batch_id:
+                if batch_id not in client.batches:
+                    raise CanalError(
+                        f"rollback error, clientId:{number} batchId:{batch_id} is not exist , please check"
+                    )
+                _require_oldest(client, batch_id)
+            for every in self._clients.values():
+                every.batches.clear()
+            self._done = INIT_SEQUENCE
+            self.store.rollback()
+
+    def _subscribed(self, number: int) -> _Client:
+        client = self._clients.get(number)
+        if client is None or not client.subscribed:
+            identity = f"ClientIdentity[destination={self.name},clientId={number},filter=<null>]"
+            raise CanalError(f"ClientIdentity:{identity} should subscribe first")
+        return client
+
+
+def _require_oldest(client: _Client, batch_id: int) -> None:
+    oldest = next(iter(client.batches))
+    if batch_id != oldest:
+        raise BatchOrderError(f"batchId:{batch_id} is not the firstly:{oldest}")
+
+
+def client_number(client_id: str) -> int:
+    """The client's number.
+
+    Raises:
+        ClientIdError: it is no number of 16 bits.
+    """
+    try:
+        number = int(client_id)
+    except ValueError:
+        number = _MAX_CLIENT_ID + 1
+    if not -_MAX_CLIENT_ID - 1 <= number <= _MAX_CLIENT_ID:
+        raise ClientIdError(f'For input string: "{client_id}"')
+    return number

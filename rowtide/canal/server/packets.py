@@ -1,0 +1,263 @@
+"""Packets of Canal's protocol: four bytes of length, then a message ``Packet`` with a request or an answer.
+
+The messages are those of the package ``com.alibaba.otter.canal.protocol`` (``CanalProtocol.proto``).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from rowtide.canal import protobuf
+
+MAX_FRAME = 1 << 20
+"""The largest frame of a client, in bytes. Requests are short; the longest part is a filter."""
+
+_VERSION = 1
+_LENGTH_BYTES = 4
+_EMPTY_BATCH = -1
+_DEFAULT_TIMEOUT_MS = 3_600_000
+_UNITS = (1e-9, 1e-6, 1e-3, 1, 60, 3600, 86400)
+"""Seconds of each ``java.util.concurrent.TimeUnit``."""
+_MILLISECONDS = 2
+
+
+class PacketType(IntEnum):
+    """The kind of a packet. The server handles requests 2, 4, 5, 6, 8 and 12."""
+
+    PACKAGETYPECOMPATIBLEPROTO2 = 0
+    HANDSHAKE = 1
+    CLIENTAUTHENTICATION = 2
+    ACK = 3
+    SUBSCRIPTION = 4
+    UNSUBSCRIPTION = 5
+    GET = 6
+    MESSAGES = 7
+    CLIENTACK = 8
+    SHUTDOWN = 9
+    DUMP = 10
+    HEARTBEAT = 11
+    CLIENTROLLBACK = 12
+
+
+class FrameError(ValueError):
+    """The bytes of a client are no frames; the connection cannot go on."""
+
+
+class FrameReader:
+    """Cuts the bytes of a connection into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def receive(self, data: bytes) -> Iterator[bytes]:
+        """The frames that are complete with these bytes, without their lengths.
+
+        Raises:
+            FrameError: a frame is longer than ``MAX_FRAME``, or has a negative length.
+        """
+        self._buffer += data
+        at = 0
+        try:
+            while len(self._buffer) - at >= _LENGTH_BYTES:
+                size = int.from_bytes(self._buffer[at : at + _LENGTH_BYTES], "big")
+                if size > MAX_FRAME:
+                    raise FrameError(f"a frame of {size} bytes; requests have at most {MAX_FRAME}")
+                begin = at + _LENGTH_BYTES
+                if len(self._buffer) < begin + size:
+                    break
+                at = begin + size
+                yield bytes(self._buffer[begin:at])
+        finally:
+            del self._buffer[:at]
+
+
+def frame(packet: bytes) -> bytes:
+    """A packet with its length in front."""
+    return len(packet).to_bytes(_LENGTH_BYTES, "big") + packet
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """``ClientAuth``: the first request of a connection.
+
+    Attributes:
+        user: the user.
+        password: the token, in hexadecimal digits; see :mod:`rowtide.canal.server.authentication`.
+        read_timeout_ms: after which the server closes a silent connection.
+        subscription: to subscribe at once; ``None`` if the request names no destination or client.
+    """
+
+    user: str
+    password: bytes
+    read_timeout_ms: int
+    subscription: "Subscription | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """``Sub``: begin to read a destination. An empty filter leaves that of the destination."""
+
+    destination: str
+    client_id: str
+    filter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscription:
+    """``Unsub``: end to read a destination."""
+
+    destination: str
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """``Get``: send the next batch.
+
+    Attributes:
+        destination: the destination.
+        client_id: the client.
+        fetch_size: entries or memory units, by ``canal.instance.memory.batch.mode``.
+        timeout_s: how long to wait for a full batch; negative: not at all; 0: without limit.
+    """
+
+    destination: str
+    client_id: str
+    fetch_size: int
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """``ClientAck``: the client has handled a batch; ``0`` if it does not say which one."""
+
+    destination: str
+    client_id: str
+    batch_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """``ClientRollback``: send a batch again, or, with 0, all that are not acknowledged."""
+
+    destination: str
+    client_id: str
+    batch_id: int
+
+
+Request = Subscription | Unsubscription | Get | Acknowledgement | Rollback
+"""A request for a destination."""
+
+
+@dataclass(slots=True)
+class _Fields:
+    """The fields of a message by their numbers; the last one of a number counts."""
+
+    numbers: dict[int, int] = field(default_factory=dict)
+    contents: dict[int, bytes] = field(default_factory=dict)
+
+    def integer(self, number: int, default: int = 0) -> int:
+        """A field of an integer type."""
+        return protobuf.signed(self.numbers[number]) if number in self.numbers else default
+
+    def text(self, number: int) -> str:
+        """A field of text.
+
+        Raises:
+            ValueError: it is not UTF-8.
+        """
+        return self.contents.get(number, b"").decode()
+
+
+def _read(message: bytes) -> _Fields:
+    found = _Fields()
+    for number, value in protobuf.fields(message):
+        if isinstance(value, int):
+            found.numbers[number] = value
+        else:
+            found.contents[number] = value
+    return found
+
+
+def packet_of(data: bytes) -> tuple[int, bytes]:
+    """The type of a packet, which may be none of ``PacketType``, and its body.
+
+    Raises:
+        ValueError: the bytes are no packet.
+    """
+    found = _read(data)
+    return found.integer(3), found.contents.get(5, b"")
+
+
+def authentication(body: bytes) -> Authentication:
+    """The request of this body.
+
+    Raises:
+        ValueError: the body is no such message.
+    """
+    found = _read(body)
+    destination, client = found.text(5), found.text(6)
+    return Authentication(
+        found.text(1),
+        found.contents.get(2, b""),
+        found.integer(3) or _DEFAULT_TIMEOUT_MS,
+        Subscription(destination, client, found.text(7)) if destination and client else None,
+    )
+
+
+def request(kind: PacketType, body: bytes) -> Request:
+    """The request of this body.
+
+    Raises:
+        ValueError: the body is no such message.
+    """
+    found = _read(body)
+    destination, client = found.text(1), found.text(2)
+    match kind:
+        case PacketType.SUBSCRIPTION:
+            return Subscription(destination, client, found.text(7))
+        case PacketType.UNSUBSCRIPTION:
+            return Unsubscription(destination, client)
+        case PacketType.GET:
+            timeout, unit = found.integer(4), found.integer(5)
+            scale = _UNITS[unit if 0 <= unit < len(_UNITS) else _MILLISECONDS]
+            return Get(destination, client, found.integer(3), timeout * scale)
+        case PacketType.CLIENTACK:
+            return Acknowledgement(destination, client, found.integer(3))
+        case PacketType.CLIENTROLLBACK:
+            return Rollback(destination, client, found.integer(3))
+        case _:
+            raise ValueError(f"{kind.name} is no request for a destination")
+
+
+def handshake(seed: bytes) -> bytes:
+    """The server's greeting, with the seed of the password's token."""
+    return _packet(PacketType.HANDSHAKE, protobuf.data(2, seed))
+
+
+def success() -> bytes:
+    """The answer to an authentication, a subscription or an unsubscription."""
+    return _packet(PacketType.ACK)
+
+
+def error(code: int, message: str) -> bytes:
+    """The answer to a request that failed."""
+    return _packet(PacketType.ACK, protobuf.integer(1, code) + protobuf.text(2, message))
+
+
+def messages(batch_id: int, entries: Sequence[bytes]) -> bytes:
+    """The answer to a ``Get``: the entries of a batch. As in Canal, it has no version if there are entries.
+
+    Args:
+        batch_id: of the batch; of no meaning without entries.
+        entries: messages ``Entry``.
+    """
+    if not entries:
+        return _packet(PacketType.MESSAGES, protobuf.integer(1, _EMPTY_BATCH))
+    body = protobuf.integer(1, batch_id) + b"".join([protobuf.data(2, entry) for entry in entries])
+    return protobuf.integer(3, PacketType.MESSAGES) + protobuf.data(5, body)
+
+
+def _packet(kind: PacketType, body: bytes = b"") -> bytes:
+    head = protobuf.integer(2, _VERSION) + protobuf.integer(3, kind)
+    return head + protobuf.data(5, body) if body else head

@@ -1,0 +1,146 @@
+"""The server's side of one connection, without input or output."""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+
+from rowtide.canal.server import packets
+from rowtide.canal.server.authentication import Credentials
+from rowtide.canal.server.errors import (
+    BAD_REQUEST,
+    MISSING_BATCH,
+    MISSING_CLIENT,
+    CanalError,
+    MessageError,
+    failure_text,
+)
+from rowtide.canal.server.packets import (
+    Acknowledgement,
+    FrameError,
+    FrameReader,
+    PacketType,
+    Request,
+    frame,
+)
+
+SEED_BYTES = 8
+_REQUESTS = {
+    PacketType.SUBSCRIPTION,
+    PacketType.UNSUBSCRIPTION,
+    PacketType.GET,
+    PacketType.CLIENTACK,
+    PacketType.CLIENTROLLBACK,
+}
+
+
+class Answer(bytes):
+    """Bytes to send to the client."""
+
+
+class Closed(Enum):
+    """The connection is to be closed, after all that was to be sent."""
+
+    REFUSED = auto()
+    """The client is not admitted."""
+    MALFORMED = auto()
+    """The client sent bytes that are no packet."""
+
+
+class Session:
+    """Reads the requests of one client and writes the answers.
+
+    The first packet is always taken for the authentication, whatever its type says, as Canal does. After a failed
+    authentication the session ends; Canal 1.1.7 goes on.
+
+    Args:
+        credentials: of the server.
+        seed: ``SEED_BYTES`` random bytes.
+        channel: names the connection in errors.
+
+    Attributes:
+        read_timeout_s: after which a silent client is to be disconnected; the client chooses it.
+    """
+
+    def __init__(self, credentials: Credentials, seed: bytes, channel: str) -> None:
+        self.read_timeout_s = 3600.0
+        self._credentials = credentials
+        self._seed = seed
+        self._channel = channel
+        self._frames = FrameReader()
+        self._admitted = False
+
+    def greeting(self) -> Answer:
+        """What the server sends first."""
+        return Answer(frame(packets.handshake(self._seed)))
+
+    def receive(self, data: bytes) -> Iterator[Request | Answer | Closed]:
+        """The requests in these bytes, and the answers that need no destination, in their order.
+
+        Every request is to be answered before the next one is read. After ``Closed``, nothing else comes.
+        """
+        try:
+            for content in self._frames.receive(data):
+                for found in self._packet(content):
+                    yield found
+                    if isinstance(found, Closed):
+                        return
+        except FrameError:
+            yield Closed.MALFORMED
+
+    def _packet(self, content: bytes) -> Iterator[Request | Answer | Closed]:
+        try:
+            number, body = packets.packet_of(content)
+        except ValueError:
+            yield Closed.MALFORMED
+            return
+        try:
+            if not self._admitted:
+                yield from self._authenticate(body)
+            elif number in _REQUESTS:
+                yield self._request(PacketType(number), body)
+            else:
+                name = PacketType(number).name if number in set(PacketType) else "UNRECOGNIZED"
+                yield self.refused(BAD_REQUEST, f"packet type={name} is NOT supported!")
+        except ValueError as error:
+            yield self.failed(MessageError(str(error)))
+
+    def _authenticate(self, body: bytes) -> Iterator[Request | Answer | Closed]:
+        request = packets.authentication(body)
+        if not self._credentials.admit(request, self._seed):
+            yield self.refused(BAD_REQUEST, f"auth failed for user:{request.user}")
+            yield Closed.REFUSED
+            return
+        self._admitted = True
+        self.read_timeout_s = request.read_timeout_ms / 1000
+        if request.subscription is None:
+            yield self.succeeded()
+        else:
+            yield request.subscription
+
+    def _request(self, kind: PacketType, body: bytes) -> Request | Answer:
+        request = packets.request(kind, body)
+        if not request.destination or not request.client_id:
+            return self.refused(MISSING_CLIENT, "destination or clientId is null")
+        if isinstance(request, Acknowledgement) and request.batch_id == 0:
+            return self.refused(MISSING_BATCH, "batchId should assign value")
+        return request
+
+    def succeeded(self) -> Answer:
+        """The answer to a subscription or its end. Acknowledgements and rollbacks have none."""
+        return Answer(frame(packets.success()))
+
+    def batch(self, batch_id: int, entries: list[bytes]) -> Answer:
+        """The answer to a ``Get``.
+
+        Args:
+            batch_id: of the batch; of no meaning without entries.
+            entries: the batch; empty if there is nothing.
+        """
+        return Answer(frame(packets.messages(batch_id, entries)))
+
+    def failed(self, error: CanalError) -> Answer:
+        """The answer to a request that could not be handled."""
+        return self.refused(BAD_REQUEST, failure_text(self._channel, error))
+
+    def refused(self, code: int, text: str) -> Answer:
+        """The answer to a request that is not allowed."""
+        return Answer(frame(packets.error(code, text)))

@@ -1,0 +1,124 @@
+"""What the event store holds for Canal's clients: entries as bytes, with their positions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rowtide.canal.entry import Entry, EventType, Statement, TransactionBegin, TransactionEnd
+from rowtide.connector.records.offset import SourceOffset
+
+_ISOLATED = {
+    EventType.ALTER,
+    EventType.CREATE,
+    EventType.ERASE,
+    EventType.RENAME,
+    EventType.TRUNCATE,
+    EventType.CINDEX,
+    EventType.DINDEX,
+}
+
+
+class LogPosition(NamedTuple):
+    """The position of an entry: what Canal stores of it, and the resume position behind its event.
+
+    Attributes:
+        file: binlog file.
+        pos: where the event begins.
+        server_id: of the server that wrote it first.
+        ts_ms: when, in milliseconds since the epoch.
+        gtid: the executed GTID set, with this transaction; ``""`` without ``canal.instance.gtidon``.
+        offset: the resume position behind the event.
+    """
+
+    file: str
+    pos: int
+    server_id: int
+    ts_ms: int
+    gtid: str
+    offset: SourceOffset
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry in the event store.
+
+    Attributes:
+        raw: the message ``Entry``.
+        position: where it is.
+        resumable: whether a client can resume behind it: the end of a transaction, DDL, or, without GTIDs, the begin of
+            a transaction. With GTIDs, to resume behind a begin would skip the transaction.
+        ddl: whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into a batch of its own.
+        transaction: whether it is the begin or the end of a transaction.
+    """
+
+    raw: bytes
+    position: LogPosition
+    resumable: bool
+    ddl: bool
+    transaction: bool
+
+    @property
+    def events(self) -> int:
+        """Canal counts entries."""
+        return 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of the entry."""
+        return len(self.raw)
+
+    @property
+    def ts_ms(self) -> int:
+        """When the event was written, in milliseconds since the epoch."""
+        return self.position.ts_ms
+
+
+def stored(entry: Entry, offset: SourceOffset) -> StoredEntry:
+    """An entry as the event store holds it.
+
+    Args:
+        entry: the entry.
+        offset: the resume position behind its event.
+    """
+    header, content = entry.header, entry.content
+    position = LogPosition(header.file, header.offset, header.server_id, header.execute_time, header.gtid, offset)
+    ddl = isinstance(content, Statement) and content.type in _ISOLATED
+    begins, ends = isinstance(content, TransactionBegin), isinstance(content, TransactionEnd)
+    resumable = ends or ddl or (begins and not header.gtid)
+    return StoredEntry(entry.encoded(), position, resumable, ddl, begins or ends)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMode:
+    """What a fetch size counts (``canal.instance.memory.batch.mode``).
+
+    Attributes:
+        counts_entries: ``ITEMSIZE``: entries; otherwise, ``MEMSIZE``: memory units.
+        unit: bytes of a memory unit (``canal.instance.memory.buffer.memunit``); 1 if entries are counted.
+    """
+
+    counts_entries: bool
+    unit: int
+
+
+def fits(mode: BatchMode, fetch_size: int, isolate_ddl: bool) -> Callable[[StoredEntry], bool]:
+    """Whether an entry belongs to a batch; to be called with one entry after the other.
+
+    In memory units, a batch ends with the entry that exceeds the fetch size, as in Canal.
+    """
+    room = fetch_size * mode.unit
+    alone = False
+
+    def belongs(entry: StoredEntry) -> bool:
+        nonlocal room, alone
+        if alone or (isolate_ddl and entry.ddl and room != fetch_size * mode.unit):
+            return False
+        alone = isolate_ddl and entry.ddl
+        if mode.counts_entries:
+            room -= 1
+            return room >= 0
+        before = room
+        room -= entry.size
+        return before >= 0
+
+    return belongs

@@ -1,0 +1,100 @@
+"""Packets of clients: cut at any byte, damaged, or too long."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowtide.canal import protobuf
+from rowtide.canal.server import packets
+from rowtide.canal.server.authentication import Credentials
+from rowtide.canal.server.packets import MAX_FRAME, FrameError, FrameReader, Get, PacketType, frame
+from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
+
+STORED = "e3619321c1a937c46a0d8bd1dac39f93b27d4458"  # of the password "canal"
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5), st.lists(st.integers(0, 200), max_size=10))
+def test_frames_are_found_wherever_the_bytes_are_cut(frames: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(map(frame, frames))
+    bounds = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    reader, found = FrameReader(), []
+    for begin, end in itertools.pairwise(bounds):
+        found += list(reader.receive(data[begin:end]))
+    assert found == frames
+
+
+@pytest.mark.parametrize("size", [MAX_FRAME + 1, 0x7FFFFFFF, 0xFFFFFFFF])
+def test_a_long_frame_is_refused_before_it_is_there(size: int) -> None:
+    with pytest.raises(FrameError, match=f"a frame of {size} bytes"):
+        list(FrameReader().receive(size.to_bytes(4, "big")))
+
+
+@given(st.binary(max_size=60))
+def test_damaged_messages_are_no_internal_errors(data: bytes) -> None:
+    session = Session(Credentials(), b"12345678", "[]")
+    for found in session.receive(frame(data) + frame(data)):
+        assert isinstance(found, Answer | Closed) or found.destination
+
+
+@given(st.dictionaries(st.integers(1, 100), st.integers(-(1 << 63), (1 << 63) - 1) | st.binary(max_size=200)))
+def test_fields_are_read_as_written(fields: dict[int, int | bytes]) -> None:
+    message = b"".join(
+        protobuf.integer(n, value) if isinstance(value, int) else protobuf.data(n, value) for n, value in fields.items()
+    )
+    read = {n: protobuf.signed(value) if isinstance(value, int) else value for n, value in protobuf.fields(message)}
+    assert read == fields
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        (b"\x80", "ends in the middle of a number"),
+        (b"\x08" + b"\xff" * 10, "more than 10 bytes"),
+        (b"\x00\x00", "number 0"),
+        (b"\x0b", "unknown wire type 3"),
+        (b"\x0a\x05abc", "field 1 has 5 bytes, of which 3 are there"),
+        (b"\x0d\x00", "field 1 has 4 bytes, of which 1 are there"),
+    ],
+)
+def test_what_is_no_message(message: bytes, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        list(protobuf.fields(message))
+
+
+@pytest.mark.parametrize(
+    ("unit", "seconds"), [(0, 5e-9), (1, 5e-6), (2, 0.005), (3, 5), (4, 300), (6, 432000), (99, 0.005)]
+)
+def test_units_of_timeouts(unit: int, seconds: float) -> None:
+    body = protobuf.text(1, "d") + protobuf.text(2, "1") + protobuf.integer(4, 5) + protobuf.integer(5, unit)
+    found = packets.request(PacketType.GET, body)
+    assert isinstance(found, Get)
+    assert found.timeout_s == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "admitted"),
+    [("canal", "canal", True), ("canal", "wrong", False), ("other", "canal", False), ("canal", None, False)],
+)
+def test_passwords(user: str, password: str | None, admitted: bool) -> None:
+    seed = bytes(range(SEED_BYTES))
+    token = b"" if password is None else token_of(password, seed)
+    request = packets.authentication(protobuf.text(1, user) + protobuf.data(2, token))
+    for stored in (STORED, STORED.upper(), "canal"):
+        assert Credentials("canal", stored).admit(request, seed) is admitted
+    assert Credentials("canal", "").admit(request, seed)
+
+
+@pytest.mark.parametrize("token", [b"canal", b"\xff\xfe", b"00" * 19, b"00" * 21])
+def test_tokens_that_are_none(token: bytes) -> None:
+    assert not Credentials("", STORED).admit(packets.authentication(protobuf.data(2, token)), b"12345678")
+
+
+def token_of(password: str, seed: bytes) -> bytes:
+    once = hashlib.sha1(password.encode()).digest()
+    mask = hashlib.sha1(seed + hashlib.sha1(once).digest()).digest()
+    return bytes(a ^ b for a, b in zip(once, mask, strict=True)).hex().encode()
