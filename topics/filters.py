@@ -5,10 +5,11 @@ The patterns are Debezium's: comma-separated Java regular expressions, each matc
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
+from rowtide.topics.online_schema_change import NO_HELPERS, Exists, HelperNames
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.)+")
 """An expression that is a name: ``db\\.table``, or ``db.table``, where the dot matches other characters, too."""
@@ -73,6 +74,10 @@ class Patterns:
             return True
         return any(pattern.fullmatch(name) for _, pattern in self._compiled)
 
+    def lists(self, name: str) -> bool:
+        """Whether one of the items is this very name, not an expression that matches it."""
+        return name.isascii() and name.lower() in self._names
+
     def index(self, name: str) -> int:
         """Index of the first expression that matches the whole name; the number of expressions if none does."""
         known = self._names.get(name.lower()) if name.isascii() else None
@@ -111,15 +116,17 @@ class TableFilter:
         tables: ``table.include.list`` and ``table.exclude.list``, for ``db.table``.
         ignore_builtin: exclude the server's own databases (``table.ignore.builtin``).
         always: tables captured regardless of the lists (``signal.data.collection``), as (database, table).
+        helpers: the names of helper tables of online schema changes, which :class:`CapturedNames` leaves out.
     """
 
     databases: Selection = EVERYTHING
     tables: Selection = EVERYTHING
     ignore_builtin: bool = True
     always: frozenset[tuple[str, str]] = frozenset()
+    helpers: HelperNames = NO_HELPERS
 
     def captures(self, database: str, table: str) -> bool:
-        """Whether the table is captured."""
+        """Whether the lists select the table."""
         if (database, table) in self.always:
             return True
         return self.eligible(database, table) and self.tables.selects(f"{database}.{table}")
@@ -133,6 +140,50 @@ class TableFilter:
         if (database, table) in self.always:
             return True
         return self.databases.selects(database) and not (self.ignore_builtin and is_builtin(database))
+
+
+class CapturedNames:
+    """Tells which tables are captured: those that the lists select, without helper tables of online schema changes.
+
+    A helper table is captured if ``table.include.list`` has its very name.
+
+    Args:
+        tables: the lists.
+        exists: tells which tables there are.
+    """
+
+    def __init__(self, tables: TableFilter, exists: Exists) -> None:
+        self._tables = tables
+        self._exists = exists
+
+    @classmethod
+    def among(cls, tables: TableFilter, names: Iterable[tuple[str, str]]) -> "CapturedNames":
+        """The captured tables among those of these names, as (database, table)."""
+        known = frozenset(names)
+        return cls(tables, lambda database, table: (database, table) in known)
+
+    def captures(self, database: str, table: str) -> bool:
+        """Whether the table is captured."""
+        return self._tables.captures(database, table) and self.helped(database, table) is None
+
+    def helped(self, database: str, table: str) -> str | None:
+        """The table that is changed with the help of this one; ``None`` if this is no helper table."""
+        include = self._tables.tables.include
+        listed = include is not None and include.lists(f"{database}.{table}")
+        if listed or (database, table) in self._tables.always:
+            return None
+        return self._tables.helpers.table_of(database, table, self._exists)
+
+    def leaves_out(self, database: str, table: str) -> bool:
+        """Whether the lists select the table, but it is a helper table."""
+        return self._tables.captures(database, table) and self.helped(database, table) is not None
+
+    def keeps_structure(self, database: str, table: str) -> bool:
+        """Whether the structure of a table is needed: of a captured table, and of one that may take its name."""
+        if self._tables.captures(database, table):
+            return True
+        helped = self.helped(database, table)
+        return helped is not None and self._tables.captures(database, helped)
 
 
 def is_builtin(database: str) -> bool:

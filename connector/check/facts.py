@@ -1,10 +1,12 @@
 """The facts about a server that the rules of the check are applied to."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue.property import Flavor
+from rowtide.topics.filters import CapturedNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +108,8 @@ class ServerFacts:
     def is_on(self, name: str) -> bool:
         """Whether a boolean variable is on."""
         return self.value(name) in ("ON", "1")
+
+
+def captured_names(config: Configuration, tables: Iterable[TableFact]) -> CapturedNames:
+    """Tells which of these tables are captured."""
+    return CapturedNames.among(config.capture.tables, ((table.database, table.name) for table in tables))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rowtide.connector.check.facts import ServerFacts
+from rowtide.connector.check.facts import ServerFacts, captured_names
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.privileges import Privileges
 from rowtide.connector.check.server_rules import streams
@@ -86,11 +86,11 @@ def _locking(config: Configuration, facts: ServerFacts, privileges: Privileges) 
 
 def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) -> Iterator[Finding]:
     if not privileges.has("SELECT"):
+        names = captured_names(config, facts.tables or ())
         unreadable = [
             f"{table.database}.{table.name}"
             for table in facts.tables or ()
-            if config.capture.tables.captures(table.database, table.name)
-            and not privileges.has("SELECT", table.database, table.name)
+            if names.captures(table.database, table.name) and not privileges.has("SELECT", table.database, table.name)
         ]
         if unreadable:
             more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""

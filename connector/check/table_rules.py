@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from rowtide.connector.check.facts import TableFact
+from rowtide.connector.check.facts import TableFact, captured_names
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.pattern_rules import pattern_findings
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture
 from rowtide.connector.config.choices import BigintUnsignedHandling, LimitAction, ZeroDateHandling
 from rowtide.connector.records.lossy_conversions import OVERFLOW, ZERO_DATES, LossyConversion
+from rowtide.topics.filters import CapturedNames
 from rowtide.topics.naming import TopicNameClashError, TopicNames
 
 _SHOWN = 5
@@ -24,12 +25,29 @@ def table_findings(
         tables: what is there.
         zero_dates: whether the server lets everybody write zero dates.
     """
-    captured = [table for table in tables if config.capture.tables.captures(table.database, table.name)]
+    names = captured_names(config, tables)
+    captured = [table for table in tables if names.captures(table.database, table.name)]
+    yield from _helpers(names, tables)
     yield from _nothing(config, tables, captured)
     yield from pattern_findings(config, tables, captured)
     yield from _clashes(config, captured)
     yield from _guardrail(config, captured)
     yield from _lossy_conversions(config, captured, zero_dates=zero_dates)
+
+
+def _helpers(names: CapturedNames, tables: tuple[TableFact, ...]) -> Iterator[Finding]:
+    left_out = [
+        f"{table.database}.{table.name} (of {names.helped(table.database, table.name)})"
+        for table in tables
+        if names.leaves_out(table.database, table.name)
+    ]
+    if left_out:
+        more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+        message = (
+            f"left out as helper tables of online schema changes: {', '.join(left_out[:_SHOWN])}{more}. To capture "
+            "one, name it in table.include.list"
+        )
+        yield Finding(Severity.REMARK, capture.ONLINE_SCHEMA_CHANGE.name, message)
 
 
 def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: list[TableFact]) -> Iterator[Finding]:

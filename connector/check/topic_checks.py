@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rowtide.connector.check.facts import TableFact
+from rowtide.connector.check.facts import TableFact, captured_names
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.message_sizes import size_findings
 from rowtide.connector.config import Configuration
+from rowtide.connector.config.catalogue import capture
 from rowtide.topics.admin import Overview, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
@@ -47,9 +48,9 @@ def captured_tables(
         existing: the partitions of all topics; ``None`` if they were not looked up.
     """
     to_kafka = config.delivery.sink == "kafka"
-    naming, found = config.topics.naming, []
+    naming, names, found = config.topics.naming, captured_names(config, tables), []
     for table in sorted(tables, key=lambda table: (table.database, table.name)):
-        if config.capture.tables.captures(table.database, table.name):
+        if names.captures(table.database, table.name):
             topic = naming.data_change(table.database, table.name) if to_kafka else None
             partitions = existing.get(topic, 0) if topic is not None and existing is not None else None
             found.append(CapturedTable(table.database, table.name, table.rows, table.created_at, topic, partitions))
@@ -77,6 +78,7 @@ def topic_findings(
         found += _offsets(config, admin)
         found += _refused(config, admin)
         if config.delivery.sink == "kafka":
+            found += _no_longer_captured(config, tables or (), existing)
             found += _missing(config, captured)
             found += size_findings(config, sorted({str(table.topic) for table in captured}), admin)
     except TopicError as error:
@@ -84,6 +86,25 @@ def topic_findings(
     if config.history.topic is not None:
         found += _history(config.history.topic, config.history.admin, timeout)
     return found, existing
+
+
+def _no_longer_captured(
+    config: Configuration, tables: tuple[TableFact, ...], existing: Mapping[str, int]
+) -> Iterator[Finding]:
+    """Tables that look like helper tables of online schema changes, but whose records were written before."""
+    names = captured_names(config, tables)
+    for table in tables:
+        if not names.leaves_out(table.database, table.name):
+            continue
+        topic = config.topics.naming.data_change(table.database, table.name)
+        if topic in existing:
+            message = (
+                f"{table.database}.{table.name} is left out as a helper table of "
+                f"{table.database}.{names.helped(table.database, table.name)}, but topic {topic} exists, so its "
+                "records were written before. If it is a table of its own, name it in table.include.list, or set "
+                "this property to none"
+            )
+            yield Finding(Severity.WARNING, capture.ONLINE_SCHEMA_CHANGE.name, message)
 
 
 def _unavailable(name: str, error: TopicError) -> Finding:

@@ -22,6 +22,7 @@ from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.envelope.source import SourceTemplate
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
+from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ MAX_COLUMNS = 50_000
 """Columns of all cached codecs together. A codec needs about 5 KB for each of its columns."""
 _MAX_IGNORED = 50_000
 """Names of tables that are cached because they are not captured."""
+_MAX_REPORTED = 1000
+"""Names of helper tables that are not reported again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,13 @@ class CapturedTables:
         self.topics = TopicGuard(settings, tables)
         self._settings = settings
         self._tables = tables
+        self._names = CapturedNames(settings.tables, tables.exists)
         self._structures = Structures(settings, tables, clock, current)
         self._codecs = Codecs(settings, self.topics)
         self._found: RecentlyUsed[_Name, CapturedTable] = RecentlyUsed(MAX_COLUMNS)
         self._ignored: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_IGNORED)
+        self._helper_names: set[_Name] = set()
+        self._reported: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_REPORTED)
 
     def find(
         self, structure: TableStructure, progress: Progress, offset: Callable[[], SourceOffset], out: list[Output]
@@ -102,7 +108,10 @@ class CapturedTables:
             if found.structure == structure:  # after a reconnect; comparing many columns takes long
                 return self._keep(name, replace(found, structure=structure))
         settings = self._settings
-        if not settings.tables.captures(*name):
+        if settings.tables.helpers.may_match(name[1]):
+            self._helper_names.add(name)
+        if not self._names.captures(*name):
+            self._report_helper(name)
             self._ignored.put(name, True)
             return None
         position = RowsPosition(progress.file, progress.pos, progress.timestamp or 0)
@@ -123,13 +132,30 @@ class CapturedTables:
         self._found.put(name, found, len(found.structure.columns))
         return found
 
+    def _report_helper(self, name: "_Name") -> None:
+        if self._reported.get(name) or not self._names.leaves_out(*name):
+            return
+        self._reported.put(name, True)
+        log.info(
+            "the rows of %s are left out: it is a helper table of an online schema change of %s.%s "
+            "(rowtide.online.schema.change.tables)",
+            TableId(*name), name[0], self._names.helped(*name),
+        )  # fmt: skip
+
     def __len__(self) -> int:
         """The number of tables whose codec is cached."""
         return len(self._found)
 
     def changed(self, table: TableId, *, exists: bool) -> None:
-        """Drop what is cached for a table that a statement created, changed, renamed or dropped."""
+        """Drop what is cached for a table that a statement created, changed, renamed or dropped.
+
+        Whether a table is a helper table of an online schema change depends on the other tables, too.
+        """
         self._found.discard((table.database, table.table))
+        for name in self._helper_names:
+            self._found.discard(name)
+            self._ignored.discard(name)
+        self._helper_names.clear()
         if exists:
             self.topics.register(table)
         else:

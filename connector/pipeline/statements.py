@@ -28,6 +28,7 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.store.history_record import history_record
+from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,8 @@ class Statements:
         self._captured = captured
         self._tables = tables
         self._lossy_warnings = LossyConversionWarnings(settings.rules)
-        self._recorded = _recorded(settings)
+        self._names = CapturedNames(settings.tables, tables.exists)
+        self._recorded = _recorded(settings, self._names)
         self._key_schema = key_schema(settings.connector)
         self._value_schema = value_schema(settings.connector)
 
@@ -145,7 +147,7 @@ class Statements:
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out
-        if self._settings.only_captured_tables_ddl and not self._concerns_captured(applied):
+        if self._settings.only_captured_tables_ddl and not self._is_recorded(applied):
             return out
         session = required_session(self._tables, statement, applied, self._recorded)
         context = replace(context, session=session, about_database=applied.statement_class in _DATABASE)
@@ -156,13 +158,12 @@ class Statements:
                 self._changed(change, context, out)
         return _together(out)
 
-    def _concerns_captured(self, applied: StatementResult) -> bool:
-        """Whether a statement names a captured table, or creates or drops a captured database."""
-        tables = self._settings.tables
+    def _is_recorded(self, applied: StatementResult) -> bool:
+        """Whether a statement concerns a captured table or database, or a table that may take a captured name."""
         if applied.statement_class in _DATABASE:
-            return any(tables.captures_database(change.database) for change in applied.changes)
+            return any(self._settings.tables.captures_database(change.database) for change in applied.changes)
         named = (change.table_id for change in applied.changes)
-        return any(table is not None and tables.captures(table.database, table.table) for table in named)
+        return any(table is not None and self._names.keeps_structure(table.database, table.table) for table in named)
 
     def _refuse_dml(self, event: events.Query, position: str) -> None:
         """Handle rows that were logged as a statement, because the session's ``binlog_format`` was not ROW."""
@@ -183,11 +184,12 @@ class Statements:
     def _changed(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
         settings = self._settings
         table = change.table_id if change.table is not None or change.kind is ChangeKind.DROP else None
-        captured = table is None or settings.tables.captures(table.database, table.table)
+        captured = table is None or self._names.captures(table.database, table.table)
+        kept = captured or (table is not None and self._names.keeps_structure(table.database, table.table))
         if change.database and not settings.tables.captures_database(change.database):
             if settings.only_captured_databases_ddl or settings.only_captured_tables_ddl:
                 return
-        elif not captured and settings.only_captured_tables_ddl:
+        elif not kept and settings.only_captured_tables_ddl:
             return
         if captured and change.table is not None and not settings.changes:  # Python values lose nothing
             self._lossy_warnings.table_changed(change.table)
@@ -200,7 +202,7 @@ class Statements:
             session=context.session,
         )
         out.append(HistoryEntry(text))
-        if settings.schema_changes:
+        if settings.schema_changes and (captured or not settings.only_captured_tables_ddl):
             out.append(self._message(change, context))
 
     def _message(self, change: SchemaChange, context: StatementContext) -> Batch:
@@ -244,7 +246,7 @@ class Statements:
         table_id = change.table_id
         if "t" in settings.skipped_operations or table_id is None or change.table is None:
             return
-        if not settings.tables.captures(table_id.database, table_id.table):
+        if not self._names.captures(table_id.database, table_id.table):
             return
         topic = self._captured.topics.topic(table_id)
         records = build_table_schema(change.table, topic, settings.rules, "stream", lambda table, column: None)
@@ -268,11 +270,11 @@ class Statements:
             out.append(batch._replace(messages=[(None, data, settings.headers)]))
 
 
-def _recorded(settings: PipelineSettings) -> Callable[[TableId], bool] | None:
+def _recorded(settings: PipelineSettings, names: CapturedNames) -> Callable[[TableId], bool] | None:
     """The tables whose statements the history records; ``None`` for all."""
     tables = settings.tables
     if settings.only_captured_tables_ddl:
-        return lambda table: tables.captures(table.database, table.table)
+        return lambda table: names.keeps_structure(table.database, table.table)
     if settings.only_captured_databases_ddl:
         return lambda table: tables.captures_database(table.database)
     return None

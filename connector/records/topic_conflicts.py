@@ -10,6 +10,7 @@ from rowtide.connector.errors import TopicClash
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
+from rowtide.topics.filters import CapturedNames
 from rowtide.topics.naming import TopicNameClashError, TopicNames
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ class TopicGuard:
     """
 
     def __init__(self, settings: PipelineSettings, tables: Tables) -> None:
-        self._captures = settings.tables.captures
+        self._captures = CapturedNames(settings.tables, tables.exists).captures
         self._tables = tables
         self._names = TopicNames(settings.naming)
         for table in tables.names():

@@ -164,8 +164,8 @@ class Snapshot:
         """
         if opened.fixed or not self._decision.stream:
             return
-        tables, server = self._settings.tables, self.tables.server
-        captured = [table.id for table in opened.tables if tables.captures(table.id.database, table.id.table)]
+        names, server = plan.captured_names(opened.tables, self._settings), self.tables.server
+        captured = [table.id for table in opened.tables if names.keeps_structure(table.id.database, table.id.table)]
         search = BinlogSearch(self._database, mariadb=session.mariadb)
         with _lost_connections():
             for statement in search.statements(opened.position, server_queries.current_position(session)):
@@ -218,9 +218,12 @@ class Snapshot:
             table.id: server_queries.create_statement(session, table.id)
             for table in plan.structure_tables(listed, self._settings)
         }
-        for table in filter(lambda known: self._settings.tables.captures(known.database, known.table), created):
+        names = plan.captured_names(listed, self._settings)
+        for table in filter(lambda known: names.keeps_structure(known.database, known.table), created):
             created[table] = with_labels(session, table, created[table], server)
         log.info("read the structure of %d tables", len(created))
+        if left_out := [table.id for table in listed if names.leaves_out(table.id.database, table.id.table)]:
+            log.info("left out as helper tables of online schema changes: %s", ", ".join(map(str, left_out)))
         databases, charset = server_queries.databases(session), server_queries.server_charset(session)
         hash_order = self._config.locking is SnapshotLocking.NONE
         return plan.structure_statements(created, databases, charset, hash_order=hash_order)

@@ -9,7 +9,7 @@ from rowtide.connector.records.offset import java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.source.server_queries import DatabaseCharset, ListedTable, quoted, quoted_table
 from rowtide.schema_history.model import TableId
-from rowtide.topics.filters import is_builtin
+from rowtide.topics.filters import CapturedNames, is_builtin
 
 _HASH_MAP_CAPACITY = 2
 """The initial capacity of Debezium's map of tables, which it fills from maps of one entry."""
@@ -38,13 +38,20 @@ def structure_tables(listed: Iterable[ListedTable], settings: PipelineSettings) 
     These are all but the system tables, so that a table can be captured later without another snapshot. The
     configuration can restrict them to captured tables.
     """
-    chosen = [table for table in listed if _keeps_structure(table.id, settings)]
+    listed = list(listed)
+    names = captured_names(listed, settings)
+    chosen = [table for table in listed if _keeps_structure(table.id, settings, names)]
     return sorted(chosen, key=lambda table: _name_order(table.id))
 
 
-def _keeps_structure(table: TableId, settings: PipelineSettings) -> bool:
+def captured_names(listed: Iterable[ListedTable], settings: PipelineSettings) -> CapturedNames:
+    """Tells which of the listed tables are captured."""
+    return CapturedNames.among(settings.tables, ((table.id.database, table.id.table) for table in listed))
+
+
+def _keeps_structure(table: TableId, settings: PipelineSettings, names: CapturedNames) -> bool:
     tables = settings.tables
-    if settings.only_captured_tables_ddl and not tables.captures(table.database, table.table):
+    if settings.only_captured_tables_ddl and not names.keeps_structure(table.database, table.table):
         return False
     if settings.only_captured_databases_ddl and not tables.captures_database(table.database):
         return False
@@ -55,12 +62,13 @@ def row_tables(
     listed: Iterable[ListedTable], settings: PipelineSettings, snapshot: SnapshotConfig
 ) -> list[ListedTable]:
     """The captured tables whose rows are read, in the order of ``table.include.list``, then by name."""
-    include = settings.tables.tables.include
+    listed = list(listed)
+    include, names = settings.tables.tables.include, captured_names(listed, settings)
     chosen = [
         table
         for table in listed
         if table.kind != "SEQUENCE"
-        and settings.tables.captures(table.id.database, table.id.table)
+        and names.captures(table.id.database, table.id.table)
         and snapshot.reads_rows_of(table.id.database, table.id.table)
     ]
     chosen.sort(key=lambda table: (include.index(str(table.id)) if include else 0, _name_order(table.id)))

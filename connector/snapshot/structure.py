@@ -16,6 +16,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.store.history_record import history_record
+from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
@@ -47,11 +48,13 @@ class StructureWriter:
         Raises:
             SnapshotError: a CREATE TABLE cannot be parsed.
         """
+        created = [statement.table_id for statement in statements if statement.table_id is not None]
+        names = CapturedNames.among(self._settings.tables, ((table.database, table.table) for table in created))
         for statement in statements:
             for change in self._changes(statement):
-                if self._is_stored(change):
+                if self._is_stored(change, names):
                     yield self._entry(change)
-                if self._settings.schema_changes and self._is_published(change):
+                if self._settings.schema_changes and self._is_published(change, names):
                     yield from self.before_rows()
                     self._pending = change
 
@@ -84,18 +87,18 @@ class StructureWriter:
             return (SchemaChange(ChangeKind.DROP, database, ddl, table_id, tables=(table_id,)),)
         return (SchemaChange(ChangeKind.DATABASE, database, ddl),)
 
-    def _is_stored(self, change: SchemaChange) -> bool:
+    def _is_stored(self, change: SchemaChange, names: CapturedNames) -> bool:
         """Whether the schema history stores a change: all, or only captured tables and the server's variables."""
         if not self._settings.only_captured_tables_ddl or not change.database:
             return True
-        return change.table_id is not None and self._is_captured(change)
-
-    def _is_published(self, change: SchemaChange) -> bool:
-        return change.table_id is None or not self._settings.only_captured_tables_ddl or self._is_captured(change)
-
-    def _is_captured(self, change: SchemaChange) -> bool:
         table = change.table_id
-        return table is not None and self._settings.tables.captures(table.database, table.table)
+        return table is not None and names.keeps_structure(table.database, table.table)
+
+    def _is_published(self, change: SchemaChange, names: CapturedNames) -> bool:
+        table = change.table_id
+        if table is None or not self._settings.only_captured_tables_ddl:
+            return True
+        return names.captures(table.database, table.table)
 
     def _entry(self, change: SchemaChange) -> HistoryEntry:
         settings = self._settings

@@ -35,6 +35,11 @@ class TableRegistry:
         found = self._tables.get(key)
         return self._build_deferred(key) if found is None and key in self._deferred else found
 
+    def exists(self, database: str, name: str) -> bool:
+        """Whether there is a table of that name."""
+        key = self._key(database, name)
+        return key in self._tables or key in self._deferred
+
     def put(self, table: Table) -> None:
         """Add or replace a table (from a snapshot, a history record, or a repair)."""
         key = self._key(table.id.database, table.id.table)

@@ -1,7 +1,8 @@
 """Properties: captured databases, tables and columns, keys, operations, GTID sources."""
 
-from rowtide.connector.config.catalogue.kinds import boolean, escaped_names, names, patterns, text
+from rowtide.connector.config.catalogue.kinds import boolean, escaped_names, helper_names, names, patterns, text
 from rowtide.connector.config.catalogue.property import Family, Property, Status
+from rowtide.topics.online_schema_change import WELL_KNOWN_HELPERS
 
 TITLE = "What to capture"
 
@@ -40,6 +41,15 @@ IGNORE_BUILTIN = Property(
     boolean(),
     True,
     "Exclude the server's own databases: mysql, performance_schema, sys, information_schema.",
+)
+ONLINE_SCHEMA_CHANGE = Property(
+    "rowtide.online.schema.change.tables",
+    helper_names(),
+    WELL_KNOWN_HELPERS,
+    "The helper tables of online schema changes, whose rows are not captured: `well-known` for the names of gh-ost, "
+    "pt-online-schema-change and Spirit, and regular expressions for further names, each with one group for the name "
+    "of the table that is changed, such as `_(.+)_shadow`; or `none`. A table is a helper table only beside that "
+    "other table, and not if `table.include.list` has its very name.",
 )
 MESSAGE_KEY_COLUMNS = Property(
     "message.key.columns",

@@ -10,6 +10,7 @@ from rowtide.connector.config.choices import FailureHandling, SslMode
 from rowtide.connector.config.secret import Secret
 from rowtide.topics.filters import Patterns, split_list
 from rowtide.topics.java_regex import compile_java
+from rowtide.topics.online_schema_change import HelperNames, parse_helper_names
 
 T = TypeVar("T")
 E = TypeVar("E", bound=enum.StrEnum)
@@ -113,6 +114,11 @@ def patterns() -> Kind[Patterns | None]:
         return Patterns.parse(value) if value.strip() else None
 
     return Kind("list of regular expressions", parse)
+
+
+def helper_names() -> Kind[HelperNames]:
+    r"""Regular expressions for helper tables, ``well-known`` or ``none``; ``\,`` is a literal comma."""
+    return Kind("list of regular expressions", lambda value: parse_helper_names(split_list(value)))
 
 
 def escaped_names() -> Kind[tuple[str, ...]]:

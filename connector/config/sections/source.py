@@ -85,6 +85,7 @@ def capture_config(reader: PropertyReader) -> CaptureConfig:
                 for name in reader[capture.SIGNAL_COLLECTION]
                 if (table := _table(reader, capture.SIGNAL_COLLECTION.name, name)) is not None
             ),
+            reader[capture.ONLINE_SCHEMA_CHANGE],
         ),
         columns=ColumnFilter(_selection(reader, capture.COLUMN_INCLUDE, capture.COLUMN_EXCLUDE)),
         keys=_keys(reader),

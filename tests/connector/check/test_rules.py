@@ -275,3 +275,19 @@ def test_all_errors_are_in_one_exception() -> None:
     error = CheckFailedError(findings)
     assert str(error) == "the connector cannot start:\n  - a: one\n  - b: two"
     assert [finding.subject for finding in error.findings] == ["a", "b", "c"]
+
+
+def test_helper_tables_of_online_schema_changes_are_named(facts: Facts, configured: Configured) -> None:
+    names = ("orders", "_orders_new", "_lines_new")
+    tables = tuple(TableFact("shop", name, (ColumnFact("id", "int", nullable=False),)) for name in names)
+    (finding,) = evaluate(configured({"guardrail.collections.max": "2"}), facts(tables=tables))
+    assert (finding.severity, finding.subject) == (Severity.REMARK, "rowtide.online.schema.change.tables")
+    assert "left out as helper tables of online schema changes: shop._orders_new (of orders)." in finding.message
+    grants = (
+        granted("RELOAD", "REPLICATION SLAVE", "REPLICATION CLIENT"),
+        granted("SELECT", where="`shop`.`orders`"),
+        granted("SELECT", where="`shop`.`_lines_new`"),
+    )
+    assert not errors_in(evaluate(configured(), facts(grants=grants, tables=tables)))
+    for own in ({"rowtide.online.schema.change.tables": "none"}, {"table.include.list": "shop._orders_new"}):
+        assert evaluate(configured(own), facts(tables=tables)) == []

@@ -55,6 +55,19 @@ def test_a_broker_that_is_away_does_not_keep_a_connector_from_its_topics(
     assert [finding.severity for finding in found] == severities
 
 
+def test_a_helper_table_whose_records_were_written_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of its own may have such a name, and was captured before these names were left out."""
+    monkeypatch.setattr(TopicAdmin, "overview", lambda _admin: Overview(1, {"shop.d._t_new": 1, "shop.d.t": 1}))
+    monkeypatch.setattr(TopicAdmin, "describe", lambda *_: None)
+    monkeypatch.setattr(TopicAdmin, "rejection", lambda *_: None)
+    monkeypatch.setattr("rowtide.connector.check.topic_checks.size_findings", lambda *_: ())
+    tables = tuple(TableFact("d", name) for name in ("t", "_t_new", "_t_gho"))
+    found, _ = topic_findings(from_properties({**PROPERTIES, "topic.creation.default.partitions": "1"}), tables)
+    (finding,) = (finding for finding in found if finding.subject == "rowtide.online.schema.change.tables")
+    assert finding.severity is Severity.WARNING
+    assert "d._t_new is left out as a helper table of d.t, but topic shop.d._t_new exists" in finding.message
+
+
 def test_a_cluster_without_a_broker_that_is_ready_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that has just started may answer before it is one of the cluster's brokers."""
     admin = TopicAdmin({"bootstrap.servers": "127.0.0.1:1"}, 0.1)

@@ -158,3 +158,31 @@ def test_no_statement_goes_through_all_tables(statement: str, recorded: object) 
     event = QueryEvent(statement, "d")
     result = tables.apply(event)
     assert required_session(tables, event, result, recorded) is None  # type: ignore[arg-type]
+
+
+def test_a_table_is_captured_until_it_becomes_a_helper_table(
+    connector: Connector, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    def alter(statement: str) -> None:
+        result = connector.tables.apply(QueryEvent(statement, "d"))
+        for table, now in result.altered:
+            connector.captured.changed(table, exists=now is not None)
+
+    alter("CREATE TABLE _x_new (id INT PRIMARY KEY, a INT)")
+    assert connector.find("_x_new") is not None
+    alter("CREATE TABLE x (id INT PRIMARY KEY, a INT)")
+    assert connector.find("_x_new") is None
+    assert connector.find("_x_new") is None
+    assert caplog.messages == [
+        (
+            "the rows of d._x_new are left out: it is a helper table of an online schema change of d.x "
+            "(rowtide.online.schema.change.tables)"
+        )
+    ]
+    alter("RENAME TABLE x TO _x_old, _x_new TO x")
+    assert connector.find("x") is not None
+    assert connector.find("_x_old") is None
+    alter("DROP TABLE x")
+    assert connector.find("_x_old") is not None

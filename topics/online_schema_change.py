@@ -1,0 +1,90 @@
+"""Recognises the helper tables of online schema changes by their names.
+
+Such a tool changes a copy of a table, and renames the copy to the table in the end. The names beside a table ``t``::
+
+    gh-ost                     _t_gho (copy)   _t_ghc (changelog)   _t_del, _t_20260131120000_del (the former t)
+    pt-online-schema-change    _t_new (copy)                        _t_old (the former t), with up to 10 underscores
+    Spirit                     _t_new (copy)   _t_chkpnt            _t_old
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rowtide.topics.java_regex import InvalidPatternError, compile_java
+
+Exists = Callable[[str, str], bool]
+"""Tells whether there is a table: database, table."""
+
+WELL_KNOWN, NONE = "well-known", "none"
+_NAMES = (
+    re.compile(r"_(?P<gh_ost>.+)_(?:gho|ghc|ght|ghr|del)"),
+    re.compile(r"_(?P<gh_ost>.+)_\d{14}_del"),
+    re.compile(r"_(.+)_(?:new|old|chkpnt)"),
+    re.compile(r"_{2,10}([^_].*)_(?:new|old)"),
+)
+_GH_OST_TABLES = ("gho", "ghc")
+"""In the two-step cut-over of gh-ost, there is no ``t`` for a moment, but both of these tables exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class HelperNames:
+    """The names of helper tables (``rowtide.online.schema.change.tables``).
+
+    Attributes:
+        items: the list as it is configured.
+        patterns: each matches a name of a helper table as a whole; its group is the name of the table that is changed.
+    """
+
+    items: tuple[str, ...] = ()
+    patterns: tuple[re.Pattern[str], ...] = ()
+
+    def __str__(self) -> str:
+        return ",".join(self.items) or NONE
+
+    def table_of(self, database: str, name: str, exists: Exists) -> str | None:
+        """The table beside it that a helper table belongs to; ``None`` if it is no helper table.
+
+        Args:
+            database: its database.
+            name: its name.
+            exists: tells which tables there are. Without the other table, a table is no helper, whatever its name is.
+        """
+        for pattern in self.patterns:
+            found = pattern.fullmatch(name)
+            if found is None or not (table := found[1]):
+                continue
+            stand_ins = [f"_{table}_{suffix}" for suffix in _GH_OST_TABLES] if "gh_ost" in pattern.groupindex else []
+            if any(exists(database, other) for other in (table, *stand_ins) if other != name):
+                return table
+        return None
+
+    def may_match(self, name: str) -> bool:
+        """Whether a table of that name is a helper table if the other table exists."""
+        return any(pattern.fullmatch(name) for pattern in self.patterns)
+
+
+NO_HELPERS = HelperNames()
+WELL_KNOWN_HELPERS = HelperNames((WELL_KNOWN,), _NAMES)
+
+
+def parse_helper_names(items: tuple[str, ...]) -> HelperNames:
+    """Parse a list of regular expressions with one group each; ``well-known`` stands for the names above.
+
+    Raises:
+        ValueError: an expression is invalid or does not have one group, or ``none`` is not alone.
+    """
+    if NONE in items and len(items) > 1:
+        raise ValueError(f"{NONE!r} must be the only item")
+    items = tuple(item for item in items if item != NONE)
+    return HelperNames(items, tuple(pattern for item in items for pattern in _patterns(item)))
+
+
+def _patterns(item: str) -> Iterator[re.Pattern[str]]:
+    if item == WELL_KNOWN:
+        yield from _NAMES
+        return
+    pattern = compile_java(item, ignore_case=False)
+    if pattern.groups != 1:
+        raise InvalidPatternError(item, "it must have one group: the name of the table that is changed")
+    yield pattern
