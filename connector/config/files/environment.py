@@ -11,7 +11,9 @@ PREFIX = "ROWTIDE_"
 CONFIG_VARIABLE = "ROWTIDE_CONFIG"
 """The variable with the path of the configuration file, for a worker that is started without the command line."""
 
-_NOT_PROPERTIES = re.compile(r"ROWTIDE_(?:CONFIG|LOG_LEVEL|(?:SPARK|STACK|TEST|CACHE|BENCH|DEMO|ORACLE)(?:_.*)?)")
+_NOT_PROPERTIES = re.compile(
+    r"ROWTIDE_(?:CONFIG|LOG_LEVEL|PURE_PYTHON|(?:SPARK|STACK|TEST|CACHE|BENCH|DEMO|ORACLE)(?:_.*)?)"
+)
 # What Kubernetes injects into every container of a namespace that has a service named "rowtide" or "rowtide-...":
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 _OF_A_SERVICE = re.compile(

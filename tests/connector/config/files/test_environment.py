@@ -22,6 +22,7 @@ def test_variables_of_other_purposes_are_not_properties() -> None:
     found = overrides(
         {
             "ROWTIDE_CONFIG": "/etc/rowtide.properties",
+            "ROWTIDE_PURE_PYTHON": "1",
             "ROWTIDE_SPARK_JARS": "/opt/rowtide/jars/*.jar",
             "ROWTIDE_STACK": "docker",
             "ROWTIDE_CACHE": "/tmp",
