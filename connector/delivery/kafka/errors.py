@@ -31,10 +31,9 @@ _DENIED = {
     _K.SASL_AUTHENTICATION_FAILED,
     _K._AUTHENTICATION,  # noqa: SLF001
 }
+_INVALID = {_K.INVALID_RECORD, _K.INVALID_TIMESTAMP}
 _REJECTED = {
     _K.TOPIC_EXCEPTION,
-    _K.INVALID_RECORD,
-    _K.INVALID_TIMESTAMP,
     _K.POLICY_VIOLATION,
     _K.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     _K.UNSUPPORTED_COMPRESSION_TYPE,
@@ -92,6 +91,12 @@ def rejected(
         )
     if code in _DENIED:
         return RecordRejected(f"{what}. Grant the connector's Kafka user WRITE on the topic")
+    if code in _INVALID:
+        return RecordRejected(
+            f"{what}. Brokers refuse messages whose time is too far from theirs (message.timestamp.after.max.ms and "
+            "message.timestamp.before.max.ms): check the clock of this host. Topics with cleanup.policy=compact refuse "
+            "messages without a key"
+        )
     if code in _REJECTED:
         return RecordRejected(what)
     return None

@@ -51,6 +51,7 @@ def test_a_key_is_hidden_unless_it_is_requested() -> None:
         (K.TOPIC_AUTHORIZATION_FAILED, "WRITE"),
         (K.POLICY_VIOLATION, "shop.t"),
         (K.INVALID_RECORD, "shop.t"),
+        (K.INVALID_TIMESTAMP, "check the clock"),
     ],
 )
 def test_permanent_rejections_state_the_reason(code: int, way_out: str) -> None:
