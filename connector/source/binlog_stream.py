@@ -17,6 +17,7 @@ from pymysql.constants import ER
 from rowtide.connector.config.model import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged
 from rowtide.connector.protocol import commands
+from rowtide.connector.protocol.header import HEADER_LENGTH
 from rowtide.connector.protocol.packets import PacketBuffer
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, log_in
@@ -213,7 +214,7 @@ class BinlogStream:
 
     def _event(self, payload: bytes) -> bytes:
         status = payload[0] if payload else None
-        if status == 0:
+        if status == 0 and len(payload) > HEADER_LENGTH:
             return payload[1:]
         if status == 0xFF:
             code = int.from_bytes(payload[1:3], "little")

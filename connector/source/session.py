@@ -104,7 +104,7 @@ class Session:
             if lost := self.client.lost(error):
                 raise lost from error
             raise SnapshotError(f"table {table} cannot be read with {query!r}: {error.args[-1]}") from error
-        except ValueError:  # its message may contain the value
+        except (ValueError, LookupError, ArithmeticError):  # the message may contain the value
             raise SnapshotError(
                 f"table {table} cannot be read with {query!r}: a value in the result does not match the type of its "
                 "column. Check snapshot.select.statement.overrides"

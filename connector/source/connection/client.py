@@ -5,7 +5,7 @@ import io
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pymysql
@@ -46,7 +46,8 @@ class Client(_PyMySQL):  # type: ignore[misc]
     * While a query is silent, a second log-in checks after each ``connect.timeout.ms`` that the server still answers. A
       server that hangs is noticed long before ``database.query.timeout.ms``.
     * The password is sent in a readable form over verified TLS only. A mode that requires TLS never uses plain text.
-    * A lost connection raises :class:`DatabaseUnreachableError`: a ``pymysql.MySQLError`` is the server's answer.
+    * A lost connection raises :class:`DatabaseUnreachableError`: a ``pymysql.MySQLError`` is the server's answer. A
+      packet that cannot be parsed ends the connection, too.
 
     Args:
         config: address, account, TLS and time limits.
@@ -71,7 +72,8 @@ class Client(_PyMySQL):  # type: ignore[misc]
         """Connect and log in; PyMySQL calls this from its constructor."""
         # Until the log-in is complete, PyMySQL's time limits for reading and writing are those for connecting.
         self._read_timeout = self._write_timeout = self.connect_timeout
-        super().connect(sock)
+        with self.parsing():
+            super().connect(sock)
         if self._config.tls.mode not in _TLS_OPTIONAL and not isinstance(self._sock, ssl.SSLSocket):
             self._force_close()
             raise pymysql.err.OperationalError(CR.CR_SSL_CONNECTION_ERROR, "the connection is not encrypted")
@@ -91,9 +93,16 @@ class Client(_PyMySQL):  # type: ignore[misc]
             DatabaseUnreachableError: the connection is lost.
             pymysql.MySQLError: the server refuses the statement.
         """
-        with self.cursor(Cursor) as cursor:
-            cursor.execute(statement)
-            return list(cursor.fetchall())
+        try:
+            with self.parsing(), self.cursor(Cursor) as cursor:
+                cursor.execute(statement)
+                return list(cursor.fetchall())
+        except pymysql.MySQLError as error:
+            self._raise_if_lost(error)
+            raise
+        except RuntimeError as error:  # the server requests a file of this host, which PyMySQL refuses
+            self._force_close()
+            raise connection_lost(error, self._config) from error
 
     def send_command(self, payload: bytes) -> None:
         """Send the packet of a command that PyMySQL does not have."""
@@ -143,9 +152,21 @@ class Client(_PyMySQL):  # type: ignore[misc]
             )
         return super()._process_auth(plugin_name, *arguments)
 
+    @contextlib.contextmanager
+    def parsing(self) -> Iterator[None]:
+        """Raise one error, without a number, for packets that PyMySQL cannot parse: it raises errors of many kinds."""
+        try:
+            yield
+        except (pymysql.MySQLError, OSError, RuntimeError, DatabaseUnreachableError):
+            raise
+        except Exception as error:
+            self._force_close()
+            raise pymysql.err.InternalError(f"the server sent a packet that cannot be parsed: {error!r}") from error
+
     def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
         try:
-            return super()._read_packet(packet_type)
+            with self.parsing():
+                return super()._read_packet(packet_type)
         except pymysql.MySQLError as error:
             self._raise_if_lost(error)
             raise

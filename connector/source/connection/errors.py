@@ -112,8 +112,9 @@ def _refusal(error: Exception, config: DatabaseConfig) -> Problem | None:
                 "certificate must name database.hostname"
             )
         return Problem("database.ssl.mode", f"no TLS connection to {where} with this mode: {text}{hint}")
-    if "cryptography" in text:
-        return Problem("database.user", f"logging in as {who!r} needs a package: pip install 'rowtide[connector]'")
+    if "package is required" in text:
+        package = "pynacl" if "pynacl" in text else "'rowtide[connector]'"
+        return Problem("database.user", f"logging in as {who!r} needs a package: pip install {package}")
     return None
 
 

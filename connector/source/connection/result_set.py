@@ -58,13 +58,14 @@ def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], T
 
 def _begin(connection: Any, query: str) -> list[str]:
     """Send the query and return the names of the result set's columns."""
-    connection._execute_command(COMMAND.COM_QUERY, query)  # noqa: SLF001
-    packet = connection._read_packet()  # noqa: SLF001
-    if packet.is_ok_packet():
-        raise OperationalError(0, f"the statement returns no rows: {query}")
-    count = packet.read_length_encoded_integer()
-    fields = [connection._read_packet(FieldDescriptorPacket) for _ in range(count)]  # noqa: SLF001
-    connection._read_packet()  # noqa: SLF001 - the end of the descriptions
+    with connection.parsing():
+        connection._execute_command(COMMAND.COM_QUERY, query)  # noqa: SLF001
+        packet = connection._read_packet()  # noqa: SLF001
+        if packet.is_ok_packet():
+            raise OperationalError(0, f"the statement returns no rows: {query}")
+        count = packet.read_length_encoded_integer()
+        fields = [connection._read_packet(FieldDescriptorPacket) for _ in range(count)]  # noqa: SLF001
+        connection._read_packet()  # noqa: SLF001 - the end of the descriptions
     return [field.name for field in fields]
 
 

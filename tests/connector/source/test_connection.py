@@ -106,7 +106,7 @@ def test_a_connection_in_plain_text_is_never_used_where_tls_is_required(monkeypa
         log_in(configured(server, database_ssl_mode="preferred")).close()
 
 
-@pytest.mark.parametrize("packet", [b"", b"\x07binlog"])
+@pytest.mark.parametrize("packet", [b"", b"\x07binlog", bytes(19)])
 def test_a_packet_that_is_no_event_breaks_the_stream(packet: bytes) -> None:
     def serve(peer: Peer) -> None:
         peer.log_in()
@@ -120,6 +120,35 @@ def test_a_packet_that_is_no_event_breaks_the_stream(packet: bytes) -> None:
         stream = BinlogStream(configured(server, database_ssl_mode="disabled"), SourceOffset("b.1", 4), mariadb=False)
         with pytest.raises(StreamBroken, match=f"begins with {packet[:8].hex()}, which is no event"):
             next(stream.events())
+
+
+_NO_VERSION = b"\x0a\x00" + bytes(60)
+
+
+@pytest.mark.parametrize("greeting", [b"", b"\x0a", _NO_VERSION])
+def test_a_greeting_that_cannot_be_parsed_is_a_lost_connection(greeting: bytes) -> None:
+    """PyMySQL raises IndexError, struct.error and others."""
+    with FakeMySQL(lambda peer: peer.send(greeting)) as server:
+        with pytest.raises(DatabaseUnreachableError, match="sent a packet that cannot be parsed") as caught:
+            log_in(configured(server, database_ssl_mode="disabled"))
+        assert caught.value.retriable
+
+
+@pytest.mark.parametrize("answer", [b"\xfc", b"\xfe", b"\xfb/etc/passwd"])
+def test_an_answer_that_cannot_be_parsed_is_a_lost_connection(answer: bytes) -> None:
+    """The last answer requests a file of the client's host."""
+
+    def serve(peer: Peer) -> None:
+        peer.log_in()
+        peer.answer(lambda statement: answer if statement == "SELECT 1" else b"")
+
+    with FakeMySQL(serve) as server:
+        client = log_in(configured(server, database_ssl_mode="disabled"))
+        with pytest.raises(DatabaseUnreachableError) as caught:
+            client.fetch("SELECT 1")
+        assert caught.value.retriable
+        with pytest.raises(DatabaseUnreachableError):
+            client.fetch("SELECT 2")
 
 
 @pytest.mark.parametrize("plugin", ["mysql_clear_password", "dialog", "mysql_old_password"])

@@ -6,18 +6,25 @@ from collections.abc import Callable, Mapping
 
 from tests.fuzz.campaign import Target
 from tests.fuzz.targets.binary_json import BinaryJson
+from tests.fuzz.targets.canal import CanalEntries
+from tests.fuzz.targets.connections import LogIn, Results
 from tests.fuzz.targets.ddl import Statements
 from tests.fuzz.targets.files import BinlogFiles
 from tests.fuzz.targets.history import History, Summaries
 from tests.fuzz.targets.offsets import Offsets
 from tests.fuzz.targets.packets import Packets
 from tests.fuzz.targets.rows import RowEvents
+from tests.fuzz.targets.search import Searches
 
 TARGETS: Mapping[str, Callable[[], Target]] = {
     "packets": Packets,
     "rows": RowEvents,
+    "canal": CanalEntries,
     "json": BinaryJson,
     "files": BinlogFiles,
+    "search": Searches,
+    "log-in": LogIn,
+    "results": Results,
     "ddl": Statements,
     "offsets": Offsets,
     "history": History,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from random import Random
 
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER_LENGTH
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from tests.fuzz.mutators import mutated
-from tests.fuzz.recorded import row_cases, transactions
+from tests.fuzz.recorded import Transaction, row_cases, transactions
 from tests.fuzz.targets.packets import with_size
 
 FILE = "binlog.000001"
@@ -42,26 +44,28 @@ class RowEvents:
             at = random.randrange(len(events))
             events[at] = events[at][:HEADER_LENGTH] + mutated(random, events[at][HEADER_LENGTH:])
         options = random.choice((0, 0, _CHANGES, _CHANGES, _MINIMAL, _CHANGES | _MINIMAL, _LENIENT))
-        framed = b"".join(len(event).to_bytes(3, "little") + event for event in events)
-        return bytes((case, number, options)) + framed
+        return bytes((case, number, options)) + framed(events)
+
+    def case(self, number: int) -> str:
+        """The name of a case."""
+        return self._cases[number % len(self._cases)]
+
+    def transaction(self, data: bytes) -> Transaction | None:
+        """The recorded transaction of an input."""
+        found = transactions(self.case(data[0]))
+        return found[data[1] % len(found)] if found else None
 
     def run(self, data: bytes) -> None:
         """Make the records of the transaction."""
-        if len(data) < 3:
+        if len(data) < 3 or (transaction := self.transaction(data)) is None:
             return
-        found = transactions(self._cases[data[0] % len(self._cases)])
-        if not found:
-            return
-        transaction = found[data[1] % len(found)]
-        settings = _settings(self._cases[data[0] % len(self._cases)], data[2])
+        settings = _settings(self.case(data[0]), data[2])
         pipeline = Pipeline(settings, transaction.tables.copy(), SourceOffset(FILE, 4), lambda: 1)
         list(pipeline.receive(transaction.format))
-        checksum = pipeline.decoder.format is not None and pipeline.decoder.format.checksum == "CRC32"
         pipeline.decoder._verify = False
-        for event in _events(data[3:]):
-            packet = with_size(event) if checksum else event[:9] + len(event).to_bytes(4, "little") + event[13:]
+        for event in events_of(data[3:]):
             try:
-                outputs = [output for step in pipeline.receive(packet) for output in step]
+                outputs = [output for step in pipeline.receive(packet_of(event, pipeline.decoder)) for output in step]
             except ConnectorError as error:
                 _check_location(error)
                 raise
@@ -74,7 +78,13 @@ def _check_location(error: ConnectorError) -> None:
     assert f"{FILE}:" in str(error), f"no position: {error}"
 
 
-def _events(data: bytes) -> list[bytes]:
+def framed(events: Iterable[bytes]) -> bytes:
+    """Events with their lengths."""
+    return b"".join(len(event).to_bytes(3, "little") + event for event in events)
+
+
+def events_of(data: bytes) -> list[bytes]:
+    """The events of an input, without those that are too short."""
     events, at = [], 0
     while at + 3 <= len(data):
         size = int.from_bytes(data[at : at + 3], "little")
@@ -83,6 +93,13 @@ def _events(data: bytes) -> list[bytes]:
             events.append(event)
         at += 3 + size
     return events
+
+
+def packet_of(event: bytes, decoder: EventDecoder) -> bytes:
+    """The event with the size that it has, and with room for a checksum if the events of the file have one."""
+    if decoder.format is not None and decoder.format.checksum == "CRC32":
+        return with_size(event)
+    return event[:9] + len(event).to_bytes(4, "little") + event[13:]
 
 
 def _read(change: Change) -> None:
