@@ -1,64 +1,73 @@
 """Loads a configuration from a file, the environment and the files that references name."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.config.files.config_providers import resolve
 from rowtide.connector.config.files.environment import overrides
-from rowtide.connector.config.files.files import providers, read_file
+from rowtide.connector.config.files.files import providers, read_bytes, read_files
+from rowtide.connector.config.files.layers import Layer
+from rowtide.connector.config.kafka.java_stores import without_stores
 from rowtide.connector.config.model import Configuration
 from rowtide.connector.config.sections.connector import build
 
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A configuration file, or several, of which each overrides those before it."""
+
 
 def load(
-    path: str | os.PathLike[str],
+    paths: Paths,
     environ: Mapping[str, str] = os.environ,
     not_required: Collection[str] = (),
     more: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """Load a configuration file, apply overrides from the environment, and resolve references.
+    """Load configuration files, apply overrides from the environment, and resolve references.
 
     Args:
-        path: ``.properties``, ``.json``, ``.yaml`` or ``.yml``.
+        paths: ``.properties``, ``.json``, ``.yaml``, ``.yml`` or ``.env``.
         environ: the environment, for ``ROWTIDE_…`` overrides and ``${env:…}``.
         not_required: names of properties that may be absent, or whose references may be unresolvable.
-        more: properties that override those of the file.
+        more: properties that override those of the files.
 
     Raises:
         ConfigurationError: with all problems.
     """
-    return from_properties({**read_file(Path(path)), **(more or {})}, environ, not_required)
+    configuration, problems = _load(paths, environ, not_required, more or {})
+    if problems:
+        raise ConfigurationError(problems)
+    return configuration
 
 
 def load_invalid(
-    path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
+    paths: Paths, environ: Mapping[str, str] = os.environ, more: Mapping[str, str] | None = None
 ) -> tuple[Configuration, tuple[Problem, ...]]:
-    """Load a configuration file that may have problems, as ``load`` does.
+    """Load configuration files that may have problems, as ``load`` does.
 
     Returns:
         The configuration, in which invalid properties have their defaults, and all problems.
 
     Raises:
-        ConfigurationError: the file cannot be read, or has a syntax error.
+        ConfigurationError: a file cannot be read, or has a syntax error.
     """
-    return _read(read_file(Path(path)), environ, ())
+    return _load(paths, environ, (), more or {})
 
 
 def read_properties(
-    path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
+    paths: Paths, environ: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, str], tuple[Problem, ...]]:
-    """Read the properties of a file and the environment without checking them.
+    """Read the properties of files and the environment without checking them.
 
     Returns:
         The values with references resolved, and the problems of unresolvable references, which stay as written.
 
     Raises:
-        ConfigurationError: the file cannot be read, or has a syntax error.
+        ConfigurationError: a file cannot be read, or has a syntax error.
     """
-    _, resolved, _, problems = _resolved(read_file(Path(path)), environ)
+    _, resolved, _, problems = _resolved(_files(paths).properties, environ)
     return resolved, tuple(Problem(*problem) for problem in problems)
 
 
@@ -81,6 +90,20 @@ def from_properties(
     return configuration
 
 
+def _files(paths: Paths) -> Layer:
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return read_files([Path(path) for path in several], PROPERTIES)
+
+
+def _load(
+    paths: Paths, environ: Mapping[str, str], not_required: Collection[str], more: Mapping[str, str]
+) -> tuple[Configuration, tuple[Problem, ...]]:
+    files = _files(paths)
+    configuration, problems = _read({**files.properties, **more}, environ, not_required)
+    configuration = replace(configuration, warnings=(*files.notes, *configuration.warnings))
+    return configuration, (*(Problem(*problem) for problem in files.problems), *problems)
+
+
 def _read(
     properties: Mapping[str, str], environ: Mapping[str, str], not_required: Collection[str]
 ) -> tuple[Configuration, tuple[Problem, ...]]:
@@ -100,6 +123,8 @@ def _resolved(
         written[name] = value
         sources[name] = variable
     resolved, problems = resolve(written, providers(environ))
+    resolved, more = without_stores(resolved, read_bytes)
+    problems += more
     return written, resolved, sources, problems
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.config import Configuration, ConfigurationError, from_properties
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.catalogue.connect import SINK
 from rowtide.connector.config.files.environment import property_name
-from rowtide.connector.config.files.files import read_file
+from rowtide.connector.config.files.files import read_files
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sinks import RecordSink
@@ -90,17 +90,20 @@ class Engine:
         self._warned_at = 0.0
 
     @classmethod
-    def from_config(cls, path: str | os.PathLike[str], **more: str | int) -> Self:
-        """An engine from a configuration file, as ``rowtide run`` reads it; ``ROWTIDE_…`` variables override it.
+    def from_config(cls, *paths: str | os.PathLike[str], **more: str | int) -> Self:
+        """An engine from configuration files, as ``rowtide run`` reads them; ``ROWTIDE_…`` variables override them.
 
         Args:
-            path: ``.properties``, ``.json``, ``.yaml`` or ``.yml``.
-            more: properties by keyword, over those of the file.
+            paths: ``.properties``, ``.json``, ``.yaml``, ``.yml`` or ``.env``; each overrides those before it.
+            more: properties by keyword, over those of the files.
 
         Raises:
             ConfigurationError: with every problem of the configuration.
         """
-        return cls(read_file(Path(path)), environ=os.environ, **more)
+        files = read_files(map(Path, paths), PROPERTIES)
+        if files.problems:
+            raise ConfigurationError(files.problems)
+        return cls(files.properties, environ=os.environ, **more)
 
     # --- life -----------------------------------------------------------------------------------------------------
 

@@ -6,14 +6,13 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import click
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from rowtide.cli.connectors import read_configuration
+from rowtide.cli.connectors import CONFIG, read_configuration
 from rowtide.cli.record_text import record_lines
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 
@@ -34,8 +33,10 @@ _SPARE = 50  # offsets that are read for each record to print: markers and abort
 @click.argument("topic")
 @click.option(
     "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The configuration of the connector, for the addresses of Kafka and the topic prefix.",
+    multiple=True,
+    type=CONFIG,
+    help="The configuration of the connector, for the addresses of Kafka and the topic prefix; repeat it for several "
+    "files.",
 )
 @click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
 @click.option("--limit", "-n", type=click.IntRange(min=1), default=10, show_default=True, help="Number of records.")
@@ -50,7 +51,7 @@ _SPARE = 50  # offsets that are read for each record to print: markers and abort
 def peek(
     topic: str,
     *,
-    config: Path | None,
+    config: tuple[str, ...],
     bootstrap_servers: str | None,
     limit: int,
     from_start: bool,
@@ -96,13 +97,13 @@ class _Clients(NamedTuple):
     prefix: str
 
 
-def _clients(config: Path | None, bootstrap_servers: str | None) -> _Clients:
+def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients:
     given = {"bootstrap.servers": bootstrap_servers} if bootstrap_servers else {}
-    if config is not None:
-        configuration = read_configuration(str(config), _UNNEEDED)
+    if config:
+        configuration = read_configuration(config, _UNNEEDED)
         kafka = configuration.kafka
         if not kafka.bootstrap_servers and not given:
-            raise click.UsageError(f"{config} has no bootstrap.servers: add --bootstrap-servers")
+            raise click.UsageError(f"{config[-1]} has no bootstrap.servers: add --bootstrap-servers")
         return _Clients({**kafka.consumer, **given}, {**kafka.admin, **given}, configuration.topics.prefix)
     if not given:
         raise click.UsageError("the addresses of Kafka are needed: --config or --bootstrap-servers")

@@ -11,7 +11,7 @@ import click
 
 from rowtide.canal.entry import Entry
 from rowtide.canal.replay import entries, entry_line
-from rowtide.cli.connectors import read_configuration
+from rowtide.cli.connectors import config_argument, read_configuration
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
@@ -46,7 +46,7 @@ class OffsetText(click.ParamType):
 
 
 @click.command()
-@click.argument("config", type=click.Path(exists=True, dir_okay=False))
+@config_argument
 @click.option(
     "--binlog",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -75,10 +75,10 @@ class OffsetText(click.ParamType):
     help="debezium: records; canal: Canal's entries, one JSON object (entryType, entry in base64, flat) a "
     "line, of all tables.",
 )
-def replay(config: str, *, binlog: Path, start: SourceOffset | None, output: str, form: str) -> None:
+def replay(config: tuple[str, ...], *, binlog: Path, start: SourceOffset | None, output: str, form: str) -> None:
     """Convert binlog files on disk to records, without a server.
 
-    Reads the configuration file CONFIG as 'rowtide run' does. The files must contain the statements that created the
+    Reads the configuration files CONFIG as 'rowtide run' does. The files must contain the statements that created the
     tables: start with the first file that the server wrote, or with that of an empty server into which a dump was
     loaded. The connector's stored position and schema history are neither read nor changed.
     """

@@ -125,6 +125,7 @@ class _PointInTime(click.ParamType):
 
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_CONFIG = click.Path(exists=True, dir_okay=False)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -132,7 +133,7 @@ def _with_source(command: F) -> F:
     """Add the options that select a source to a command; errors of the source are printed without a traceback."""
 
     @functools.wraps(command)
-    def run(config: Path | None, history: Path | None, binlogs: Path | None, flavor: str, **arguments: Any) -> None:
+    def run(config: tuple[str, ...], history: Path | None, binlogs: Path | None, flavor: str, **arguments: Any) -> None:
         try:
             with _source(config, history, binlogs, Flavor(flavor)) as source:
                 command(source, **arguments)
@@ -148,14 +149,15 @@ def _with_source(command: F) -> F:
                      help="The server of the history or binlog files; not needed with --config."),
         click.option("--binlogs", type=_FOLDER, help="A folder with binlog files, plain or gzipped."),
         click.option("--history", type=_FILE, help="A schema history file, one record a line."),
-        click.option("--config", type=_FILE, help="The configuration of a connector, whose schema history is read."),
+        click.option("--config", type=_CONFIG, multiple=True,
+                     help="A connector's configuration, whose schema history is read; repeat it for several files."),
     ):  # fmt: skip
         run = option(run)
     return run  # type: ignore[return-value]
 
 
 def _source(
-    config: Path | None, history: Path | None, binlogs: Path | None, flavor: Flavor
+    config: tuple[str, ...], history: Path | None, binlogs: Path | None, flavor: Flavor
 ) -> AbstractContextManager[Source]:
     given = [name for name, value in (("config", config), ("history", history), ("binlogs", binlogs)) if value]
     if len(given) != 1:
@@ -167,7 +169,7 @@ def _source(
     from rowtide.cli.connectors import read_configuration  # noqa: PLC0415 - needs the extra
     from rowtide.connector.engine.wiring import history_source  # noqa: PLC0415
 
-    return history_source(read_configuration(str(config), not_required={"database.password"}))
+    return history_source(read_configuration(config, not_required={"database.password"}))
 
 
 _AT = {"type": _PointInTime(), "help": "A position (binlog.000042:1234), a GTID set, a time, or end."}

@@ -2,9 +2,8 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rowtide.connector.config import Configuration, ConfigurationError, load
@@ -31,9 +30,9 @@ class HistorySchemas(Mapping[str, Mapping[str, Any]]):
     Configuration and history are read at the first access, so that a job whose messages have schemas needs neither.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Prepare to read a configuration file."""
-        self._path = path
+    def __init__(self, paths: Sequence[str]) -> None:
+        """Prepare to read configuration files."""
+        self._paths = paths
         self._lock = threading.Lock()
         self._history: _History | None = None
 
@@ -60,7 +59,7 @@ class HistorySchemas(Mapping[str, Mapping[str, Any]]):
     def _read(self) -> "_History":
         with self._lock:
             if self._history is None:
-                self._history = _read_history(self._path)
+                self._history = _read_history(self._paths)
             return self._history
 
 
@@ -72,15 +71,16 @@ class _History:
     tables: Mapping[str, list[RecordedTable]]
 
 
-def _read_history(path: Path) -> _History:
+def _read_history(paths: Sequence[str]) -> _History:
+    named = ", ".join(paths)
     way_out = "Give the schemas of its topics with --schemas"
     try:
-        config = load(path, not_required={"database.password"})
+        config = load(paths, not_required={"database.password"})
     except ConfigurationError as error:
-        raise SettingsError(f"the schema history of {path} cannot be found: {error}\n{way_out}") from error
+        raise SettingsError(f"the schema history of {named} cannot be found: {error}\n{way_out}") from error
     if config.transforms:
         raise SettingsError(
-            f"{path}: the connector has transforms, which change its records, so the schema history does not describe "
+            f"{named}: the connector has transforms, which change its records, so the schema history does not describe "
             f"them. {way_out}"
         )
     capture, naming = config.capture.tables, config.topics.naming
@@ -94,7 +94,7 @@ def _read_history(path: Path) -> _History:
                     if table.fields is not None and capture.captures(table.id.database, table.id.table):
                         tables.setdefault(naming.data_change(table.id.database, table.id.table), []).append(table)
     except (SchemaHistoryError, ModuleNotFoundError) as error:
-        raise SettingsError(f"{path}: the schema history cannot be read: {error}. {way_out}") from error
+        raise SettingsError(f"{named}: the schema history cannot be read: {error}. {way_out}") from error
     return _History(config, tables)
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -30,8 +30,10 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS)
 @click.option("--topics", metavar="REGEX", help="Read only topics whose full name matches.")
 @click.option(
     "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The connector's configuration (.properties, .json, .yaml), for the addresses of Kafka and the prefix.",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="The connector's configuration (.properties, .json, .yaml), for the addresses of Kafka and the prefix; "
+    "repeat it for several files.",
 )
 @click.option(
     "--output", required=True, metavar="PATH", help="Directory of the tables: a path, or an hdfs:// or s3a:// URL."
@@ -212,31 +214,31 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
     )
 
 
-def _configured(path: Path, given: Collection[str]) -> dict[str, str]:
+def _configured(paths: Sequence[str], given: Collection[str]) -> dict[str, str]:
     """The Kafka client properties and the topic prefix of a connector's configuration.
 
     Args:
-        path: the configuration file.
+        paths: the configuration files.
         given: names of properties that are set by options, whose references need not be resolved.
 
     Raises:
         SettingsError: the file cannot be read, or a reference in a value cannot be resolved.
     """
     try:
-        properties, problems = read_properties(path)
+        properties, problems = read_properties(paths)
     except ConfigurationError as error:
         raise SettingsError(str(error)) from error
     found = {name: value for name, value in properties.items() if name.startswith(_CLIENT) or name in _NAMES}
     for name, message in problems:
         if name in found and name not in given:
-            raise SettingsError(f"{path}: {name}: {message}. Set it with --kafka-property {name}=...")
+            raise SettingsError(f"{paths[-1]}: {name}: {message}. Set it with --kafka-property {name}=...")
     return found
 
 
-def _schemas(path: Path | None, config: Path | None) -> Mapping[str, Mapping[str, Any]]:
+def _schemas(path: Path | None, config: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     """Return the schemas of topics whose messages have none: from a file, else from the schema history."""
     if path is None:
-        if config is None:
+        if not config:
             return {}
         from rowtide.cli.table_schemas import HistorySchemas  # noqa: PLC0415 - slow to import
 

@@ -38,7 +38,7 @@ def schemas(folder: Path, *statements: str, **properties: str) -> HistorySchemas
     }
     file = folder / "p.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
-    return HistorySchemas(file)
+    return HistorySchemas([str(file)])
 
 
 def columns(found: HistorySchemas, topic: str = "p.shop.t") -> dict[str, tuple[str, str]]:
@@ -98,4 +98,4 @@ def test_a_history_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"p\.properties: the schema history cannot be read: .* --schemas"):
         list(found)
     with pytest.raises(SettingsError, match=r"(?s)none\.properties.*--schemas"):
-        list(HistorySchemas(tmp_path / "none.properties"))
+        list(HistorySchemas([str(tmp_path / "none.properties")]))

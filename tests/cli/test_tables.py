@@ -46,7 +46,8 @@ def test_given_schemas_must_be_json(tmp_path: Path) -> None:
 def options(file: Path | None = None, **given: object) -> dict[str, object]:
     """The options of a call, most of them with their defaults."""
     usual = {
-        "config": file, "bootstrap_servers": None, "topic_prefix": None, "topics": None, "kafka_properties": (),
+        "config": (str(file),) if file else (), "bootstrap_servers": None, "topic_prefix": None, "topics": None,
+        "kafka_properties": (),
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
         "numeric_decimals": False, "schemas": None, "parallel": 2,
     }  # fmt: skip

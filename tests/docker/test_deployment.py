@@ -123,7 +123,7 @@ def test_the_configuration_in_kubernetes_is_valid(tmp_path: Path) -> None:
     ((name, text),) = manifests()["ConfigMap"]["data"].items()
     (tmp_path / name).write_text(text)
     environ = manifests()["Secret"]["stringData"]
-    config = from_properties(read_file(tmp_path / name), environ)
+    config = from_properties(read_file(tmp_path / name).properties, environ)
     assert (config.name, config.warnings) == ("shop", ())
     assert config.database.password.reveal() == "change-me"
 

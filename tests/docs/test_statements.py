@@ -17,7 +17,7 @@ import rowtide
 from rowtide import cli
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.catalogue import PROPERTIES
-from rowtide.connector.config.files.files import flattened
+from rowtide.connector.config.files.documents import flattened
 from rowtide.connector.config.files.properties_file import parse_properties
 from rowtide.connector.config.sections.property_reader import family_of
 from rowtide.connector.worker.status import STATES

@@ -30,11 +30,11 @@ WORLD = {
 EDGES = {
     "rowtide.canal.replay": "clock files",
     "rowtide.canal.server.destination": "threads",
-    "rowtide.cli.peek": "clock files kafka",
+    "rowtide.cli.peek": "clock kafka",
     "rowtide.cli.replay": "clock files",
     "rowtide.cli.schema": "files",
     "rowtide.cli.schema_sources": "files",
-    "rowtide.cli.table_schemas": "files threads",
+    "rowtide.cli.table_schemas": "threads",
     "rowtide.cli.tables": "files processes",
     "rowtide.connector.check": "mysql",
     "rowtide.connector.check.broker": "kafka",

@@ -12,7 +12,7 @@ from rowtide.connector.config.choices import (
 
 TITLE = "Kafka and Kafka Connect"
 
-_WORKER = "rowtide is a single worker with one connector, not a cluster of workers"
+_WORKER = "rowtide is a single worker, not a cluster of workers"
 _TOPIC = r"[a-zA-Z0-9_.\-]{1,249}"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 _CONVERTERS = rf"(?:{JSON_CONVERTER.replace('.', '[.]')}|JsonConverter)"
@@ -129,6 +129,14 @@ VALUE_DECIMAL = Property(
 _NULLS = "Write a column's default in place of a NULL in {}."
 KEY_NULLS = Property("key.converter.replace.null.with.default", boolean(), True, _NULLS.format("keys"))
 VALUE_NULLS = Property("value.converter.replace.null.with.default", boolean(), True, _NULLS.format("values"))
+REGISTRY = Family(
+    "<key, value>.converter.schema.registry.url …",
+    r"(?:key|value)\.converter\.(?:schema\.registry\..+|apicurio\..+|basic\.auth\..+|auto\.register\.schemas"
+    r"|use\.latest\.version|(?:key|value)\.subject\.name\.strategy|enhanced\.avro\.schema\.support)",
+    "Settings of converters with a schema registry.",
+    Status.WITHOUT_EFFECT,
+    "JsonConverter uses no schema registry",
+)
 _CACHE = "rowtide caches each schema once per version of its table"
 KEY_CACHE = Property(
     "key.converter.schemas.cache.size", integer(0), 1000, "The number of cached schemas.", Status.WITHOUT_EFFECT, _CACHE
@@ -218,6 +226,7 @@ ERRORS_TOLERANCE = Property(
     ErrorsTolerance.NONE,
     "Whether a record that a converter or transform rejects stops the connector (none) or is skipped (all).",
     refused={"all": "all is not supported yet; Debezium's failure handling modes determine what may be skipped"},
+    ignorable=True,
 )
 _RETRY = "rowtide's converters and transforms have no temporary errors"
 ERRORS_RETRY_TIMEOUT = Property(
@@ -266,6 +275,13 @@ CONFIG_PROVIDERS = Property(
     "file, env and dir are always available",
     default_text="",
 )
+IGNORE_UNSUPPORTED = Property(
+    "rowtide.ignore.unsupported",
+    boolean(),
+    False,
+    "Start without the properties of Debezium that rowtide does not support, as far as all records stay the same, and "
+    "log which they are. `--ignore-unsupported` of `rowtide run` and `rowtide check` sets it.",
+)
 CONFIG_PROVIDER = Family(
     "config.providers.<name>.*",
     r"config\.providers\..+",
@@ -293,7 +309,7 @@ WORKER_ONLY = Family(
     r"(?:config|status)\.storage\..+|rest\..+|listeners|plugin\.(?:path|discovery)|admin\.listeners|access\.control\..+"
     r"|response\.http\.headers\.config|topic\.tracking\..+|metrics\..+|metric\.reporters|worker\..+"
     r"|scheduled\.rebalance\.max\.delay\.ms|rebalance\.timeout\.ms|session\.timeout\.ms|connect\.protocol"
-    r"|inter\.worker\..+|internal\.(?:key|value)\.converter(?:\..+)?",
+    r"|inter\.worker\..+|confluent\.(?:license|topic|metadata|monitoring)\..+|confluent\.license|internal\.(?:key|value)\.converter(?:\..+)?",
     "Properties of a cluster of Kafka Connect workers.",
     Status.WITHOUT_EFFECT,
     _WORKER,

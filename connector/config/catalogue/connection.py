@@ -10,7 +10,7 @@ CONNECTORS = {
     "io.debezium.connector.mariadb.mariadbconnector": Flavor.MARIADB,
 }
 _JDBC = "rowtide implements the server's protocol itself, without a JDBC driver"
-_PEM = "PEM or PKCS#12 (.p12, .pfx); Java key stores (JKS) must be converted with keytool"
+_PEM = "PEM, PKCS#12 (.p12, .pfx) or a Java store (JKS)"
 
 NAME = Property(
     "name",
@@ -181,6 +181,7 @@ CONNECTION_FACTORY = Property(
     "The class that opens JDBC connections.",
     Status.NOT_YET,
     _JDBC,
+    ignorable=True,
 )
 CONNECTION_TIMEOUT = Property(
     "database.connection.timeout.ms",

@@ -44,6 +44,7 @@ class Property(Generic[T]):
         required: whether a connector cannot start without it.
         refused: former values of Debezium and values that rowtide does not support, each with the alternative.
         default_text: the default in the reference, if it is not the value itself.
+        ignorable: whether ``rowtide.ignore.unsupported`` may leave it out, because all records stay the same.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Property(Generic[T]):
     required: bool = False
     refused: Mapping[str, str] = field(default_factory=dict)
     default_text: str | None = None
+    ignorable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Family:
         doc: one or two sentences for a newcomer.
         status: as for a property.
         reason: as for a property.
+        ignorable: as for a property.
     """
 
     form: str
@@ -75,3 +78,4 @@ class Family:
     doc: str
     status: Status = Status.SUPPORTED
     reason: str = ""
+    ignorable: bool = False

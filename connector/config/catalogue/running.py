@@ -47,6 +47,7 @@ POLL_DISPATCH = Property(
     "The delay between deliveries.",
     Status.NOT_YET,
     "it came with Debezium 3.7",
+    ignorable=True,
 )
 QUEUE_PROVIDER = Property(
     "queue.provider.type",
@@ -55,6 +56,7 @@ QUEUE_PROVIDER = Property(
     "The type of the queue.",
     Status.NOT_YET,
     "the queue is in memory",
+    ignorable=True,
 )
 BINLOG_BUFFER = Property(
     "binlog.buffer.size",
@@ -123,7 +125,9 @@ MEMORY_TABLES = Property(
     _MEMORY,
 )
 _OL = "openlineage.integration."
-LINEAGE = Property(f"{_OL}enabled", boolean(), False, "Report lineage to OpenLineage.", Status.NOT_YET, _LINEAGE)
+LINEAGE = Property(
+    f"{_OL}enabled", boolean(), False, "Report lineage to OpenLineage.", Status.NOT_YET, _LINEAGE, ignorable=True
+)
 LINEAGE_FILE = Property(
     f"{_OL}config.file.path",
     text(),

@@ -33,7 +33,13 @@ MODE = Property(
     },
 )
 MODE_CUSTOM_NAME = Property(
-    "snapshot.mode.custom.name", optional(text()), None, "Name of a custom snapshotter.", Status.NOT_YET, _SPI
+    "snapshot.mode.custom.name",
+    optional(text()),
+    None,
+    "Name of a custom snapshotter.",
+    Status.NOT_YET,
+    _SPI,
+    ignorable=True,
 )
 _FLAG = "snapshot.mode.configuration.based."
 BASED_SNAPSHOT_DATA = Property(f"{_FLAG}snapshot.data", boolean(), False, "configuration_based: read the rows.")
@@ -68,6 +74,7 @@ LOCKING_CUSTOM_NAME = Property(
     "Name of a custom locking strategy.",
     Status.NOT_YET,
     _SPI,
+    ignorable=True,
 )
 QUERY_MODE = Property(
     "snapshot.query.mode",
@@ -77,7 +84,13 @@ QUERY_MODE = Property(
     refused={"custom": f"custom is not supported: {_SPI}; snapshot.select.statement.overrides sets a query per table"},
 )
 QUERY_CUSTOM_NAME = Property(
-    "snapshot.query.mode.custom.name", optional(text()), None, "Name of a custom query.", Status.NOT_YET, _SPI
+    "snapshot.query.mode.custom.name",
+    optional(text()),
+    None,
+    "Name of a custom query.",
+    Status.NOT_YET,
+    _SPI,
+    ignorable=True,
 )
 INCLUDE_COLLECTIONS = Property(
     "snapshot.include.collection.list",

@@ -240,4 +240,5 @@ CUSTOM_RETRIABLE = Property(
     "A regular expression for the messages of further errors to retry.",
     Status.NOT_YET,
     "the errors to retry are built in",
+    ignorable=True,
 )

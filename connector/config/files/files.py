@@ -1,23 +1,51 @@
 """Edge: reads configuration files, and the files and variables that references name."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.config.files.config_providers import Provider
+from rowtide.connector.config.files.container_environment import is_environment, parse_environment_file
+from rowtide.connector.config.files.container_environment import translate as translate_environment
+from rowtide.connector.config.files.debezium_server import is_debezium_server
+from rowtide.connector.config.files.debezium_server import translate as translate_debezium_server
+from rowtide.connector.config.files.documents import json_document, layer_of, yaml_documents
+from rowtide.connector.config.files.layers import Layer, merged
 from rowtide.connector.config.files.properties_file import PropertiesSyntaxError, parse_properties
 
 _JSON = frozenset({".json"})
 _YAML = frozenset({".yaml", ".yml"})
+_VARIABLES = frozenset({".env"})
 
 
-def read_file(path: Path) -> dict[str, str]:
-    """Read a configuration file: JSON or YAML by its suffix, everything else as ``.properties``.
+def read_files(paths: Iterable[Path], known: Iterable[str] = ()) -> Layer:
+    """Read configuration files; each overrides those before it. See ``layers.merged`` for converters.
+
+    Args:
+        paths: the files.
+        known: names of properties, whose upper-case letters are restored in names of variables.
+
+    Raises:
+        ConfigurationError: files cannot be read, or have syntax errors.
+    """
+    layers: list[Layer] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            layers.append(read_file(path, known))
+        except ConfigurationError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigurationError(problems)
+    return merged(layers) if len(layers) > 1 else layers[0]
+
+
+def read_file(path: Path, known: Iterable[str] = ()) -> Layer:
+    """Read a configuration file: JSON, YAML or variables (``.env``) by its suffix, everything else as ``.properties``.
 
     JSON and YAML may nest keys (``database: {port: 3306}``) or write them out (``database.port: 3306``), and may have
-    the format of Kafka Connect's REST interface, ``{"name": …, "config": {…}}``.
+    the format of Kafka Connect's REST interface, ``{"name": …, "config": {…}}``, or be resources of Strimzi.
+    Configurations of Debezium Server and the variables of containers are translated.
 
     Raises:
         ConfigurationError: the file cannot be read, or has a syntax error. The message names line and column and never
@@ -28,15 +56,32 @@ def read_file(path: Path) -> dict[str, str]:
     except OSError as error:
         raise ConfigurationError([(str(path), f"cannot be read: {error.strerror or error}")]) from None
     try:
-        if path.suffix.lower() in _JSON:
-            return flattened(_json(content))
-        if path.suffix.lower() in _YAML:
-            return flattened(_yaml(content))
-        return dict(parse_properties(_text(content)))
+        layer = _parsed(path, content)
     except PropertiesSyntaxError as error:
         raise ConfigurationError([(str(path), str(error))]) from None
     except (ValueError, RecursionError) as error:
         raise ConfigurationError([(str(path), f"is not valid: {error}")]) from None
+    if is_environment(layer.properties):
+        layer = _after(layer, translate_environment(layer.properties, known))
+    if is_debezium_server(layer.properties):
+        layer = _after(layer, translate_debezium_server(layer.properties))
+    return layer
+
+
+def _after(first: Layer, then: Layer) -> Layer:
+    """A translated layer, with the notes of the original."""
+    return then._replace(notes=(*first.notes, *then.notes))
+
+
+def _parsed(path: Path, content: bytes) -> Layer:
+    suffix = path.suffix.lower() or path.name.lower()
+    if suffix in _JSON:
+        return layer_of(json_document(content))
+    if suffix in _YAML:
+        return merged([layer_of(document) for document in yaml_documents(content)])
+    if suffix in _VARIABLES:
+        return Layer(parse_environment_file(_text(content)))
+    return Layer(dict(parse_properties(_text(content))))
 
 
 def _text(content: bytes) -> str:
@@ -45,101 +90,6 @@ def _text(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
-
-
-def _unicode(content: bytes) -> str:
-    """The text of a JSON or YAML file."""
-    encoding = json.detect_encoding(content)
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode(encoding, "replace")
-        raise ValueError(f"not {encoding} text at {_place(before, len(before))}") from None
-
-
-def _place(text: str, at: int) -> str:
-    return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"duplicate key {name!r}")
-        found[name] = value
-    return found
-
-
-def _json(content: bytes) -> Any:
-    text = _unicode(content)
-    try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"JSON syntax error at {_place(text, error.pos)}") from None
-
-
-def _yaml(content: bytes) -> Any:
-    try:
-        import yaml  # noqa: PLC0415 - only needed for YAML
-    except ModuleNotFoundError:
-        raise ValueError("YAML needs the package pyyaml: pip install 'rowtide[connector]'") from None
-
-    def check_keys(node: Any) -> None:
-        if isinstance(node, yaml.MappingNode):
-            for key, _ in node.value:
-                if not isinstance(key, yaml.ScalarNode):
-                    place = _place(text, key.start_mark.index)
-                    raise ValueError(f"a key is not plain text at {place}")  # noqa: TRY004 - the file is wrong
-            _unique([(key.value, value) for key, value in node.value])
-            for _, value in node.value:
-                check_keys(value)
-
-    text = _unicode(content)
-    try:
-        # The base loader keeps every scalar as text, so that 'off' and 007 stay as written.
-        loader = yaml.BaseLoader(text)
-        node = loader.get_single_node()
-        check_keys(node)
-        return None if node is None else loader.construct_document(node)
-    except yaml.reader.ReaderError as error:
-        raise ValueError(f"a character that YAML does not allow at {_place(text, error.position)}") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise ValueError(f"YAML syntax error at {_place(text, mark.index if mark else 0)}") from None
-
-
-def flattened(document: Any) -> dict[str, str]:
-    """Flatten a document to one text per dotted name.
-
-    Raises:
-        ValueError: the document is not a map, or a name is a duplicate.
-    """
-    if not isinstance(document, Mapping):
-        raise ValueError("it must be a map of properties")  # noqa: TRY004 - the file is wrong, not an argument's type
-    if set(document) <= {"name", "config"} and isinstance(document.get("config"), Mapping):
-        document = {**document["config"], **({"name": document["name"]} if "name" in document else {})}
-    flat: dict[str, str] = {}
-    _flatten(document, "", flat)
-    return flat
-
-
-def _flatten(value: Any, name: str, flat: dict[str, str]) -> None:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            _flatten(inner, f"{name}.{key}" if name and key else name or str(key), flat)
-        return
-    if value is None:
-        return
-    if name in flat:
-        raise ValueError(f"duplicate property {name!r}")
-    if isinstance(value, bool):
-        flat[name] = "true" if value else "false"
-    elif isinstance(value, list):
-        if any(isinstance(item, Mapping | list) for item in value):
-            raise ValueError(f"{name}: a list may only hold plain values")
-        flat[name] = ",".join(map(str, value))
-    else:
-        flat[name] = str(value)
 
 
 def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
@@ -151,7 +101,7 @@ def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
             raise LookupError("it needs a path and a key: ${file:/path/to/file:key}")
         if path not in known:
             try:
-                known[path] = dict(parse_properties(_text(_read(Path(path)))))
+                known[path] = dict(parse_properties(_text(read_bytes(path))))
             except PropertiesSyntaxError as error:
                 raise LookupError(f"{path}: {error}") from None
         if key not in known[path]:
@@ -166,13 +116,18 @@ def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
     def from_directory(path: str, key: str) -> str:
         if not path or "/" in key:
             raise LookupError("it needs a directory and the name of a file in it: ${dir:/path/to/directory:file}")
-        return _text(_read(Path(path) / key))
+        return _text(read_bytes(Path(path) / key))
 
     return {"file": from_file, "env": from_environment, "dir": from_directory}
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: str | Path) -> bytes:
+    """The content of a file that a property names.
+
+    Raises:
+        LookupError: it cannot be read.
+    """
     try:
-        return path.read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise LookupError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -96,6 +96,14 @@ def _jaas(value: str) -> Translated:
 
 
 _NO_JAVA = "it names a Java class, which cannot be loaded"
+_MONITORING = "io.confluent.monitoring."
+
+
+def _interceptors(value: str) -> Translated:
+    """Nothing for Confluent's monitoring, which changes no record; other interceptors could."""
+    return {} if all(name.strip().startswith(_MONITORING) for name in value.split(",") if name.strip()) else _NO_JAVA
+
+
 _STORES = "only PEM files can be read, not Java key stores; convert it: keytool -exportcert -rfc -keystore …"
 
 _JAVA: dict[str, Callable[[str], Translated]] = {
@@ -117,7 +125,7 @@ _JAVA: dict[str, Callable[[str], Translated]] = {
     "value.serializer": lambda _: "rowtide writes the bytes that value.converter makes",
     "key.deserializer": lambda _: "rowtide reads bytes",
     "value.deserializer": lambda _: "rowtide reads bytes",
-    "interceptor.classes": lambda _: _NO_JAVA,
+    "interceptor.classes": _interceptors,
     "sasl.client.callback.handler.class": lambda _: _NO_JAVA,
     "sasl.login.class": lambda _: _NO_JAVA,
     "ssl.engine.factory.class": lambda _: _NO_JAVA,
@@ -195,7 +203,7 @@ class _Translator:
             self.set(name, "socket.timeout.ms", value)
         elif name in _JAVA:
             self.java(name, value)
-        elif name in _WITHOUT_EFFECT:
+        elif name in _WITHOUT_EFFECT or name.startswith("confluent.monitoring."):
             return
         elif (setting := ALIASES.get(name, name)) in SETTINGS:
             if self.applies(setting):

@@ -24,6 +24,7 @@ from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.topics.internal import offsets_settings
 
+_REGISTRY = re.compile(connect.REGISTRY.pattern)
 _COMMON = re.compile(connect.CLIENTS.pattern)
 
 
@@ -80,6 +81,13 @@ def _converter(
     """A converter. Its settings apply only if its class is set, as in Kafka Connect."""
     if reader.is_set(converter):
         return JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls])
+    side = converter.name
+    if any(name.startswith(f"{side}.") and _REGISTRY.fullmatch(name) for name in reader.properties):
+        reader.problem(
+            side,
+            "is required beside the settings of a schema registry: the worker of Kafka Connect may have one for Avro. "
+            f"Give the worker's file as well, or set {side}={converter.default}, which uses no registry",
+        )
     standard = JsonConverterConfig(schemas.default, decimals.default, nulls.default)
     if JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls]) != standard:
         names = ", ".join(one.name for one in (schemas, decimals, nulls) if reader.properties.get(one.name))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES
+from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES, connect
 from rowtide.connector.config.catalogue.property import Family, Flavor, Property, Status
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.secret import Sanitizer, masked_name
@@ -39,6 +39,7 @@ REMOVED = {
 }
 """Former properties of Debezium."""
 
+_NOT_YET = "is a property of Debezium that rowtide does not support yet"
 _PREFIXES = ((re.compile(r"database\.history(\..*|$)"), _H),)
 
 _FAMILY_PATTERNS = tuple((re.compile(family.pattern), family) for family in FAMILIES)
@@ -92,6 +93,7 @@ class PropertyReader:
         self.sanitizer = sanitizer
         self._not_required = not_required
         self._values: dict[str, object] = {}
+        self._ignores = properties.get(connect.IGNORE_UNSUPPORTED.name, "").strip().lower() == "true"
         for property_ in PROPERTIES.values():
             self._values[property_.name] = self._read(property_)
         self._check_other_names()
@@ -128,7 +130,7 @@ class PropertyReader:
             return property_.default
         refused = property_.refused.get(text.strip().lower())
         if refused is not None:
-            self.problem(property_.name, refused)
+            self._unsupported(property_, property_.name, refused)
             return property_.default
         try:
             value = property_.kind.parse(text)
@@ -151,9 +153,16 @@ class PropertyReader:
         if property_.status is Status.WITHOUT_EFFECT:
             self.warnings.append(f"{property_.name} has no effect: {property_.reason}")
         elif property_.status is Status.NOT_YET:
-            self.problem(
-                property_.name, f"is a property of Debezium that rowtide does not support yet: {property_.reason}"
-            )
+            self._unsupported(property_, property_.name, f"{_NOT_YET}: {property_.reason}")
+
+    def _unsupported(self, entry: Property[T] | Family, name: str, message: str) -> None:
+        """Add a problem, or leave the property out if the user wants to start anyway."""
+        if not entry.ignorable:
+            self.problem(name, message)
+        elif self._ignores:
+            self.warnings.append(f"{name} is left out (rowtide.ignore.unsupported): {message}")
+        else:
+            self.problem(name, f"{message}. All records are the same without it: --ignore-unsupported leaves it out")
 
     def _check_other_names(self) -> None:
         named = tuple(
@@ -174,7 +183,7 @@ class PropertyReader:
             elif family.status is Status.WITHOUT_EFFECT:
                 self.warnings.append(f"{name} has no effect: {family.reason}")
             elif family.status is Status.NOT_YET:
-                self.problem(name, f"is a property of Debezium that rowtide does not support yet: {family.reason}")
+                self._unsupported(family, name, f"{_NOT_YET}: {family.reason}")
 
     def exclusive(self, one: Property[T], other: Property[T]) -> None:
         """Add a problem if two properties that exclude each other are both set."""

@@ -1,4 +1,4 @@
-"""Edge: creates the TLS context for the database from ``database.ssl.*``: PEM files or PKCS#12 stores."""
+"""Edge: creates the TLS context for the database from ``database.ssl.*``: PEM files, PKCS#12 or Java stores."""
 
 import secrets
 import ssl
@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rowtide.connector.config.choices import SslMode
+from rowtide.connector.config.files.key_stores import kind_of, pem, read_key_store
 from rowtide.connector.config.model import Tls
 
-_STORES = frozenset({".p12", ".pfx", ".pkcs12"})
-_JAVA_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_STORES = frozenset({"JKS", "JCEKS"})
+_PKCS12 = frozenset({".p12", ".pfx", ".pkcs12", ".jks"})
 
 
 class TlsError(ValueError):
@@ -54,9 +55,9 @@ def _trust(context: ssl.SSLContext, tls: Tls) -> None:
         return
     content = _read(name, tls.truststore)
     try:
-        if Path(tls.truststore).suffix.lower() in _STORES:
+        if _is_store(tls.truststore, content):
             password = tls.truststore_password.reveal() if tls.truststore_password else None
-            for certificate in _store_certificates(content, password):
+            for certificate in read_key_store(content, password).certificates:
                 context.load_verify_locations(cadata=certificate)
         else:
             context.load_verify_locations(cadata=content.decode("ascii"))
@@ -68,7 +69,7 @@ def _identify(context: ssl.SSLContext, path: str, password: str | None) -> None:
     name = "database.ssl.keystore"
     content = _read(name, path)
     try:
-        if Path(path).suffix.lower() not in _STORES:
+        if not _is_store(path, content):
             context.load_cert_chain(path, password=_key_password(name, path, password))
             return
         # OpenSSL reads keys from files only. In this one the key is encrypted with a password that exists in memory
@@ -97,38 +98,28 @@ def _key_password(name: str, path: str, password: str | None) -> Callable[[], st
 
 def _read(name: str, path: str) -> bytes:
     try:
-        content = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise TlsError(name, f"{path} cannot be read: {error.strerror or error}") from None
-    if content.startswith(_JAVA_MAGIC):
-        raise TlsError(
-            name,
-            f"{path} is a Java key store, which only Java reads; convert it: keytool -importkeystore -srckeystore "
-            f"{path} -destkeystore store.p12 -deststoretype PKCS12",
-        )
-    return content
 
 
-def _store_certificates(content: bytes, password: str | None) -> list[bytes]:
-    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12  # noqa: PLC0415 - slow to import
-
-    store = pkcs12.load_pkcs12(content, password.encode() if password else None)
-    found = [*([store.cert] if store.cert else []), *store.additional_certs]
-    return [certificate.certificate.public_bytes(Encoding.DER) for certificate in found]
+def _is_store(path: str, content: bytes) -> bool:
+    """Whether a file is a store of Java or in PKCS#12; other files have certificates as PEM."""
+    return kind_of(content) in _STORES or Path(path).suffix.lower() in _PKCS12
 
 
 def _store_identity(content: bytes, password: str | None, passphrase: bytes) -> bytes:
-    """The key, encrypted with the passphrase, and the certificates of a PKCS#12 store, as PEM."""
+    """The key, encrypted with the passphrase, and the certificates of a store, as PEM."""
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow to import
         BestAvailableEncryption,
         Encoding,
         PrivateFormat,
-        pkcs12,
+        load_der_private_key,
     )
 
-    store = pkcs12.load_pkcs12(content, password.encode() if password else None)
-    if store.key is None or store.cert is None:
+    store = read_key_store(content, password)
+    if store.key is None:
         raise ValueError("it contains no key")
-    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase))
-    chain = (store.cert, *store.additional_certs)
-    return key + b"".join(certificate.certificate.public_bytes(Encoding.PEM) for certificate in chain)
+    key = load_der_private_key(store.key, None)
+    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase))
+    return encrypted + "".join(pem("CERTIFICATE", one) for one in store.chain).encode()

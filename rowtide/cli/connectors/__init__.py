@@ -1,24 +1,46 @@
 """The commands of a connector, ``rowtide check`` and ``rowtide run``, and how commands read its configuration."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
 
 from rowtide.connector.config import Configuration, ConfigurationError, load
 
-__all__ = ["CONFIG", "read_configuration"]
+__all__ = ["CONFIG", "IGNORE_UNSUPPORTED", "config_argument", "ignore_unsupported_option", "read_configuration"]
 
 CONFIG = click.Path(exists=True, dir_okay=False)
-"""The argument that names a configuration file."""
+"""The type of arguments and options that name configuration files."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def config_argument(function: F) -> F:
+    """The argument CONFIG..., one or more configuration files."""
+    return click.argument("config", metavar="CONFIG...", nargs=-1, required=True, type=CONFIG)(function)
+
+
+IGNORE_UNSUPPORTED = {"rowtide.ignore.unsupported": "true"}
+"""The property that the option sets."""
+
+
+def ignore_unsupported_option(function: F) -> F:
+    """The option --ignore-unsupported."""
+    return click.option(
+        "--ignore-unsupported",
+        is_flag=True,
+        help="Leave out properties of Debezium that rowtide does not support, where all records stay the same, and "
+        "list them.",
+    )(function)
 
 
 def read_configuration(
-    path: str, not_required: Collection[str] = (), more: Mapping[str, str] | None = None
+    paths: Sequence[str], not_required: Collection[str] = (), more: Mapping[str, str] | None = None
 ) -> Configuration:
     """Read the configuration of a command.
 
     Args:
-        path: the configuration file.
+        paths: the configuration files; each overrides those before it.
         not_required: names of required properties that this command does not need.
         more: properties from options, which override those of the file.
 
@@ -26,6 +48,6 @@ def read_configuration(
         click.ClickException: the configuration has errors; the message lists all of them.
     """
     try:
-        return load(path, not_required=not_required, more=more)
+        return load(paths, not_required=not_required, more=more)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None

@@ -4,19 +4,20 @@ from typing import TextIO
 
 import click
 
-from rowtide.cli.connectors import CONFIG, read_configuration
+from rowtide.cli.connectors import IGNORE_UNSUPPORTED, config_argument, ignore_unsupported_option, read_configuration
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.worker.logs import FORMATS, LEVELS
 
 
 @click.command()
-@click.argument("config", type=CONFIG)
+@config_argument
 @click.option(
     "--sink",
     metavar="kafka|stdout|file:DIR|URL",
     help="Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
     "[default: rowtide.sink of CONFIG, or kafka]",
 )
+@ignore_unsupported_option
 @click.option(
     "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The lowest level that is logged."
 )
@@ -55,9 +56,10 @@ from rowtide.connector.worker.logs import FORMATS, LEVELS
 )
 @click.option("--no-progress", is_flag=True, help="Do not draw the live view, even on a terminal.")
 def run(
-    config: str,
+    config: tuple[str, ...],
     *,
     sink: str | None,
+    ignore_unsupported: bool,
     log_level: str,
     log_format: str,
     log_file: str | None,
@@ -70,8 +72,9 @@ def run(
 ) -> None:
     """Run a connector until it is stopped.
 
-    Reads the configuration file CONFIG, checks the database and Kafka, takes a snapshot if no position is stored yet,
-    and then writes every row change to Kafka or to another sink. SIGTERM and Ctrl-C stop it cleanly: it delivers what
+    Reads the configuration files CONFIG, of which each overrides those before it, checks the database and Kafka, takes
+    a snapshot if no position is stored yet, and then writes every row change to Kafka or to another sink. SIGTERM and
+    Ctrl-C stop it cleanly: it delivers what
     it has read, stores the position, and resumes exactly there at the next start.
 
     While it runs, /health reports its state as JSON (with status 503 if the connector does not work), and /metrics
@@ -80,7 +83,10 @@ def run(
     token = None if web_token_file is None else web_token_file.read().strip()
     if token == "":
         raise click.ClickException("the file of --web-token-file is empty: it must have a token")
-    configuration = read_configuration(config, more=None if sink is None else {"rowtide.sink": sink})
+    more = {} if sink is None else {"rowtide.sink": sink}
+    if ignore_unsupported:
+        more |= IGNORE_UNSUPPORTED
+    configuration = read_configuration(config, more=more)
     if configuration.delivery.sink == "python":
         raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
     from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration

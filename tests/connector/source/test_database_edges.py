@@ -117,13 +117,15 @@ def test_the_key_of_a_pkcs12_store_is_never_written_in_plain_text(store: str, mo
 
 @pytest.mark.parametrize("which", ["keystore", "truststore"])
 def test_a_file_that_cannot_be_used_is_named_with_its_property(which: str, store: str, tmp_path: Path) -> None:
-    java = tmp_path / "store.jks"
+    java, other = tmp_path / "store.jks", tmp_path / "store.jceks"
     java.write_bytes(b"\xfe\xed\xfe\xed rest")
+    other.write_bytes(b"\xce\xce\xce\xce rest")
     nothing = tmp_path / "nothing.pem"
     nothing.write_text("nothing")
     cases = {
         str(tmp_path / "none.pem"): ("pw", "cannot be read: No such file"),
-        str(java): ("pw", "keytool -importkeystore"),
+        str(java): ("pw", "another one, or it is damaged"),
+        str(other): ("pw", "keytool -importkeystore"),
         str(nothing): ("pw", "usable certificate"),
         store: ("wrong", "usable certificate"),
     }

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from rowtide.connector.config import ConfigurationError, load
-from rowtide.connector.config.files.files import flattened, read_file
+from rowtide.connector.config.files.documents import flattened
+from rowtide.connector.config.files.files import read_file
 
 WANTED = {
     "name": "shop",
@@ -44,7 +45,7 @@ schema.history.internal: {memory.optimization: off}
 def test_every_format_yields_the_same_properties(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(FILES[name])
-    assert read_file(path) == WANTED
+    assert read_file(path).properties == WANTED
 
 
 def test_a_property_may_also_be_a_map() -> None:
@@ -128,4 +129,4 @@ def test_latin_1_and_utf_8_are_both_read(tmp_path: Path) -> None:
     for encoding in ("latin-1", "utf-8", "utf-8-sig"):
         path = tmp_path / encoding
         path.write_bytes("name=café".encode(encoding))
-        assert read_file(path) == {"name": "café"}
+        assert read_file(path).properties == {"name": "café"}

@@ -35,7 +35,7 @@ CASES = [
     ("producer.override.compression.type", "rar", "must be one of none, gzip, snappy, lz4, zstd"),
     ("producer.override.interceptor.classes", "a.B", "names a Java class"),
     ("producer.override.buffer.memory", "32MB", "must be a whole number"),
-    ("producer.override.ssl.truststore.location", "/x/trust.jks", "looks like a JKS store"),
+    ("producer.override.ssl.truststore.location", "/x/trust.jks", "/x/trust.jks cannot be read: No such file"),
     ("producer.override.sasl.jaas.config", "nonsense", "LoginModule required"),
     ("consumer.auto.offset.reset", "now", "must be one of smallest"),
     ("snapshot.mode", "never", "removed in Debezium 3.6; use no_data"),

@@ -1,0 +1,87 @@
+"""What rowtide does not support, and `rowtide.ignore.unsupported`, which leaves out what changes no record."""
+
+import pytest
+
+from rowtide.connector.config import ConfigurationError, from_properties
+from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES
+from rowtide.connector.config.catalogue.property import Status
+
+MINIMAL = {
+    "topic.prefix": "shop",
+    "database.hostname": "db",
+    "database.user": "u",
+    "database.password": "p",
+    "database.server.id": "1",
+    "bootstrap.servers": "k:9092",
+    "schema.history.internal.kafka.topic": "h",
+}
+IGNORE = {"rowtide.ignore.unsupported": "true"}
+AVRO = "io.confluent.connect.avro.AvroConverter"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def problems_of(properties: dict[str, str]) -> dict[str, str]:
+    with pytest.raises(ConfigurationError) as caught:
+        from_properties(MINIMAL | properties)
+    return {problem.property: problem.message for problem in caught.value.problems}
+
+
+HARMLESS = {"openlineage.integration.enabled": "true", "queue.provider.type": "disk", "errors.tolerance": "all"}
+HARMFUL = {"converters": "isbn", "gtid.source.includes": "a", "tabel.include.list": "a"}
+
+
+def test_without_the_option_every_unsupported_property_is_an_error_that_names_the_option() -> None:
+    found = problems_of(HARMLESS | HARMFUL)
+    assert found.keys() == HARMLESS.keys() | HARMFUL.keys()
+    assert {name for name, message in found.items() if "--ignore-unsupported" in message} == HARMLESS.keys()
+
+
+def test_with_it_they_are_left_out_and_listed() -> None:
+    warnings = from_properties(MINIMAL | HARMLESS | IGNORE).warnings
+    for name in HARMLESS:
+        assert any(warning.startswith(f"{name} is left out") for warning in warnings)
+
+
+def test_what_changes_records_is_never_left_out() -> None:
+    assert problems_of(HARMFUL | HARMLESS | IGNORE).keys() == HARMFUL.keys()
+
+
+def test_no_property_with_an_influence_on_records_may_be_left_out() -> None:
+    may = {one.name for one in PROPERTIES.values() if one.ignorable} | {one.form for one in FAMILIES if one.ignorable}
+    assert may == {
+        "database.connection.factory.class",
+        "errors.tolerance",
+        "internal.custom.retriable.exception",
+        "openlineage.integration.enabled",
+        "poll.dispatch.interval.ms",
+        "queue.provider.type",
+        "snapshot.locking.mode.custom.name",
+        "snapshot.mode.custom.name",
+        "snapshot.query.mode.custom.name",
+    }
+    assert all(PROPERTIES[name].status is Status.NOT_YET or PROPERTIES[name].refused for name in may)
+
+
+def test_a_registry_beside_json_has_no_effect() -> None:
+    given = {"value.converter": JSON, "value.converter.schema.registry.url": "http://registry:8081"}
+    (warning,) = from_properties(MINIMAL | given).warnings
+    assert warning == "value.converter.schema.registry.url has no effect: JsonConverter uses no schema registry"
+
+
+def test_a_registry_without_a_converter_asks_for_the_workers() -> None:
+    found = problems_of({"value.converter.schema.registry.url": "http://registry:8081"})
+    assert found.keys() == {"value.converter"}
+    assert "Give the worker's file as well, or set value.converter=" in found["value.converter"]
+
+
+def test_a_converter_with_a_registry_is_one_error() -> None:
+    found = problems_of({"key.converter": AVRO, "key.converter.schema.registry.url": "http://registry:8081"})
+    assert found.keys() == {"key.converter"}
+    assert "is not supported yet" in found["key.converter"]
+
+
+def test_interceptors_that_only_measure_have_no_effect() -> None:
+    name = "producer.interceptor.classes"
+    monitoring = "io.confluent.monitoring.clients.interceptor.MonitoringProducerInterceptor"
+    assert "interceptor.classes" not in from_properties(MINIMAL | {name: monitoring}).kafka.producer
+    assert problems_of({name: f"{monitoring},a.B"}).keys() == {name}
