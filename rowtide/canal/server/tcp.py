@@ -1,0 +1,214 @@
+"""Edge: serves destinations over TCP.
+
+Each connection is a coroutine that holds at most one request and one batch. A client that does not read its answer, or
+sends nothing, holds up nobody else.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import ssl
+from collections.abc import Mapping, MutableMapping
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from rowtide.canal.server.authentication import Credentials
+from rowtide.canal.server.destination import Destination
+from rowtide.canal.server.news import News
+from rowtide.canal.server.packets import Get, Request
+from rowtide.canal.server.requests import perform
+from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
+
+log = logging.getLogger(__name__)
+
+_READ_BYTES = 1 << 16
+_LOGIN_S = 30.0
+"""How long a client may take to authenticate."""
+_CLOSE_S = 5.0
+
+
+class Address(NamedTuple):
+    """Where the server listens."""
+
+    host: str
+    port: int
+
+
+class CanalServer:
+    """A TCP server for Canal's clients.
+
+    Args:
+        destinations: by their names; they may come and go while the server runs.
+        credentials: which clients are admitted.
+        tls: for TLS connections, which Canal itself does not have; ``None`` for plain text.
+    """
+
+    def __init__(
+        self, destinations: Mapping[str, Destination], credentials: Credentials, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._destinations = destinations
+        self._credentials = credentials
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+        self._news: WeakKeyDictionary[Destination, News] = WeakKeyDictionary()
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str, port: int) -> Address:
+        """Listen.
+
+        Args:
+            host: the address; ``""`` for all addresses.
+            port: the port; 0 for a free one.
+
+        Returns:
+            The address.
+
+        Raises:
+            OSError: the server cannot listen there.
+        """
+        self._server = await asyncio.start_server(self._accept, host or None, port, ssl=self._tls)
+        found = self._server.sockets[0].getsockname()
+        return Address(found[0], found[1])
+
+    async def close(self) -> None:
+        """Accept no more connections, and close those that are open. What was not acknowledged stays in its store."""
+        if self._server is not None:
+            self._server.close()
+        tasks = list(self._connections)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await _Connection(self._destinations, self._news, self._credentials, reader, writer).serve()
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client has gone; it rolls back when it connects again
+        finally:
+            self._connections.discard(task)
+            await _end(writer)
+
+
+async def _end(writer: asyncio.StreamWriter) -> None:
+    """Close a connection; what its client does not read soon is dropped."""
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_CLOSE_S):
+            await writer.wait_closed()
+    writer.transport.abort()
+
+
+class _Connection:
+    """One client."""
+
+    def __init__(
+        self,
+        destinations: Mapping[str, Destination],
+        news: MutableMapping[Destination, News],
+        credentials: Credentials,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._destinations = destinations
+        self._news = news
+        self._reader = reader
+        self._writer = writer
+        peer, own = _text(writer.get_extra_info("peername")), _text(writer.get_extra_info("sockname"))
+        self._channel = f"[id: 0x{secrets.token_hex(4)}, {peer} => {own}]"
+        self._session = Session(credentials, secrets.token_bytes(SEED_BYTES), self._channel)
+        self._received: asyncio.Task[bytes] | None = None
+
+    async def serve(self) -> None:
+        await self._send(self._session.greeting())
+        timeout = _LOGIN_S
+        try:
+            while data := await self._receive(timeout):
+                for found in self._session.receive(data):
+                    if isinstance(found, Closed):
+                        self._report(found)
+                        return
+                    answer = found if isinstance(found, Answer) else await self._perform(found)
+                    if answer is not None:
+                        await self._send(answer)
+                    timeout = self._session.read_timeout_s
+        except TimeoutError:
+            log.info("Canal client %s sent nothing for %.0f s; its connection is closed", self._channel, timeout)
+        finally:
+            if self._received is not None:
+                self._received.cancel()
+
+    def _report(self, closed: Closed) -> None:
+        if closed is Closed.MALFORMED:
+            log.warning("Canal client %s sent bytes that are no packet; its connection is closed", self._channel)
+        else:
+            log.warning("Canal client %s is not admitted: wrong user or password", self._channel)
+
+    async def _receive(self, timeout: float) -> bytes:
+        """The next bytes; none at the end of the connection.
+
+        Raises:
+            TimeoutError: nothing came.
+        """
+        task = self._reading()
+        done, _ = await asyncio.wait({task}, timeout=timeout)
+        if not done:
+            raise TimeoutError
+        self._received = None
+        return task.result()
+
+    def _reading(self) -> asyncio.Task[bytes]:
+        if self._received is None:
+            self._received = asyncio.ensure_future(self._reader.read(_READ_BYTES))
+        return self._received
+
+    async def _send(self, answer: Answer) -> None:
+        self._writer.write(answer)
+        async with asyncio.timeout(self._session.read_timeout_s):
+            await self._writer.drain()
+
+    async def _perform(self, request: Request) -> Answer | None:
+        if isinstance(request, Get) and request.timeout_s >= 0:
+            await self._wait(request)
+        return perform(request, self._session, self._destinations)
+
+    async def _wait(self, request: Get) -> None:
+        """Wait for a full batch, the time-out, or the end of the connection."""
+        destination = self._destinations.get(request.destination)
+        if destination is None or request.fetch_size < 0:
+            return
+        news = self._news.get(destination)
+        if news is None:
+            news = self._news[destination] = News(destination.store)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(request.timeout_s or None):
+                while True:
+                    coming = news.next()
+                    try:
+                        if destination.full(request.fetch_size):
+                            return
+                        await self._until(coming)
+                    finally:
+                        news.forget(coming)
+
+    async def _until(self, coming: "asyncio.Future[None]") -> None:
+        """Wait for news, and notice if the client goes meanwhile; what else it sends is read later."""
+        reading = self._reading()
+        either: set[asyncio.Future[Any]] = {coming, reading}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            if not reading.result():
+                raise ConnectionResetError("the client has closed the connection")
+            await coming
+
+
+def _text(address: object) -> str:
+    return f"/{address[0]}:{address[1]}" if isinstance(address, tuple) else "/"

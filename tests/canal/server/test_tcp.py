@@ -1,0 +1,202 @@
+"""The server over TCP: waiting for batches, slow and silent clients, clients that go."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from canal_wire import recorded_destination
+
+from rowtide.canal import protobuf
+from rowtide.canal.server.authentication import Credentials
+from rowtide.canal.server.destination import Destination
+from rowtide.canal.server.packets import frame, messages, success
+from rowtide.canal.server.stored_entry import BatchMode, LogPosition, StoredEntry
+from rowtide.canal.server.tcp import Address, CanalServer
+from rowtide.connector.delivery.event_store import Store
+from rowtide.connector.records.offset import SourceOffset
+
+EMPTY = messages(-1, [])
+WHO = protobuf.text(1, "example") + protobuf.text(2, "1001")
+
+
+def packet(kind: int, body: bytes = b"") -> bytes:
+    return frame(protobuf.integer(3, kind) + protobuf.data(5, body))
+
+
+AUTHENTICATE, SUBSCRIBE = packet(2), packet(4, WHO)
+
+
+def get(size: int, timeout_ms: int) -> bytes:
+    return packet(6, WHO + protobuf.integer(3, size) + protobuf.integer(4, timeout_ms) + protobuf.integer(5, 2))
+
+
+def entry(number: int, size: int = 10) -> StoredEntry:
+    position = LogPosition("binlog.000001", number, 1, 0, "", SourceOffset("binlog.000001", number))
+    return StoredEntry(b"x" * size, position, resumable=True, ddl=False, transaction=False)
+
+
+def empty_destination(max_bytes: int = 0) -> Destination:
+    store: Store[StoredEntry] = Store(max_bytes=max_bytes)
+    return Destination("example", store, BatchMode(counts_entries=True, unit=1))
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def read(self) -> bytes:
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    async def ask(self, request: bytes) -> bytes:
+        self.writer.write(request)
+        return await self.read()
+
+    async def log_in(self) -> None:
+        await self.read()
+        assert await self.ask(AUTHENTICATE) == success()
+        assert await self.ask(SUBSCRIBE) == success()
+
+
+@asynccontextmanager
+async def serving(destination: Destination, credentials: Credentials | None = None) -> AsyncIterator[Address]:
+    server = CanalServer({destination.name: destination}, credentials or Credentials())
+    address = await server.start("127.0.0.1", 0)
+    try:
+        yield address
+    finally:
+        await server.close()
+        assert server.connections == 0
+
+
+@asynccontextmanager
+async def connected(address: Address) -> AsyncIterator[Client]:
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
+
+
+def test_a_get_without_a_timeout_waits_for_a_full_batch() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        async with serving(destination) as address, connected(address) as client:
+            await client.log_in()
+            asked = asyncio.ensure_future(client.ask(get(2, 0)))
+            destination.store.put([entry(1)])
+            await asyncio.sleep(0.05)
+            assert not asked.done()
+            thread = threading.Thread(target=destination.store.put, args=([entry(2)],))
+            thread.start()
+            assert await asked == messages(1, [entry(1).raw, entry(2).raw])
+            thread.join()
+
+    asyncio.run(run())
+
+
+def test_after_the_timeout_a_get_has_what_is_there() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        async with serving(destination) as address, connected(address) as client:
+            await client.log_in()
+            assert await client.ask(get(2, 1)) == EMPTY
+            assert await client.ask(get(2, -1)) == EMPTY
+            destination.store.put([entry(1)])
+            assert await client.ask(get(2, 1)) == messages(1, [entry(1).raw])
+
+    asyncio.run(run())
+
+
+def test_a_client_that_waits_and_goes_takes_nothing_with_it() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        async with serving(destination) as address:
+            async with connected(address) as client:
+                await client.log_in()
+                client.writer.write(get(1, 0))
+                await client.writer.drain()
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)
+            destination.store.put([entry(1)])
+            async with connected(address) as other:
+                await other.log_in()
+                assert await other.ask(get(1, -1)) == messages(1, [entry(1).raw])
+
+    asyncio.run(run())
+
+
+def test_requests_that_come_together_are_answered_in_order() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        async with serving(destination) as address, connected(address) as client:
+            await client.log_in()
+            client.writer.write(get(1, 0) + packet(8, WHO + protobuf.integer(3, 1)) + get(1, 0))
+            await asyncio.sleep(0.05)
+            destination.store.put([entry(1)])
+            assert await client.read() == messages(1, [entry(1).raw])
+            destination.store.put([entry(2)])
+            assert await client.read() == messages(2, [entry(2).raw])
+            assert destination.store.use().held_events == 1
+
+    asyncio.run(run())
+
+
+def test_a_client_that_reads_nothing_holds_up_nobody() -> None:
+    async def run() -> None:
+        destination = empty_destination(max_bytes=1 << 28)
+        destination.store.put([entry(number, 1 << 24) for number in range(3)])
+        async with serving(destination) as address, connected(address) as deaf, connected(address) as other:
+            await deaf.log_in()
+            deaf.writer.write(get(3, -1))
+            await other.log_in()
+            assert await other.ask(get(1, -1)) in (EMPTY, messages(1, [entry(0, 1 << 24).raw]))
+            assert len(await other.ask(packet(5, WHO))) == len(success())
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("sent", [b"\x7f\xff\xff\xff", frame(b"\xff\xff"), packet(2, protobuf.text(1, "canal"))])
+def test_connections_that_end_at_once(sent: bytes) -> None:
+    async def run() -> None:
+        credentials = Credentials("canal", "e3619321c1a937c46a0d8bd1dac39f93b27d4458")
+        destination = recorded_destination(counts_entries=False)
+        async with serving(destination, credentials) as address, connected(address) as client:
+            await client.read()
+            client.writer.write(sent)
+            rest = await client.reader.read()
+            assert rest == b"" or b"auth failed for user:canal" in rest
+
+    asyncio.run(run())
+
+
+def test_a_silent_client_is_disconnected_after_its_own_timeout() -> None:
+    async def run() -> None:
+        async with serving(empty_destination()) as address, connected(address) as client:
+            await client.read()
+            assert await client.ask(packet(2, protobuf.integer(3, 50))) == success()
+            assert await client.reader.read() == b""
+
+    asyncio.run(run())
+
+
+def test_hundreds_of_clients_wait_at_once() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        async with serving(destination) as address:
+            clients = [Client(*await asyncio.open_connection(*address)) for _ in range(300)]
+            await asyncio.gather(*[client.log_in() for client in clients])
+            asked = [asyncio.ensure_future(client.ask(get(1, 0))) for client in clients]
+            await asyncio.sleep(0.1)
+            for number in range(300):
+                destination.store.put([entry(number)])
+            answers = await asyncio.gather(*asked)
+            assert EMPTY not in answers
+            for client in clients:
+                client.writer.close()
+
+    asyncio.run(run())
