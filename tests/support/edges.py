@@ -28,6 +28,7 @@ WORLD = {
 """The kinds of input and output, and the imports that show them."""
 
 EDGES = {
+    "rowtide.canal.instance.configuration": "files",
     "rowtide.canal.replay": "clock files",
     "rowtide.canal.server.destination": "threads",
     "rowtide.cli.peek": "clock kafka",

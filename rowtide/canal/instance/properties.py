@@ -1,0 +1,115 @@
+"""Canal's properties: what rowtide makes of each.
+
+Names and defaults are those of Canal 1.1.8 (``canal.properties``, ``instance.properties``).
+"""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from rowtide.connector.config.errors import Problem
+
+SERVER: Mapping[str, str] = {
+    "canal.ip": "",
+    "canal.port": "11111",
+    "canal.user": "",
+    "canal.passwd": "",
+    "canal.destinations": "",
+    "canal.auto.scan": "true",
+    "canal.auto.scan.interval": "5",
+    "canal.file.data.dir": "",
+    "canal.file.flush.period": "1000",
+    "canal.serverMode": "tcp",
+    "canal.zkServers": "",
+}
+"""Properties of the server that have an effect, with their defaults."""
+
+INSTANCE: Mapping[str, str] = {
+    "canal.instance.mysql.slaveId": "",
+    "canal.instance.gtidon": "false",
+    "canal.instance.master.address": "",
+    "canal.instance.master.journal.name": "",
+    "canal.instance.master.position": "",
+    "canal.instance.master.timestamp": "",
+    "canal.instance.master.gtid": "",
+    "canal.instance.master.sslMode": "PREFERRED",
+    "canal.instance.dbUsername": "",
+    "canal.instance.dbPassword": "",
+    "canal.instance.filter.regex": r".*\..*",
+    "canal.instance.filter.black.regex": "",
+    "canal.instance.filter.transaction.entry": "false",
+    "canal.instance.filter.query.ddl": "false",
+    "canal.instance.filter.query.dml": "false",
+    "canal.instance.filter.rows": "false",
+    "canal.instance.filter.dml.insert": "false",
+    "canal.instance.filter.dml.update": "false",
+    "canal.instance.filter.dml.delete": "false",
+    "canal.instance.filter.table.error": "false",
+    "canal.instance.get.ddl.isolation": "false",
+    "canal.instance.memory.buffer.size": "16384",
+    "canal.instance.memory.buffer.memunit": "1024",
+    "canal.instance.memory.batch.mode": "MEMSIZE",
+}
+"""Properties of an instance that have an effect, with their defaults."""
+
+_OWN_HISTORY = "rowtide keeps a schema history of its own beside meta.dat"
+_ALWAYS = "rowtide does not need it"
+WITHOUT_EFFECT: Mapping[str, str] = {
+    r"canal\.id|canal\.withoutNetty|canal\.instance\.global\..*|canal\.conf\.dir|canal\.register\.ip": _ALWAYS,
+    r"canal\.admin\..*": "there is no administration server",
+    r"canal\.metrics\.pull\.port": "there are no metrics of Canal's form",
+    r"canal\.auto\.reset\.latest\.pos\.mode": "rowtide never skips to the latest position by itself",
+    r"canal\.zookeeper\.flush\.period": "without canal.zkServers",
+    r"canal\.instance\.tsdb\..*": _OWN_HISTORY,
+    r"canal\.instance\.parser\..*|canal\.instance\.transaction\.size|canal\.instance\.memory\.rawEntry": _ALWAYS,
+    r"canal\.instance\.network\..*": "the operating system sizes buffers, and rowtide chooses its time-outs",
+    r"canal\.instance\.detecting\..*": "rowtide notices a lost connection by the binlog's heartbeats",
+    r"canal\.instance\.binlog\.(format|image)": "every format and image of rows is read",
+    r"canal\.instance\.filter\.(druid\.ddl|query\.dcl)": "rowtide parses statements; GRANT makes no entry",
+    r"canal\.instance\.connectionCharset": "texts are decoded with the character set of their column",
+    r"canal\.instance\.enableDruid|canal\.instance\.fallbackIntervalInSeconds": _ALWAYS,
+    r"canal\.instance\.multi\.stream\.on": "MariaDB's and PolarDB's streams are read as they come",
+    r"canal\.aliyun\..*|canal\.instance\.rds\..*": "backups of Alibaba Cloud are not read",
+    r"canal\.mq\..*|kafka\..*|rocketmq\..*|rabbitmq\..*|pulsarmq\..*": "canal.serverMode=tcp",
+}
+"""Patterns of properties that have no effect, and why."""
+
+_PREFIXES = ("canal.", "kafka.", "rocketmq.", "rabbitmq.", "pulsarmq.")
+
+REFUSED: Mapping[str, str] = {
+    r"canal\.instance\.standby\..*": "a standby server is not supported; give the address that follows the fail-over",
+    r"canal\.instance\.filter(\.black)?\.field": "columns cannot be selected yet; select them in the client",
+    r"canal\.instance\.pwdPublicKey": "encrypted passwords are not supported; use canal.instance.dbPassword",
+}
+"""Patterns of properties that would change what clients see, and cannot be left out."""
+
+
+def problems_and_notes(
+    properties: Mapping[str, str], known: Mapping[str, str], place: str
+) -> tuple[list[Problem], list[str]]:
+    """What is wrong with the names of properties, and which of them have no effect.
+
+    Args:
+        properties: the properties of a file; empty ones count as absent.
+        known: the properties that have an effect.
+        place: the file, for messages.
+    """
+    problems, idle = [], []
+    for name, value in properties.items():
+        if not value or name in known or not name.startswith(_PREFIXES):
+            continue
+        refusal = _match(REFUSED, name)
+        reason = _match(WITHOUT_EFFECT, name)
+        if refusal is not None:
+            problems.append(Problem(f"{place}: {name}", refusal))
+        elif reason is not None:
+            idle.append(f"{name} has no effect: {reason}")
+        else:
+            near = get_close_matches(name, known, 1, 0.8)
+            hint = f"did you mean {near[0]}?" if near else "Canal has no such property"
+            problems.append(Problem(f"{place}: {name}", f"unknown property; {hint}"))
+    return problems, idle
+
+
+def _match(patterns: Mapping[str, str], name: str) -> str | None:
+    return next((reason for pattern, reason in patterns.items() if re.fullmatch(pattern, name)), None)

@@ -1,0 +1,119 @@
+"""Canal's configuration folder: as Canal ships it, and what can be wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rowtide.canal.instance.configuration import StartPosition, read_folder, read_instance
+from rowtide.connector.config.errors import ConfigurationError
+
+SERVER = r"""
+canal.id =
+canal.ip = 127.0.0.1
+canal.port = ${CANAL_PORT:11111}
+canal.zkServers =
+canal.serverMode = tcp
+canal.destinations = example
+canal.conf.dir = ../conf
+canal.auto.scan.interval = 7
+canal.instance.tsdb.enable = true
+canal.instance.filter.druid.ddl = true
+canal.instance.memory.batch.mode = MEMSIZE
+canal.mq.flatMessage = true
+kafka.bootstrap.servers = 127.0.0.1:9092
+"""
+INSTANCE = r"""
+canal.instance.master.address=db.example:3307
+canal.instance.master.journal.name=
+canal.instance.master.position=
+canal.instance.dbUsername=canal
+canal.instance.dbPassword=${DB_PASSWORD}
+canal.instance.connectionCharset = UTF-8
+canal.instance.filter.regex=shop\\..*,crm\\.user_\\d{1,2}
+canal.instance.filter.black.regex=mysql\\.slave_.*
+canal.mq.topic=example
+"""
+
+
+def folder(path: Path, server: str = SERVER, **instances: str) -> Path:
+    (path / "canal.properties").write_text(server)
+    (path / "spring").mkdir()
+    for name, text in (instances or {"example": INSTANCE}).items():
+        (path / name).mkdir()
+        (path / name / "instance.properties").write_text(text)
+    return path
+
+
+def problems(path: Path) -> list[str]:
+    with pytest.raises(ConfigurationError) as error:
+        read_folder(path, {})
+    return [str(problem) for problem in error.value.problems]
+
+
+def test_the_files_that_canal_ships(tmp_path: Path) -> None:
+    found = read_folder(folder(tmp_path), {"DB_PASSWORD": "secret", "CANAL_PORT": "11119"})
+    server, instance = found.server, found.instances["example"]
+    assert (server.host, server.port, server.scan_s, server.destinations) == ("127.0.0.1", 11119, 7.0, ("example",))
+    assert server.data == tmp_path
+    assert (instance.host, instance.port, instance.user) == ("db.example", 3307, "canal")
+    assert instance.password.reveal() == "secret"
+    assert instance.start == StartPosition("", 4, 0, "")
+    assert instance.filter.passes("shop", "orders")
+    assert instance.filter.passes("crm", "user_12")
+    assert not instance.filter.passes("crm", "user_123")
+    assert not instance.mode.counts_entries
+    assert instance.mode.unit == 1024
+    assert any(note.startswith("canal.instance.tsdb.enable has no effect") for note in found.notes)
+    assert any(note.startswith("canal.mq.topic has no effect: canal.serverMode=tcp") for note in found.notes)
+    assert "secret" not in repr(found)
+
+
+def test_the_replica_id_stays_the_same_and_differs_by_destination(tmp_path: Path) -> None:
+    found = read_folder(folder(tmp_path, SERVER, example=INSTANCE, other=INSTANCE), {}).instances
+    assert found["example"].server_id == read_instance(tmp_path, "example", {}).server_id
+    assert found["example"].server_id != found["other"].server_id
+    assert found["example"].slave_id == -1
+
+
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
+    server = "canal.port=no\ncanal.serverMode=rocketMQ\ncanal.zkServers=z:1\ncanal.prot=1\ncanal.destinations=missing\n"
+    instance = (
+        "canal.instance.master.adress=db:3306\ncanal.instance.filter.regex=a(b\ncanal.instance.gtidon=maybe\n"
+        "canal.instance.standby.address=x:1\ncanal.instance.filter.field=a.b:c\n"
+    )
+    expected = """
+        canal.properties: canal.prot: unknown property; did you mean canal.port?
+        canal.properties: canal.serverMode: only tcp is supported yet, not 'rocketMQ'
+        canal.properties: canal.zkServers: clusters by ZooKeeper are not supported yet
+        canal.properties: canal.port: must be an integer of at least 0, not 'no'
+        example/instance.properties: canal.instance.master.adress: unknown property; did you mean canal.instance
+        example/instance.properties: canal.instance.standby.address: a standby server is not supported
+        example/instance.properties: canal.instance.filter.field: columns cannot be selected yet
+        example/instance.properties: canal.instance.master.address: is required, as host:port
+        example/instance.properties: canal.instance.dbUsername: is required
+        example/instance.properties: canal.instance.gtidon: must be true or false, not 'maybe'
+        example/instance.properties: canal.instance.filter.regex: invalid regular expression 'a(b'
+        missing/instance.properties: cannot be read: No such file or directory
+    """
+    lines = [line.strip() for line in expected.strip().splitlines()]
+    found = [problem.removeprefix(f"{tmp_path}/") for problem in problems(folder(tmp_path, server, example=instance))]
+    assert len(found) == len(lines)
+    for problem in found:
+        assert any(problem.startswith(line) for line in lines), problem
+
+
+def test_a_folder_without_destinations(tmp_path: Path) -> None:
+    (tmp_path / "canal.properties").write_text("canal.port=0\n")
+    assert problems(tmp_path) == [f"{tmp_path}: there is no folder with an instance.properties"]
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [("db", "db", 3306), ("db:3307", "db", 3307), ("[::1]:3308", "::1", 3308), ("10.0.0.1:1", "10.0.0.1", 1)],
+)
+def test_addresses(tmp_path: Path, address: str, host: str, port: int) -> None:
+    text = f"canal.instance.master.address={address}\ncanal.instance.dbUsername=canal\n"
+    found = read_folder(folder(tmp_path, "", example=text), {}).instances["example"]
+    assert (found.host, found.port) == (host, port)
