@@ -20,7 +20,7 @@ from rowtide.connector.delivery.kafka.second_writer import SecondWriterWatch, st
 from rowtide.connector.delivery.kafka.writer import Writer
 from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
-from rowtide.connector.engine.reader import Reader, describe
+from rowtide.connector.engine.reader import Reader
 from rowtide.connector.engine.start_position import decide_start
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.unread_tables import unread_findings
@@ -38,6 +38,7 @@ from rowtide.connector.source.connection import connect
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.server_queries import server as server_of
 from rowtide.connector.source.session import Session
+from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history

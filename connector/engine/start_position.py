@@ -12,17 +12,17 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import still_writing
-from rowtide.connector.engine.reader import describe
 from rowtide.connector.engine.unread_tables import unread_findings
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, decide
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.connector.source.position_check import check_position
-from rowtide.connector.source.position_rules import PositionCheck
+from rowtide.connector.source.position.check import check_position
+from rowtide.connector.source.position.rules import PositionCheck
 from rowtide.connector.source.server_queries import server_identity
 from rowtide.connector.source.session import Session
+from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 

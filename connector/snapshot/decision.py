@@ -10,7 +10,7 @@ from rowtide.connector.config.choices import SnapshotMode
 from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.position_rules import PositionCheck
+from rowtide.connector.source.position.rules import PositionCheck
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from rowtide.connector.protocol.header import HEADER_LENGTH
 from rowtide.connector.protocol.packets import PacketBuffer
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, log_in
-from rowtide.connector.source.position_check import check_position
+from rowtide.connector.source.position.check import check_position
 from rowtide.schema_history.position.gtid import GtidSet
 from rowtide.topics.filters import Selection
 

@@ -8,10 +8,10 @@ from rowtide import __version__
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.delivery.kafka.second_writer import SecondWriter
-from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.source.stream_reader import ReaderStatus
 
 STATES = (
     "STARTING",

@@ -18,6 +18,7 @@ from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source import stream_reader
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
@@ -102,7 +103,7 @@ def configuration() -> Configuration:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(stream_reader, "_FIRST_WAIT_S", 0.0)
 
 
 def tables(server: RecordedServer) -> Tables:

@@ -7,7 +7,7 @@ from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, decide
-from rowtide.connector.source.position_rules import PositionCheck
+from rowtide.connector.source.position.rules import PositionCheck
 
 DONE = SourceOffset("binlog.000003", 570, "u:1-9")
 INTERRUPTED = SourceOffset("binlog.000003", 570, "u:1-9", snapshot="INITIAL")

@@ -18,7 +18,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, Snapshot, decide
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.connector.source.position_check import check_position
+from rowtide.connector.source.position.check import check_position
 from rowtide.connector.source.session import Session
 
 if TYPE_CHECKING:

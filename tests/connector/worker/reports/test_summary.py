@@ -8,8 +8,8 @@ import pytest
 from made_statuses import OFFSET, status
 
 from rowtide.connector.delivery.counters import DeliveryCounters
-from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.reports.summary import Summary, summary
 
 IDLE = ReaderStatus(connected=True, idle=True)

@@ -9,8 +9,8 @@ from made_statuses import status
 from rich.console import Console
 
 from rowtide.connector.delivery.counters import DeliveryCounters
-from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.reports.terminal import Terminal, progress, view
 from rowtide.connector.worker.status import Status
 

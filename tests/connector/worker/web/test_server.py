@@ -14,8 +14,8 @@ from configurations import PROPERTIES
 from rowtide_stack.ports import free_port
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.engine.reader import ReaderStatus
 from rowtide.connector.source.binlog_end import BinlogEnd
+from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.faust_app import create_app
 from rowtide.connector.worker.web.server import WebServer, url
 

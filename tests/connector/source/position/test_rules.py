@@ -3,7 +3,7 @@
 import pytest
 
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.position_rules import file_check, mariadb_check, mysql_gtid_check, server_check
+from rowtide.connector.source.position.rules import file_check, mariadb_check, mysql_gtid_check, server_check
 from rowtide.topics.filters import EVERYTHING
 
 A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -4,7 +4,7 @@ import pymysql
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client
-from rowtide.connector.source.position_rules import (
+from rowtide.connector.source.position.rules import (
     PositionCheck,
     file_check,
     mariadb_check,
