@@ -34,7 +34,6 @@ EDGES = {
     "rowtide.cli.peek": "clock kafka",
     "rowtide.canal.server.news": "threads",
     "rowtide.canal.server.tcp": "network threads",
-    "rowtide.cli.peek": "clock files kafka",
     "rowtide.cli.replay": "clock files",
     "rowtide.cli.schema": "files",
     "rowtide.cli.schema_sources": "files",

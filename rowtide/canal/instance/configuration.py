@@ -342,4 +342,4 @@ def _read(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     def value(match: re.Match[str]) -> str:
         return environ.get(match[1].strip(), match[2] or "")
 
-    return {name: _PLACEHOLDER.sub(value, text) for name, text in read_file(path).items()}
+    return {name: _PLACEHOLDER.sub(value, text) for name, text in read_file(path).properties.items()}
