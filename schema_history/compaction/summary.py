@@ -15,7 +15,7 @@ A summary may be used for a position only if all its records belong to the state
 import json
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass
 from hashlib import sha256
 from typing import Any
@@ -25,7 +25,7 @@ from rowtide.schema_history.compaction.covered_positions import CoveredPositions
 from rowtide.schema_history.model import Database, TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.recovery.recover import IDENTITY_BYTES, Recovery
-from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
+from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory, sources_first
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.history_record import RecordedTable
 from rowtide.schema_history.store.json_fields import flag, json_object, number, optional_text, text
@@ -70,7 +70,7 @@ def digest(text: str) -> str:
 def dump_summary(header: SummaryHeader, recovery: Recovery) -> bytes:
     """Serialise a summary; tables and databases refer to each other by number."""
     databases: dict[Database, int] = {}
-    histories = _sources_first(recovery.histories.values())
+    histories = sources_first(recovery.histories.values())
     numbers = {id(history): number for number, history in enumerate(histories)}
     lines = [_table_history_fields(history, numbers, databases) for history in histories]
     current = [databases.setdefault(database, len(databases)) for database in recovery.databases.databases()]
@@ -156,21 +156,6 @@ class Summary:
         step = IDENTITY_BYTES
         recovery.processed.update(processed[at : at + step] for at in range(0, len(processed), step))
         return recovery
-
-
-def _sources_first(histories: Iterable[TableHistory]) -> list[TableHistory]:
-    """All histories, each after those of the tables that it was copied from."""
-    ordered: dict[int, TableHistory] = {}
-    for history in histories:
-        waiting = [history]
-        while waiting:
-            sources = [s for entry in waiting[-1].entries for s in entry.sources if id(s) not in ordered]
-            if sources:
-                waiting += sources
-            else:
-                ready = waiting.pop()
-                ordered.setdefault(id(ready), ready)
-    return list(ordered.values())
 
 
 def _table_history_fields(

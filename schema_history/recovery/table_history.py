@@ -7,7 +7,7 @@ tables inherit from them.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,6 +60,21 @@ class TableHistory:
     recorded: RecordedTable | None = None
 
 
+def sources_first(histories: Iterable[TableHistory]) -> list[TableHistory]:
+    """All histories, each after those of the tables that it was copied from."""
+    ordered: dict[int, TableHistory] = {}
+    for history in histories:
+        waiting = [history]
+        while waiting:
+            sources = [s for entry in waiting[-1].entries for s in entry.sources if id(s) not in ordered]
+            if sources:
+                waiting += sources
+            else:
+                ready = waiting.pop()
+                ordered.setdefault(id(ready), ready)
+    return list(ordered.values())
+
+
 def build_from_history(history: TableHistory, server: Server, *, prefer_ddl: bool = False) -> Table | None:
     """Build a table from its history; ``None`` if the entries do not result in one.
 
@@ -71,13 +86,24 @@ def build_from_history(history: TableHistory, server: Server, *, prefer_ddl: boo
     Raises:
         DamagedHistory: a recorded description is not a table.
     """
+    built: dict[int, Table | None] = {}
+    # Not by recursion: a table for each day, made LIKE that of the day before, is a chain of any length.
+    for one in sources_first((history,)):
+        built[id(one)] = _build(one, built, server, prefer_ddl=prefer_ddl)
+    return built[id(history)]
+
+
+def _build(
+    history: TableHistory, sources: Mapping[int, Table | None], server: Server, *, prefer_ddl: bool
+) -> Table | None:
+    """Build a table; ``sources`` has those that it was copied from, by the identity of their history."""
     tables = Tables(server)
     all_applied = True
     for entry in history.entries:
         for database in entry.databases:
             tables.put_database(database)
         for source in entry.sources:
-            copied = build_from_history(source, server, prefer_ddl=prefer_ddl)
+            copied = sources[id(source)]
             if copied is not None:
                 tables.put(copied)
         if entry.ddl is not None:

@@ -121,6 +121,17 @@ def test_recovery_up_to_any_position(data: st.DataObject, path: Path, prefer_ddl
     assert recovered == state(recover(cut, history.server, None, prefer_ddl=prefer_ddl))
 
 
+def test_a_long_chain_of_tables_each_made_like_the_one_before() -> None:
+    """A table for each day is often made from that of the day before."""
+    history = History()
+    history.run("CREATE DATABASE ra")
+    history.run("CREATE TABLE day0 (id INT PRIMARY KEY)")
+    for day in range(1, 1500):
+        history.run(f"CREATE TABLE day{day} LIKE day{day - 1}")
+    last = recover(map(parse_record, history.texts), MYSQL, None).table("ra", "day1499")
+    assert last == history.states[-1]["ra.day1499"]
+
+
 @pytest.mark.parametrize("prefer_ddl", [False, True])
 def test_statements_that_concern_several_tables(*, prefer_ddl: bool) -> None:
     history = History(Server(Flavor.MARIADB, "11.4.5-MariaDB"))
