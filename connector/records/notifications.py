@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from rowtide.connector.records.batch import Batch
@@ -26,6 +26,9 @@ VALUE_SCHEMA = struct(
     },
     version=1,
 )
+
+_LONGEST_LIST = 250_000
+"""Characters; of up to four bytes each in UTF-8, they leave room below ``max.message.bytes`` (1 MB by default)."""
 
 End = Literal["COMPLETED", "SKIPPED", "ABORTED"]
 Kind = Literal["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"] | End
@@ -51,7 +54,7 @@ class Notifications:
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
-        self._tables: list[str] = []
+        self._tables = self._sorted_tables = ""
         self._started_ns = 0
 
     def begin(self) -> None:
@@ -63,15 +66,23 @@ class Notifications:
         yield from self._notified("STARTED", {"connector_name": self._settings.topic_prefix}, offset, self._started_ns)
 
     def reading(self, tables: Sequence[TableId]) -> None:
-        """Set the tables that will be read."""
-        self._tables = [str(table) for table in tables]
+        """Set the tables that will be read.
+
+        Their names are in two notifications of each table. Of very many tables those are shortened that would make the
+        notification larger than Kafka's default limit, at which Debezium's snapshot fails.
+        """
+        if self._settings.notification_topic is None and not self._settings.log_notifications:
+            return
+        names = [str(table) for table in tables]
+        self._tables = _joined(java_hash_map_order(dict.fromkeys(names)))
+        self._sorted_tables = _joined(sorted(names))
 
     def in_progress(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
         """The snapshot reads a table."""
         data = {
             "current_collection_in_progress": str(table),
             "connector_name": self._settings.topic_prefix,
-            "data_collections": ",".join(java_hash_map_order(dict.fromkeys(self._tables))),
+            "data_collections": self._tables,
         }
         yield from self._notified("IN_PROGRESS", data, offset, self._clock())
 
@@ -81,7 +92,7 @@ class Notifications:
             "scanned_collection": str(table),
             "connector_name": self._settings.topic_prefix,
             "total_rows_scanned": str(rows),
-            "data_collections": ",".join(sorted(self._tables)),
+            "data_collections": self._sorted_tables,
             "status": "SUCCEEDED",
         }
         yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
@@ -116,3 +127,12 @@ class Notifications:
             schemas = KEY_SCHEMA, VALUE_SCHEMA
             message = key, text, ()
             yield Batch(settings.notification_topic, -1, [message], offset, len(key) + len(text), millis, schemas)
+
+
+def _joined(names: Iterable[str]) -> str:
+    """The names in a list with commas, up to `_LONGEST_LIST` characters, and the number of those that are left out."""
+    text = ",".join(names)
+    if len(text) <= _LONGEST_LIST:
+        return text
+    kept = text[: text.rindex(",", 0, _LONGEST_LIST)]
+    return f"{kept},... ({text.count(',') - kept.count(',')} more)"

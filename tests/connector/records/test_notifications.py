@@ -92,3 +92,14 @@ def test_the_log_channel(to_log: bool, caplog: pytest.LogCaptureFixture) -> None
     with caplog.at_level(logging.INFO):
         assert list(notifications(None, to_log=to_log).ended("COMPLETED", OFFSET)) == []
     assert ("COMPLETED" in caplog.text) == to_log
+
+
+def test_the_names_of_very_many_tables_are_shortened() -> None:
+    some = notifications()
+    some.reading([TableId("d", f"table{number:06}") for number in range(100_000)])
+    for batch in (*some.in_progress(TABLES[0], OFFSET), *some.table_completed(TABLES[0], 7, OFFSET)):
+        (found,) = payloads([batch])
+        assert batch.size < 1_000_000
+        names, _, more = found["additional_data"]["data_collections"].partition(",... (")  # type: ignore[index]
+        assert names.count(",") + 1 + int(more.split()[0]) == 100_000
+        assert all(len(name) == len("d.table000000") for name in names.split(","))
