@@ -136,6 +136,8 @@ class Pipeline:
             if ROWS_TYPES.isdisjoint(packet[4:5]):
                 raise
             self._leave_out(error)
+            if not self.progress.skipping:
+                self.progress.rows_to_skip()  # they were rows of this event, not of the next one
             self.progress.completed()
             return ()
         return self._payload(event) if isinstance(event, events.TransactionPayload) else self._steps(event)

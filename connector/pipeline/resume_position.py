@@ -108,6 +108,15 @@ class Progress:
 
     def gtid_started(self, gtid: str, before: str | None, with_it: str | None, micros: int | None) -> None:
         """Handle the GTID of a transaction; ``before`` and ``with_it`` are the executed sets, ``None`` if unknown."""
+        self._group_started(gtid, micros)
+        self._restart_gtids = before
+        self._current_gtids = with_it
+
+    def anonymous_started(self, micros: int | None) -> None:
+        """Handle the GTID event of a transaction without a GTID."""
+        self._group_started(None, micros)
+
+    def _group_started(self, gtid: str | None, micros: int | None) -> None:
         self._settled = True
         self.group = self.file, self.pos
         self.gtid = gtid
@@ -116,18 +125,9 @@ class Progress:
             log.warning(
                 "the server sends transaction %s before %s, which was read in part: its binlog has another order than "
                 "that of the server before. %s is read again from its beginning",
-                gtid, self._skip.within, self._skip.within,
+                gtid or "without a GTID", self._skip.within, self._skip.within,
             )  # fmt: skip
             self._skip = None
-        self._restart_gtids = before
-        self._current_gtids = with_it
-
-    def anonymous_started(self, micros: int | None) -> None:
-        """Handle the GTID event of a transaction without a GTID."""
-        self._settled = True
-        self.group = self.file, self.pos
-        self.gtid = None
-        self.micros = micros
 
     def began(self, thread: int | None) -> None:
         """Handle BEGIN, to which restarts return until the transaction ends."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,8 +20,9 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline import row_writer, xa_transactions
 from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
-from rowtide.connector.protocol.header import GTID_TYPES, EventType
+from rowtide.connector.protocol.header import GTID_TYPES, ROWS_TYPES, EventType
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -236,6 +238,14 @@ def test_a_record_that_cannot_be_transformed_leaves_the_position_before_it(
     assert next(calls) > 30
 
 
+def is_begin(recorded: RecordedServer, place: int) -> bool:
+    """Whether a transaction begins there: with BEGIN, or in MariaDB with its GTID."""
+    packet = recorded.events[place][1]
+    if recorded.connector == "mariadb":
+        return packet[4] == EventType.MARIADB_GTID
+    return packet[4] == EventType.QUERY and packet[:-4].endswith(b"BEGIN")
+
+
 def in_another_order(recorded: RecordedServer) -> tuple[RecordedServer, bytes]:
     """A server with the second transaction of rows in front of the first one, and the GTID event of the first one."""
     events = recorded.events
@@ -245,6 +255,49 @@ def in_another_order(recorded: RecordedServer) -> tuple[RecordedServer, bytes]:
     between = events[first.start : second.start]
     order = [*events[: first.start], *events[second], *between, *events[second.stop :]]
     return replace(recorded, events=order), events[first.start][1]
+
+
+def test_no_rows_are_skipped_in_a_transaction_without_a_gtid_that_comes_first(caplog: pytest.LogCaptureFixture) -> None:
+    progress = Progress(SourceOffset(FILE, 4, "a:1-5", event=3, row=2, within="a:6"))
+    progress.anonymous_started(None)
+    progress.began(None)
+    assert not progress.skipping
+    assert progress.rows_to_skip() == 0
+    assert "transaction without a GTID before a:6, which was read in part" in caplog.text
+
+
+def damaged(packet: bytes) -> bytes:
+    """A row event whose number of columns cannot be read, with a correct checksum."""
+    at = 19 + (10 if packet[4] in (EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS) else 8)
+    changed = packet[:at] + b"\xff" + packet[at + 1 : -4]
+    return changed + zlib.crc32(changed).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_rows_that_were_done_are_not_counted_in_the_next_event_if_theirs_cannot_be_decoded(
+    name: str,
+) -> None:
+    """With ``event.processing.failure.handling.mode=skip``, the events behind it must be complete."""
+    lenient = replace(pipeline_settings_of(server(name).connector, "plain"), processing_failure="skip")
+    expected, tried = whole(name, "plain")[0], 0
+    for stop in whole(name, "plain")[2]:
+        rows = [place for place, (_, packet) in enumerate(server(name).events) if packet[4] in ROWS_TYPES]
+        sent = [*server(name).stream(stop.offset)]
+        if not stop.offset.row or not sent:
+            continue
+        first = next(place for place, (_, packet) in enumerate(server(name).events) if packet == sent[0])
+        begin = next(place for place in range(first, len(server(name).events)) if is_begin(server(name), place))
+        place = begin + stop.offset.event
+        if place not in rows:
+            continue
+        events = [*server(name).events]
+        events[place] = events[place][0], damaged(events[place][1])
+        connector = Connector(name, "plain")
+        connector.offset, connector.tables = stop.offset, stop.tables.copy()
+        connector.server, connector.settings = replace(server(name), events=events), lenient
+        assert records(itertools.chain.from_iterable(connector.connection())) == expected[stop.done :], stop
+        tried += 1
+    assert tried > 5
 
 
 @pytest.mark.parametrize("name", ["mysql", "mariadb"])
