@@ -21,6 +21,9 @@ _ONE_BYTE = frozenset(
         ColumnType.DATETIME2, ColumnType.TIME2, ColumnType.MARIADB_BLOB_COMPRESSED,
     }
 )  # fmt: skip
+_BLOBS = _ONE_BYTE - {
+    ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.TIMESTAMP2, ColumnType.DATETIME2, ColumnType.TIME2,
+}  # fmt: skip
 _TWO_BYTES_REVERSED = frozenset({ColumnType.STRING, ColumnType.ENUM, ColumnType.SET, ColumnType.NEWDECIMAL})
 _TWO_BYTES = frozenset({ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.MARIADB_VARCHAR_COMPRESSED})
 _KNOWN = frozenset(ColumnType)
@@ -102,7 +105,10 @@ def _name(reader: ByteReader) -> str:
 def _read_metadata(reader: ByteReader, code: int) -> tuple[int, int]:
     """Type and metadata of a column, as `MappedColumn` describes them."""
     if code in _ONE_BYTE:
-        return code, reader.uint(1)
+        value = reader.uint(1)
+        if code in _BLOBS and not 1 <= value <= 4:
+            raise RemoteProtocolError(f"the type metadata of a BLOB says that its length has {value} bytes")
+        return code, value
     if code in _TWO_BYTES:
         return code, reader.uint(2)
     if code in _TWO_BYTES_REVERSED:
@@ -195,6 +201,11 @@ class _Optional:
 
     def put_key(self, pairs: Iterable[tuple[int, int]]) -> None:
         self.primary_key = tuple(pairs)
+        if any(index >= len(self.fields) for index, _ in self.primary_key):
+            raise RemoteProtocolError(
+                f"table map of {self.structure.database}.{self.structure.table}: its primary key has column "
+                f"{max(self.primary_key)[0] + 1} of {len(self.fields)}"
+            )
 
 
 _FIELDS: dict[int, Callable[[_Optional, ByteReader], None]] = {
