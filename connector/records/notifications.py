@@ -1,8 +1,8 @@
-"""Notifications about an initial snapshot (``notification.enabled.channels``), to a topic or to the log."""
+"""Notifications (``notification.enabled.channels``) about snapshots and signals, to a topic or to the log."""
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from rowtide.connector.records.batch import Batch
@@ -34,8 +34,70 @@ End = Literal["COMPLETED", "SKIPPED", "ABORTED"]
 Kind = Literal["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"] | End
 
 
+class Notifier:
+    """Sends notifications to the enabled channels.
+
+    Args:
+        settings: channels, topic and converters.
+        clock: returns nanoseconds since the epoch.
+        new_id: returns a unique id for a notification that does not answer a signal.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        clock: Callable[[], int],
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._new_id = new_id
+
+    def notify(
+        self,
+        aggregate: str,
+        kind: str,
+        data: Mapping[str, str],
+        offset: SourceOffset,
+        *,
+        signal_id: str | None = None,
+        at: int | None = None,
+    ) -> Iterator[Batch]:
+        """Send a notification.
+
+        Args:
+            aggregate: what it is about: ``Initial Snapshot``, ``Incremental Snapshot``, ``Signal``.
+            kind: what happened, such as ``STARTED``.
+            data: ``additional_data``; ``connector_name`` is added. The fields get the order of Java's maps.
+            offset: the resume position of its record.
+            signal_id: the id of the signal that it answers.
+            at: when it happened, in ns since the epoch; by default now.
+
+        Yields:
+            Its record, if there is a topic for notifications.
+        """
+        settings, millis = self._settings, (self._clock() if at is None else at) // 1_000_000
+        value = {
+            "id": self._new_id() if signal_id is None else signal_id,
+            "type": kind,
+            "aggregate_type": aggregate,
+            "additional_data": java_hash_map_order({**data, "connector_name": settings.topic_prefix}),
+            "timestamp": millis,
+        }
+        if settings.log_notifications:
+            log.info("notification: %s", value)
+        if settings.on_notification is not None:
+            settings.on_notification(value)
+        if settings.notification_topic is not None:
+            key = json_message(KEY_SCHEMA, {"id": value["id"]}, settings.keys)
+            text = json_message(VALUE_SCHEMA, value, settings.values)
+            schemas = KEY_SCHEMA, VALUE_SCHEMA
+            message = key, text, ()
+            yield Batch(settings.notification_topic, -1, [message], offset, len(key) + len(text), millis, schemas)
+
+
 class Notifications:
-    """Builds the notifications of one snapshot; none if no channel is enabled.
+    """Builds the notifications of one initial snapshot; none if no channel is enabled.
 
     The fields of ``additional_data`` and the tables in them have the order of Java's maps and sets, as in Debezium.
 
@@ -51,9 +113,9 @@ class Notifications:
         clock: Callable[[], int],
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        self._settings = settings
+        self._notifier = Notifier(settings, clock, new_id)
         self._clock = clock
-        self._new_id = new_id
+        self._settings = settings
         self._tables = self._sorted_tables = ""
         self._started_ns = 0
 
@@ -63,7 +125,7 @@ class Notifications:
 
     def started(self, offset: SourceOffset) -> Iterator[Batch]:
         """The snapshot has started, at the time of :meth:`begin`."""
-        yield from self._notified("STARTED", {"connector_name": self._settings.topic_prefix}, offset, self._started_ns)
+        yield from self._notified("STARTED", {}, offset, self._started_ns)
 
     def reading(self, tables: Sequence[TableId]) -> None:
         """Set the tables that will be read.
@@ -71,65 +133,48 @@ class Notifications:
         Their names are in two notifications of each table. Of very many tables those are shortened that would make the
         notification larger than Kafka's default limit, at which Debezium's snapshot fails.
         """
-        if self._settings.notification_topic is None and not self._settings.log_notifications:
+        settings = self._settings
+        if not (settings.notification_topic or settings.log_notifications or settings.on_notification):
             return
         names = [str(table) for table in tables]
-        self._tables = _joined(java_hash_map_order(dict.fromkeys(names)))
-        self._sorted_tables = _joined(sorted(names))
+        self._tables = joined(java_hash_map_order(dict.fromkeys(names)))
+        self._sorted_tables = joined(sorted(names))
 
     def in_progress(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
         """The snapshot reads a table."""
         data = {
             "current_collection_in_progress": str(table),
-            "connector_name": self._settings.topic_prefix,
             "data_collections": self._tables,
         }
-        yield from self._notified("IN_PROGRESS", data, offset, self._clock())
+        yield from self._notified("IN_PROGRESS", data, offset)
 
     def table_completed(self, table: TableId, rows: int, offset: SourceOffset) -> Iterator[Batch]:
         """All rows of a table were read."""
         data = {
             "scanned_collection": str(table),
-            "connector_name": self._settings.topic_prefix,
             "total_rows_scanned": str(rows),
             "data_collections": self._sorted_tables,
             "status": "SUCCEEDED",
         }
-        yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
+        yield from self._notified("TABLE_SCAN_COMPLETED", data, offset)
 
     def table_failed(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
         """A table cannot be read; the snapshot is aborted."""
-        data = {
-            "scanned_collection": str(table),
-            "connector_name": self._settings.topic_prefix,
-            "status": "SQL_EXCEPTION",
-        }
-        yield from self._notified("TABLE_SCAN_COMPLETED", data, offset, self._clock())
+        yield from self._notified(
+            "TABLE_SCAN_COMPLETED", {"scanned_collection": str(table), "status": "SQL_EXCEPTION"}, offset
+        )
 
     def ended(self, kind: End, offset: SourceOffset) -> Iterator[Batch]:
         """The snapshot is complete, was not needed, or was aborted."""
-        yield from self._notified(kind, {"connector_name": self._settings.topic_prefix}, offset, self._clock())
+        yield from self._notified(kind, {}, offset)
 
-    def _notified(self, kind: Kind, data: dict[str, str], offset: SourceOffset, now: int) -> Iterator[Batch]:
-        settings, millis = self._settings, now // 1_000_000
-        value = {
-            "id": self._new_id(),
-            "type": kind,
-            "aggregate_type": "Initial Snapshot",
-            "additional_data": data,
-            "timestamp": millis,
-        }
-        if settings.log_notifications:
-            log.info("notification: %s", value)
-        if settings.notification_topic is not None:
-            key = json_message(KEY_SCHEMA, {"id": value["id"]}, settings.keys)
-            text = json_message(VALUE_SCHEMA, value, settings.values)
-            schemas = KEY_SCHEMA, VALUE_SCHEMA
-            message = key, text, ()
-            yield Batch(settings.notification_topic, -1, [message], offset, len(key) + len(text), millis, schemas)
+    def _notified(
+        self, kind: Kind, data: Mapping[str, str], offset: SourceOffset, at: int | None = None
+    ) -> Iterator[Batch]:
+        yield from self._notifier.notify("Initial Snapshot", kind, data, offset, at=at)
 
 
-def _joined(names: Iterable[str]) -> str:
+def joined(names: Iterable[str]) -> str:
     """The names in a list with commas, up to `_LONGEST_LIST` characters, and the number of those that are left out."""
     text = ",".join(names)
     if len(text) <= _LONGEST_LIST:

@@ -1,7 +1,8 @@
 """The pipeline's settings as plain values: without property names, secrets and servers."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from rowtide.connector.records.batch import Headers
 from rowtide.envelope.json.text import JsonFormat
@@ -57,6 +58,7 @@ class PipelineSettings:
         headers: context headers of every record (``extended.headers.enabled``).
         notification_topic: ``notification.sink.topic.name``, if the channel ``sink`` is on.
         log_notifications: whether the channel ``log`` is on.
+        on_notification: receives every notification, whatever the channels are; called in the thread that sends it.
         transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
             :data:`LOSSLESS`.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
@@ -84,5 +86,6 @@ class PipelineSettings:
     headers: Headers = ()
     notification_topic: str | None = None
     log_notifications: bool = False
+    on_notification: Callable[[Mapping[str, Any]], None] | None = None
     transforms: Transforms | None = None
     changes: bool = False
