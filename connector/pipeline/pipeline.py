@@ -20,7 +20,12 @@ from rowtide.connector.pipeline.captured_tables import CapturedTables, table_map
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.statements import StatementContext, Statements, is_begin, is_end, is_xa, query_event
-from rowtide.connector.pipeline.transaction_metadata import BOUNDARY_SCHEMAS, TransactionMonitor, boundary_message
+from rowtide.connector.pipeline.transaction_metadata import (
+    BOUNDARY_SCHEMAS,
+    TransactionMonitor,
+    begin_message,
+    end_message,
+)
 from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions, first_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
@@ -31,7 +36,6 @@ from rowtide.connector.records.batch import Batch, Message, Output, Schemas
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
-from rowtide.envelope import transaction
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
@@ -264,28 +268,18 @@ class Pipeline:
 
     def _begin_record(self) -> None:
         """Emit the BEGIN record of the transaction (``provide.transaction.metadata``)."""
-        progress, monitor = self.progress, self._monitor
-        if monitor is None:
-            return
-        transaction_id = progress.gtid or f"file={progress.file},pos={progress.pos}"
-        if monitor.begin(transaction_id):
-            self._transaction_record(transaction_id, transaction.begin_value(transaction_id, progress.boundary_ms()))
+        if self._monitor is not None:
+            self._transaction_record(begin_message(self._settings, self._monitor, self.progress))
 
     def _end_transaction(self, _event: Event | None = None) -> None:
-        monitor, end = self._monitor, None
-        if monitor is not None and monitor.id is not None:
-            end = monitor.id, transaction.end_value(monitor.id, monitor.counts, self.progress.boundary_ms())
-            monitor.end()
+        end = None if self._monitor is None else end_message(self._settings, self._monitor, self.progress)
         self.progress.committed(self._event_end)
         self._table_ids.clear()
-        if end is not None:  # its offset is behind the transaction, so that a restart does not repeat it
-            self._transaction_record(*end)
+        self._transaction_record(end)  # its offset is behind the transaction, so that a restart does not repeat it
 
-    def _transaction_record(self, transaction_id: str, value: dict[str, object]) -> None:
-        settings = self._settings
-        if not settings.changes:  # changes carry their transaction themselves
-            message = boundary_message(settings, transaction_id, value)
-            self._emit(settings.naming.transaction, 0, [message], BOUNDARY_SCHEMAS)
+    def _transaction_record(self, message: Message | None) -> None:
+        if message is not None and not self._settings.changes:  # changes carry their transaction themselves
+            self._emit(self._settings.naming.transaction, 0, [message], BOUNDARY_SCHEMAS)
 
     def _rows_query(self, event: events.RowsQuery) -> None:
         if self._settings.include_query:

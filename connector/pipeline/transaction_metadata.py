@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Message
 from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.envelope.transaction import KEY_SCHEMA, VALUE_SCHEMA, block_text
+from rowtide.envelope.transaction import KEY_SCHEMA, VALUE_SCHEMA, begin_value, block_text, end_value
 
 BOUNDARY_SCHEMAS = KEY_SCHEMA, VALUE_SCHEMA
 """The schemas of the records at the beginning and the end of a transaction."""
@@ -87,7 +88,23 @@ class TransactionMonitor:
         self.id, self._counts, self._restored = state[0], dict(state[1]), dict(state[2])
 
 
-def boundary_message(settings: PipelineSettings, transaction_id: str, value: Mapping[str, Any]) -> Message:
-    """The message of a record at the beginning or the end of a transaction."""
+def begin_message(settings: PipelineSettings, monitor: TransactionMonitor, progress: Progress) -> Message | None:
+    """Begin a transaction, and return the message of its BEGIN record; ``None`` for the rest of one that was cut."""
+    transaction_id = progress.gtid or f"file={progress.file},pos={progress.pos}"
+    if not monitor.begin(transaction_id):
+        return None
+    return _boundary(settings, transaction_id, begin_value(transaction_id, progress.boundary_ms()))
+
+
+def end_message(settings: PipelineSettings, monitor: TransactionMonitor, progress: Progress) -> Message | None:
+    """End a transaction, and return the message of its END record; ``None`` if none has begun."""
+    if monitor.id is None:
+        return None
+    message = _boundary(settings, monitor.id, end_value(monitor.id, monitor.counts, progress.boundary_ms()))
+    monitor.end()
+    return message
+
+
+def _boundary(settings: PipelineSettings, transaction_id: str, value: Mapping[str, Any]) -> Message:
     key = json_message(KEY_SCHEMA, {"id": transaction_id}, settings.keys)
     return key, json_message(VALUE_SCHEMA, value, settings.values), ()
