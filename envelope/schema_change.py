@@ -79,8 +79,8 @@ def change_value(change: SchemaChange, source: dict[str, Any], ts_ms: int, *, co
         "source": source,
         "ts_ms": ts_ms,
         "databaseName": change.database,
-        "schemaName": None,
-        "ddl": change.ddl,
+        "schemaName": change.schema,
+        "ddl": change.ddl or None,
         "tableChanges": table_changes(change, comments=comments),
     }
 

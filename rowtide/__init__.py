@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rowtide.connector.config import Configuration, ConfigurationError
     from rowtide.connector.delivery.sinks import FileSink, HttpSink, Record, RecordSink, StreamSink
-    from rowtide.connector.engine.change_batch import ChangeBatch
+    from rowtide.connector.engine.changes.batch import ChangeBatch
     from rowtide.connector.engine.engine import Engine, EngineError, capture
     from rowtide.connector.errors import ConnectorError
     from rowtide.connector.records.change import (
@@ -26,7 +26,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "Change": "rowtide.connector.records.change",
-    "ChangeBatch": "rowtide.connector.engine.change_batch",
+    "ChangeBatch": "rowtide.connector.engine.changes.batch",
     "Column": "rowtide.schema_history.model",
     "Configuration": "rowtide.connector.config",
     "ConfigurationError": "rowtide.connector.config",

@@ -26,6 +26,7 @@ from rowtide.connector.config.choices import (
 )
 from rowtide.connector.config.kafka.clients import ClientSettings
 from rowtide.connector.config.secret import Sanitizer, Secret
+from rowtide.connector.config.signals import SignalsConfig
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (
     ColumnFilter,
@@ -339,6 +340,7 @@ class Configuration:
     snapshot: SnapshotConfig
     streaming: StreamingConfig
     topics: TopicsConfig
+    signals: SignalsConfig
     heartbeat: HeartbeatConfig
     history: HistoryConfig
     converters: ConvertersConfig

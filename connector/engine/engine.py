@@ -22,10 +22,12 @@ from rowtide.connector.config.files.files import read_files
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sinks import RecordSink
-from rowtide.connector.engine.change_batch import ChangeBatch
+from rowtide.connector.engine.changes.batch import ChangeBatch
+from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.engine.wiring import history_source
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
 from rowtide.schema_history.model import Table
@@ -83,6 +85,7 @@ class Engine:
         given = {property_name(name, PROPERTIES): str(value) for name, value in more.items()}
         self.config: Configuration = from_properties({**(properties or {}), **given, SINK.name: "python"}, environ)
         self._task: ConnectorTask | None = None
+        self._signalling = Signalling()
         self._lock = threading.Lock()
         self._store: EventStore | None = None
         self._generation = 0
@@ -134,7 +137,7 @@ class Engine:
         if self.config.transforms:
             names = ", ".join(plugin.name for plugin in self.config.transforms)
             log.warning("transforms (%s) apply to records, which sinks get; changes are handed out without them", names)
-        self._start(ConnectorTask(self.config, changes=True))
+        self._start(ConnectorTask(self.config, changes=True, signalling=self._signalling))
 
     def _start(self, task: ConnectorTask) -> None:
         if self._task is not None:
@@ -251,6 +254,7 @@ class Engine:
                 return False
             if taken.sequence > self._acknowledged:
                 components.offsets.save(taken.batches[-1].offset)
+                task.current.stored = taken.batches[-1].offset
                 store.ack(taken.sequence)
                 self._acknowledged = taken.sequence
             return True
@@ -308,6 +312,39 @@ class Engine:
         with history_source(self.config) as source:
             return source.tables(parse_point_in_time(at)).table(database, table)
 
+    # --- signals ----------------------------------------------------------------------------------------------------
+
+    def signal(self, kind: str, data: Mapping[str, Any] | None = None, *, signal_id: str | None = None) -> str:
+        """Send a signal to the connector, which carries it out between two transactions of the stream.
+
+        Args:
+            kind: the type, such as ``execute-snapshot``.
+            data: the parameters.
+            signal_id: identifies the signal in notifications; by default a new id.
+
+        Returns:
+            The id.
+
+        Raises:
+            SignalError: it is no signal. What its action refuses is logged, and is in :attr:`notifications`.
+        """
+        return self._signalling.send({"id": signal_id, "type": kind, "data": dict(data or {})}, "in-process")
+
+    def on_signal(self, kind: str, action: "Callable[[Signal], None]") -> None:
+        """Call a function for each signal of a type, whatever channel brings it.
+
+        Args:
+            kind: the type; a built-in action of that type is replaced.
+            action: is called in the reader's thread, between two transactions or at the signal's row. It refuses a
+                signal by raising ``SignalError``.
+        """
+        self._signalling.hooks[kind] = action
+
+    @property
+    def notifications(self) -> list[Mapping[str, Any]]:
+        """The last notifications about snapshots and signals, oldest first; at most a thousand."""
+        return self._signalling.notifications.all()
+
     # --- handing over -----------------------------------------------------------------------------------------------
 
     def run(self, target: "Callable[[ChangeBatch], Any] | RecordSink") -> None:
@@ -322,7 +359,7 @@ class Engine:
             Exception: whatever the function raises; its batch is not acknowledged.
         """
         if isinstance(target, RecordSink):
-            self._start(ConnectorTask(self.config, sink=target))
+            self._start(ConnectorTask(self.config, sink=target, signalling=self._signalling))
             assert self._task is not None
             try:
                 self._task.wait()

@@ -5,17 +5,21 @@ the stored offset while only tables change that are not captured.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.signals.actions import Signals
+from rowtide.connector.pipeline.signals.receiver import SignalReceiver
 from rowtide.connector.pipeline.structures import CurrentStructures
 from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.source.stream_reader import StreamFactory, StreamReader
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
@@ -27,6 +31,19 @@ _IDLE_OFFSET_S = 60.0
 
 HeartbeatSource = Callable[[SourceOffset], Batch | None]
 """Returns a heartbeat record with the offset if one is due."""
+
+
+class BoundaryWork(Protocol):
+    """Work that the reader's thread does between two transactions, such as signals of other channels."""
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something to do; read behind each event, so it must be quick."""
+        ...
+
+    def run(self, pipeline: Pipeline) -> Iterable[Output]:
+        """Do it, and return the outputs in order; behind them, the position of the pipeline is stored."""
+        ...
 
 
 class Reader(StreamReader[Pipeline]):
@@ -44,6 +61,8 @@ class Reader(StreamReader[Pipeline]):
         clock: ns since the epoch.
         current: the server, to look up structures.
         xa_packets: reads prepared XA transactions beside the stream.
+        signals: the actions of signals.
+        work: what to do between two transactions.
 
     Attributes:
         status: the state of the reader.
@@ -62,6 +81,8 @@ class Reader(StreamReader[Pipeline]):
         clock: Callable[[], int] = time.time_ns,
         current: CurrentStructures | None = None,
         xa_packets: XaPackets | None = None,
+        signals: Signals | None = None,
+        work: Sequence[BoundaryWork] = (),
     ) -> None:
         super().__init__(config.failure, start, streams)
         self._settings = settings
@@ -72,11 +93,14 @@ class Reader(StreamReader[Pipeline]):
         self._clock = clock
         self._captured = CapturedTables(settings, tables, clock, current)
         self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets)
+        self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
+        self._work = work
+        self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self._put_at = time.monotonic()
         self._put_offset = start
 
     def _pipeline(self, start: SourceOffset) -> Pipeline:
-        return Pipeline(self._settings, self._tables, start, self._clock, self._captured, self._read_xa)
+        return Pipeline(self._settings, self._tables, start, self._clock, self._captured, self._read_xa, self._signals)
 
     def _written(self, packets: list[bytes], pipeline: Pipeline) -> Iterator[None]:
         """Write the outputs of events; yields whenever everything up to the pipeline's offset is written."""
@@ -93,9 +117,24 @@ class Reader(StreamReader[Pipeline]):
                             self._write(full)  # what cannot be written must not be written a second time below
                             yield
                 self.status.events += 1
+                if self._work and not pipeline.progress.in_transaction and any(work.due for work in self._work):
+                    full, outputs, size = outputs, [], 0
+                    self._write(full)
+                    self._between_transactions(pipeline)
+                    yield
+            if not packets and not pipeline.progress.in_transaction:
+                self._between_transactions(pipeline)
         finally:
             self._write(outputs)
         yield
+
+    def _between_transactions(self, pipeline: Pipeline) -> None:
+        """Do the work that is due, and put the position behind it into the store."""
+        for work in self._work:
+            if work.due:
+                outputs = work.run(pipeline)
+                self._write(outputs if self._transformer is None else self._transformer.outputs(outputs))
+                self._put([Batch("", -1, (), pipeline.offset(), 0, self.status.event_ts_ms)])
 
     def _write(self, outputs: Iterable[Output]) -> None:
         batches = []

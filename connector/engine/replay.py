@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from rowtide.connector.errors import OffsetError, UnparsedDdl
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
+from rowtide.connector.pipeline.signals.actions import Signals
+from rowtide.connector.pipeline.signals.receiver import SignalReceiver
+from rowtide.connector.pipeline.signals.snapshots import NoSnapshots
 from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
@@ -85,7 +89,10 @@ def replay(
     """
 
     def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> Pipeline:
-        return Pipeline(settings, tables, offset, clock, read_xa=xa_reader(settings, tables, clock, packets))
+        captured = CapturedTables(settings, tables, clock)
+        signals = SignalReceiver(settings, Signals(settings, clock, NoSnapshots()), tables, captured)
+        xa = xa_reader(settings, tables, clock, packets)
+        return Pipeline(settings, tables, offset, clock, captured, xa, signals)
 
     return itertools.chain.from_iterable(replay_through(make, folder, settings, start))
 

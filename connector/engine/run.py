@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from rowtide.connector.check import CapturedTable, Finding, Severity, require
@@ -21,10 +21,13 @@ from rowtide.connector.delivery.kafka.writer import Writer
 from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader
+from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.start_position import decide_start
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.unread_tables import unread_findings
-from rowtide.connector.engine.wiring import Components, build_components, topic_guard
+from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
+from rowtide.connector.pipeline.signals.binlog_position import start_of
+from rowtide.connector.pipeline.signals.snapshots import NoSnapshots
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
@@ -34,7 +37,6 @@ from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
 from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import BinlogStream
-from rowtide.connector.source.connection import connect
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.server_queries import server as server_of
 from rowtide.connector.source.session import Session
@@ -64,13 +66,14 @@ class ConnectorRun:
         check: check the database and Kafka first, and refuse to start if there are errors.
         sink: a sink to use instead of ``rowtide.sink``.
         stored: the offset that an earlier run of this process stored last; it is stored again if it is gone.
+        signalling: the signals of the connector.
 
     Attributes:
         state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
         reader: set when the run streams.
         delivery: set when the run delivers to a sink.
         components: set when Kafka, if it is used, has been reached.
-        stored: the position that was stored when the run began.
+        stored: the position that was stored when the run began, or later by a consumer in this process.
         watch: set while offsets in Kafka are watched for a second writer.
     """
 
@@ -84,6 +87,7 @@ class ConnectorRun:
         check: bool,
         sink: RecordSink | None = None,
         stored: SourceOffset | None = None,
+        signalling: Signalling | None = None,
     ) -> None:
         self.state = "STARTING"
         self.reader: Reader | None = None
@@ -99,6 +103,7 @@ class ConnectorRun:
         self._check = check
         self._sink = sink
         self._guard: TopicGuard | None = None
+        self._signalling = signalling or Signalling()
         self._stop = stop
         self._drained_by: float | None = None
         self._done = threading.Event()
@@ -146,6 +151,7 @@ class ConnectorRun:
 
     def _finish(self, failure: BaseException | None) -> BaseException | None:
         delivery, components = self.delivery, self.components
+        self._signalling.stop()
         if self.watch is not None:
             self.watch.close()
         if self._guard is not None:
@@ -232,6 +238,9 @@ class ConnectorRun:
     def _load(self, offsets: OffsetStore) -> SourceOffset | None:
         """The stored offset. One that was deleted after an earlier run of this process is stored again."""
         found = offsets.load()
+        if found is not None and (start := start_of(found)) is not found:
+            log.warning("starting from %s instead of the stored position, as a signal demands", describe(start))
+            return start
         if found is None and self.stored is not None:
             log.warning("the stored position was deleted while the connector ran; it is stored again")
             offsets.save(self.stored)
@@ -318,7 +327,6 @@ class ConnectorRun:
         self.state = "RUNNING"
         self._stop.wait(self._config.streaming.delay_ms / 1000)
         config, mariadb = self._config, self._config.flavor is Flavor.MARIADB
-        action = self._heartbeat_action() if config.heartbeat.action_query else None
         history = components.history
         if components.summaries is not None:
             kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
@@ -331,11 +339,14 @@ class ConnectorRun:
             components.store,
             history,
             self._stream,
-            Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, action),
+            Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
             current=CurrentStructure(config.database, mariadb=mariadb),
             xa_packets=BinlogSearch(config.database, mariadb=mariadb).packets,
+            signals=self._signalling.actions(config, self._settings, NoSnapshots()),
+            work=[self._signalling.inbox],
         )
         if not self._stop.is_set() and not components.store.closed:
+            self._signalling.start(config, start, lambda: self.last_stored)
             self.reader.run()
 
     def _stream(self, start: SourceOffset) -> BinlogStream:
@@ -348,20 +359,6 @@ class ConnectorRun:
             send_annotations=self._config.values.include_query,
             checked_sources=self._config.capture.gtid_sources if self._config.streaming.check_position else None,
         )
-
-    def _heartbeat_action(self) -> Callable[[], None]:
-        """A function that runs ``heartbeat.action.query`` on its own connection; failures are logged only."""
-        query = self._config.heartbeat.action_query
-        assert query is not None
-
-        def run() -> None:
-            try:
-                with connect(self._config.database) as connection, connection.cursor() as cursor:
-                    cursor.execute(query)
-            except Exception as error:  # noqa: BLE001 - the next heartbeat tries again
-                log.warning("heartbeat.action.query failed: %s", error)
-
-        return run
 
 
 def log_findings(findings: Iterable[Finding]) -> None:

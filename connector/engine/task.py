@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from rowtide.connector.check import CheckFailedError
 from rowtide.connector.config import Configuration
@@ -15,6 +16,7 @@ from rowtide.connector.delivery.errors import DeliveryError, TopicMissing
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.run import ConnectorRun
+from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
@@ -40,6 +42,7 @@ class ConnectorTask:
         on_end: called once in the task's thread when the task has ended, with the failure if there was one.
         sink: a sink to use instead of ``rowtide.sink``.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects.
+        signalling: the signals of the connector.
 
     Attributes:
         current: the current run, or the last one.
@@ -56,6 +59,7 @@ class ConnectorTask:
         on_end: Callable[[BaseException | None], None] = lambda _failure: None,
         sink: RecordSink | None = None,
         changes: bool = False,
+        signalling: Signalling | None = None,
     ) -> None:
         self.config = config
         self._sink = sink
@@ -64,7 +68,9 @@ class ConnectorTask:
         self._error: str | None = None
         self.restarts = 0
         self.snapshot = SnapshotStatus(progress)
-        self._settings = pipeline_settings(config, run_id(), changes=changes)
+        self._signalling = signalling or Signalling()
+        settings = pipeline_settings(config, run_id(), changes=changes)
+        self._settings = replace(settings, on_notification=self._signalling.notifications.add)
         self._ended: str | None = None
         self._on_end = on_end
         self._stop = threading.Event()
@@ -123,7 +129,14 @@ class ConnectorTask:
 
     def _new_run(self, *, check: bool) -> ConnectorRun:
         return ConnectorRun(
-            self.config, self._settings, self._stop, self.snapshot, check=check, sink=self._sink, stored=self._stored
+            self.config,
+            self._settings,
+            self._stop,
+            self.snapshot,
+            check=check,
+            sink=self._sink,
+            stored=self._stored,
+            signalling=self._signalling,
         )
 
     def _run(self) -> None:

@@ -1,5 +1,6 @@
 """What a run of the connector works with, made from the configuration: event store, sink, offsets, schema history."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetS
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
 from rowtide.connector.engine.topic_guard import TopicGuard
+from rowtide.connector.source.connection import connect
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.compaction.summary_store import FileSummaries, SummaryStore
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -34,6 +36,8 @@ from rowtide.schema_history.store.kafka import KafkaSchemaHistory
 from rowtide.topics.admin import MissingTopics, TopicAdmin
 from rowtide.topics.internal import history_settings
 from rowtide.topics.watch import TopicWatch
+
+log = logging.getLogger(__name__)
 
 _PATIENCE_S = 60.0
 _LOOK_S = 5.0
@@ -179,6 +183,22 @@ def _missing_topics(config: Configuration) -> MissingTopics:
 
 def _watch(client: ClientSettings, *, used: bool) -> TopicWatch:
     return TopicWatch(TopicAdmin(client, _LOOK_S).identify if used else lambda _topics: {})
+
+
+def heartbeat_action(config: Configuration) -> Callable[[], None] | None:
+    """A function that runs ``heartbeat.action.query`` on its own connection; failures are logged only."""
+    query = config.heartbeat.action_query
+    if not query:
+        return None
+
+    def run() -> None:
+        try:
+            with connect(config.database) as connection, connection.cursor() as cursor:
+                cursor.execute(query)
+        except Exception as error:  # noqa: BLE001 - the next heartbeat tries again
+            log.warning("heartbeat.action.query failed: %s", error)
+
+    return run
 
 
 def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:

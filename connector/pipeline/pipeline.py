@@ -19,6 +19,7 @@ from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTables, table_map_of
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
+from rowtide.connector.pipeline.signals.receiver import SignalReceiver
 from rowtide.connector.pipeline.statements import StatementContext, Statements, is_begin, is_end, is_xa, query_event
 from rowtide.connector.pipeline.transaction_metadata import (
     BOUNDARY_SCHEMAS,
@@ -59,12 +60,14 @@ class Pipeline:
         clock: for the processing times.
         captured: the captured tables of a stream that is read on, with their codecs; they belong to the same tables.
         read_xa: reads an XA transaction again whose records are not in memory.
+        signals: without it, rows of the signal table are records only.
 
     Attributes:
         tables: every table's structure.
         progress: the position in the stream.
         decoder: of the events.
         xa: the XA transactions of the stream.
+        signals: carries out signals, if it is given.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Pipeline:
         clock: Clock,
         captured: CapturedTables | None = None,
         read_xa: ReadXa | None = None,
+        signals: SignalReceiver | None = None,
     ) -> None:
         self.tables = tables
         self.progress = Progress(start)
@@ -93,6 +97,7 @@ class Pipeline:
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self.xa = XaTransactions(self.progress, start, read_xa, self._leave_out)
         self._row_writer = RowWriter(settings, self.progress, self._monitor, clock, self._batch_offset, self._put)
+        self.signals = signals
         self._event_end = start.pos
         self._out: list[Output] = []
         self._handlers: dict[type, Callable[..., Steps | None]] = {
@@ -368,12 +373,17 @@ class Pipeline:
     def _rows(self, event: events.Rows) -> Steps | None:
         if self.progress.skipping:
             return None
-        skip = self.progress.rows_to_skip()
-        if event.kind.value in self._settings.skipped_operations:
-            return None
+        skip, skipped = self.progress.rows_to_skip(), event.kind.value in self._settings.skipped_operations
         structure = table_map_of(event, self._table_ids)
+        signals = self.signals if self.signals is not None and self.signals.is_signal_table(structure) else None
+        if skipped and signals is None:
+            return None
         captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
-        return None if captured is None else self._row_writer.write(event, captured, skip)
+        if captured is None:
+            return None
+        if signals is not None:
+            self._out += signals.rows(event, captured, skip, self.progress, self._batch_offset, in_xa=self.xa.is_open)
+        return None if skipped else self._row_writer.write(event, captured, skip)
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])

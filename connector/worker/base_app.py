@@ -11,6 +11,7 @@ from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import routes
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.server import WebServer
+from rowtide.connector.worker.web.signals import signal_routes
 
 
 class BootStrategy(FaustBootStrategy):
@@ -45,7 +46,8 @@ class App(faust.App):
 
     def _new_web(self) -> WebServer:
         connectors = {self.rowtide.config.name: self.rowtide}
-        rest = routes(connectors, Access(self.token, self.conf.web_bind))
+        access = Access(self.token, self.conf.web_bind)
+        rest = [*routes(connectors, access), *signal_routes(connectors, access)]
         return WebServer(
             self, [*pages(self.rowtide.status, self.rowtide.status_at_once), *rest], any_port=self.any_port
         )

@@ -14,7 +14,9 @@ from mode import Service
 
 from rowtide import __version__
 from rowtide.connector.config import Configuration
+from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.pipeline.signals.actions import SignalHook
 from rowtide.connector.rows.native import implementation
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
@@ -50,6 +52,7 @@ class ConnectorService(Service):
         self.on_end: Callable[[], None] = lambda: None
         self.failure: BaseException | None = None
         self._binlog_end = BinlogEnd(config)
+        self._signalling = Signalling()
         self._held: str | None = None
         self._change = asyncio.Lock()
         self._tasks_made = 0
@@ -57,11 +60,35 @@ class ConnectorService(Service):
 
     def _new_task(self) -> ConnectorTask:
         self._tasks_made += 1
-        return ConnectorTask(self.config, on_end=functools.partial(self._ended, self._tasks_made))
+        on_end = functools.partial(self._ended, self._tasks_made)
+        return ConnectorTask(self.config, on_end=on_end, signalling=self._signalling)
 
     def properties(self) -> Mapping[str, str]:
         """The configuration, with secrets masked."""
         return self.config.masked_properties()
+
+    def signal(self, fields: Mapping[str, Any], channel: str = "in-process") -> str:
+        """Send a signal to the connector, which carries it out when it streams.
+
+        Args:
+            fields: ``type``, ``data``, and ``id``, which is a new one by default.
+            channel: the channel that brought it.
+
+        Returns:
+            The id.
+
+        Raises:
+            SignalError: it is no signal.
+        """
+        return self._signalling.send(fields, channel)
+
+    def on_signal(self, kind: str, action: SignalHook) -> None:
+        """Call a function for each signal of a type; see :meth:`rowtide.Engine.on_signal`."""
+        self._signalling.hooks[kind] = action
+
+    def notifications(self, signal_id: str | None = None) -> list[Mapping[str, Any]]:
+        """The last notifications, oldest first; those of one signal if its id is given."""
+        return self._signalling.notifications.all(signal_id)
 
     async def on_start(self) -> None:
         """Log the configuration, and start the connector in its thread."""

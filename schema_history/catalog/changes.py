@@ -23,11 +23,13 @@ class SchemaChange:
     Attributes:
         kind: what happened.
         database: the database for which it is reported; ``""`` if none.
-        ddl: text of the record: the statement, or its part that concerns this table.
+        ddl: text of the record: the statement, or its part that concerns this table; empty if a signal has
+            described the table.
         table_id: the table, after a rename with its new name; ``None`` for ``DATABASE``.
         previous_id: the former name, if RENAME TABLE renamed it.
         table: the table after the whole statement; ``None`` if it does not exist then.
         tables: all tables of this database that the statement names (``source.table`` of the event).
+        schema: ``schemaName`` of the record; only signals have it.
     """
 
     kind: ChangeKind
@@ -37,6 +39,7 @@ class SchemaChange:
     previous_id: TableId | None = None
     table: Table | None = None
     tables: tuple[TableId, ...] = ()
+    schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

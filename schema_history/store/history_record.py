@@ -158,9 +158,12 @@ def history_record(
         "position": {name: value for name, value in position.items() if value is not None},
         "ts_ms": ts_ms,
         "databaseName": change.database,
-        "ddl": change.ddl,
-        "tableChanges": _table_changes(change, comments=comments),
     }
+    if change.schema is not None:
+        fields["schemaName"] = change.schema
+    if change.ddl:
+        fields["ddl"] = change.ddl
+    fields["tableChanges"] = _table_changes(change, comments=comments)
     if session is not None:
         fields["session"] = session
     return pretty(fields)
@@ -263,14 +266,19 @@ def parse_record(record: str, loads: Callable[[str], Any] = json.loads) -> Histo
             int(fields.get("ts_ms") or 0),
             optional_text(fields.get("databaseName"), "databaseName") or "",
             optional_text(fields.get("ddl"), "ddl"),
-            tuple(map(_recorded_table, objects(fields.get("tableChanges"), "tableChanges"))),
+            tuple(map(recorded_table, objects(fields.get("tableChanges"), "tableChanges"))),
             None if session is None else json_object(session, "session"),
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DamagedHistory(f"not a record of a schema history: {error!r}") from error
 
 
-def _recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
+def recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
+    """An item of ``tableChanges``.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is no such item.
+    """
     kind, fields = ChangeKind(entry["type"]), entry.get("table")
     if fields is not None and not isinstance(json_object(fields, "table")["columns"], list):
         raise TypeError("'columns' of a table is not a list")

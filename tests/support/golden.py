@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class Written:
         """Whether it came from the binlog, as tombstones do. Without an envelope, a retained field of it decides."""
         if self.value is None or '"snapshot":"false"' in self.value:
             return True
-        return not any(mark in self.value for mark in ('"snapshot":"', 'op":"r"', '"Initial Snapshot"'))
+        return not any(mark in self.value for mark in ('"snapshot":"', 'op":"r"', '"aggregate_type":"'))
 
 
 def normalised(message: Written) -> Written:
@@ -112,15 +112,16 @@ class Case:
 
     @property
     def start(self) -> SourceOffset | None:
-        """The start position of the stream: the first offset after the snapshot."""
+        """The start position of the stream: that of the snapshot, whose end may not have been flushed."""
         for record in self.records:
-            if record["topic"] == "connect-offsets" and record["value"] and '"snapshot"' not in record["value"]:
-                return SourceOffset.from_json(record["value"])
+            if record["topic"] == "connect-offsets" and record["value"]:
+                return replace(SourceOffset.from_json(record["value"]), snapshot=None)
         return None
 
     def streamed(self) -> dict[str, list[Written]]:
-        """The messages of the stream, by topic."""
+        """The messages of the stream, by topic; without those of snapshots that signals have started."""
         topics: dict[str, list[Written]] = {}
+        signals = "signal.data.collection" in self.description.get("config", {})
         for record in self.records:
             topic = record["topic"]
             if topic in {"history", "connect-offsets"} or topic.startswith("__debezium-heartbeat"):
@@ -128,7 +129,7 @@ class Case:
             message = Written(topic, record["key"], record["value"], tuple((k, v) for k, v in record["headers"]))
             if record["offset"] < _UNMARKED.get((self.name, topic), 0):
                 continue
-            if topic in topics or message.streamed:
+            if message.streamed or (topic in topics and not signals):
                 topics.setdefault(topic, []).append(normalised(message))
         return topics
 

@@ -106,8 +106,6 @@ SIGNAL_COLLECTION = Property(
     escaped_names(),
     (),
     "The table, as `database.table`, whose rows are signals to the connector. It is captured regardless of the lists.",
-    Status.NOT_YET,
-    "signals are not implemented yet",
     default_text="",
 )
 COLUMN_TRUNCATE = Family(

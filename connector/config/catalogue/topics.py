@@ -7,7 +7,7 @@ TITLE = "Topics, signals, notifications"
 
 _TOPIC = r"[a-zA-Z0-9_.\-]+"
 _TOPIC_RULE = "may only contain ASCII letters, digits, '.', '_' and '-'"
-_SIGNALS = "signals are not implemented yet"
+_WATERMARKS = "incremental snapshots are not implemented yet"
 
 STRATEGIES = (
     "DefaultTopicNamingStrategy",
@@ -88,43 +88,56 @@ SIGNAL_CHANNELS = Property(
     "signal.enabled.channels",
     names(),
     ("source",),
-    "The channels of signals.",
-    Status.NOT_YET,
-    _SIGNALS,
+    "The channels of signals: `source`, `kafka`, `file`. HTTP, in place of `jmx`, and calls (`in-process`) are always "
+    "possible.",
     default_text="source",
 )
 SIGNAL_POLL = Property(
-    "signal.poll.interval.ms", long(0), 5000, "The interval between polls for signals.", Status.WITHOUT_EFFECT, _SIGNALS
+    "signal.poll.interval.ms", long(0), 5000, "The interval between two polls of the channels `kafka` and `file`."
 )
 SIGNAL_RETRIES = Property(
-    "signal.emit.failure.max.retries", integer(-1), 0, "Retries of writing watermarks.", Status.NOT_YET, _SIGNALS
+    "signal.emit.failure.max.retries", integer(-1), 0, "Retries of writing watermarks.", Status.NOT_YET, _WATERMARKS
 )
 SIGNAL_BACKOFF = Property(
-    "signal.emit.failure.backoff.ms", long(0), 10000, "The delay between these retries.", Status.NOT_YET, _SIGNALS
+    "signal.emit.failure.backoff.ms", long(0), 10000, "The delay between these retries.", Status.NOT_YET, _WATERMARKS
 )
-SIGNAL_TOPIC = Property("signal.kafka.topic", optional(text()), None, "The topic of signals.", Status.NOT_YET, _SIGNALS)
+SIGNAL_TOPIC = Property(
+    "signal.kafka.topic",
+    optional(text(_TOPIC, _TOPIC_RULE)),
+    None,
+    "The topic of the channel `kafka`: partition 0, records whose key is `topic.prefix`.",
+    default_text="<topic.prefix>-signal",
+)
 SIGNAL_GROUP = Property(
-    "signal.kafka.groupId", text(), "kafka-signal", "The consumer group that reads signals.", Status.NOT_YET, _SIGNALS
+    "signal.kafka.groupId", text(), "kafka-signal", "The consumer group whose position in that topic is committed."
 )
 SIGNAL_SERVERS = Property(
-    "signal.kafka.bootstrap.servers", optional(text()), None, "The Kafka brokers of signals.", Status.NOT_YET, _SIGNALS
+    "signal.kafka.bootstrap.servers",
+    optional(text()),
+    None,
+    "The Kafka brokers of that topic.",
+    default_text="bootstrap.servers",
 )
 SIGNAL_POLL_TIMEOUT = Property(
-    "signal.kafka.poll.timeout.ms", integer(0), 0, "The timeout of a poll for signals.", Status.NOT_YET, _SIGNALS
+    "signal.kafka.poll.timeout.ms", integer(0), 0, "How long a poll waits for records; at least 100."
 )
 SIGNAL_CONSUMER = Family(
     "signal.consumer.*",
     r"signal\.consumer\..+",
-    "Settings of the consumer that reads signals.",
-    Status.NOT_YET,
-    _SIGNALS,
+    "Settings of the consumer that reads that topic.",
 )
-SIGNAL_FILE = Property("signal.file", text(), "file-signals.txt", "The file of signals.", Status.NOT_YET, _SIGNALS)
+SIGNAL_FILE = Property(
+    "signal.file",
+    text(),
+    "file-signals.txt",
+    "The file of the channel `file`: one signal as JSON per line. Lines that are read are removed.",
+)
 NOTIFICATION_CHANNELS = Property(
     "notification.enabled.channels",
     names(),
     (),
-    "The channels of notifications about snapshots: `sink` (a topic), `log`, or both.",
+    "The channels of notifications about snapshots and signals: `sink` (a topic) and `log`. The HTTP endpoint, in "
+    "place of `jmx`, always has the last ones.",
     default_text="",
 )
 NOTIFICATION_TOPIC = Property(

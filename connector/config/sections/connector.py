@@ -22,6 +22,7 @@ from rowtide.connector.config.sections.kafka import (
     uses_kafka,
 )
 from rowtide.connector.config.sections.property_reader import PropertyReader
+from rowtide.connector.config.sections.signals import signals_config
 from rowtide.connector.config.sections.source import (
     capture_config,
     database_config,
@@ -64,6 +65,7 @@ def build(
         snapshot=snapshot_config(reader),
         streaming=streaming_config(reader),
         topics=topics_config(reader),
+        signals=signals_config(reader),
         heartbeat=HeartbeatConfig(reader[running.HEARTBEAT_INTERVAL], reader[running.HEARTBEAT_QUERY]),
         history=history_config(reader),
         converters=converters_config(reader),

@@ -32,17 +32,17 @@ def kafka_config(reader: PropertyReader) -> KafkaConfig:
     """Kafka and its clients."""
     brokers = reader[connect.BOOTSTRAP_SERVERS]
     servers = ",".join(brokers)
-    _check_servers(reader, connect.BOOTSTRAP_SERVERS.name, brokers)
+    check_servers(reader, connect.BOOTSTRAP_SERVERS.name, brokers)
     base = {"bootstrap.servers": servers}
     return KafkaConfig(
         bootstrap_servers=servers,
-        producer=_clients(reader, ClientKind.PRODUCER, ("producer.", "producer.override.")).over(base),
-        consumer=_clients(reader, ClientKind.CONSUMER, ("consumer.", "consumer.override.")).over(base),
-        admin=_clients(reader, ClientKind.ADMIN, ("admin.", "admin.override.")).over(base),
+        producer=client_settings(reader, ClientKind.PRODUCER, ("producer.", "producer.override.")).over(base),
+        consumer=client_settings(reader, ClientKind.CONSUMER, ("consumer.", "consumer.override.")).over(base),
+        admin=client_settings(reader, ClientKind.ADMIN, ("admin.", "admin.override.")).over(base),
     )
 
 
-def _clients(reader: PropertyReader, kind: ClientKind, prefixes: tuple[str, ...]) -> ClientSettings:
+def client_settings(reader: PropertyReader, kind: ClientKind, prefixes: tuple[str, ...]) -> ClientSettings:
     """The settings of one client: those for all clients, overridden by those with each prefix, in order."""
     common = {name: text for name, text in reader.properties.items() if _COMMON.fullmatch(name)}
     settings, problems = clients.translate(kind, "", common, strict=False)
@@ -56,7 +56,8 @@ def _clients(reader: PropertyReader, kind: ClientKind, prefixes: tuple[str, ...]
     return settings
 
 
-def _check_servers(reader: PropertyReader, name: str, servers: tuple[str, ...]) -> None:
+def check_servers(reader: PropertyReader, name: str, servers: tuple[str, ...]) -> None:
+    """Report servers that are not of the form host:port."""
     for server in servers:
         if not re.fullmatch(r"(?:[A-Z_]+://)?(?:\[[0-9a-fA-F:%.]+\]|[a-zA-Z0-9_.\-]+):[0-9]{1,5}", server):
             reader.problem(name, f"{server!r} is not of the form host:port")
@@ -175,15 +176,15 @@ def history_config(reader: PropertyReader) -> HistoryConfig:
     brokers = reader[connect.BOOTSTRAP_SERVERS]
     servers = reader[history.SERVERS] or ",".join(brokers)
     if reader.is_set(history.SERVERS):
-        _check_servers(reader, history.SERVERS.name, tuple(item.strip() for item in servers.split(",")))
+        check_servers(reader, history.SERVERS.name, tuple(item.strip() for item in servers.split(",")))
     base = {"bootstrap.servers": servers}
     producer = f"{history.P}.producer."
     consumer = f"{history.P}.consumer."
     return HistoryConfig(
         topic=topic,
         file=file,
-        producer=_clients(reader, ClientKind.PRODUCER, (producer,)).over(base),
-        consumer=_clients(reader, ClientKind.CONSUMER, (consumer,)).over(base),
+        producer=client_settings(reader, ClientKind.PRODUCER, (producer,)).over(base),
+        consumer=client_settings(reader, ClientKind.CONSUMER, (consumer,)).over(base),
         admin=_history_admin(reader, producer).over(base),
         recovery_poll_interval_ms=reader[history.POLL_INTERVAL],
         recovery_attempts=reader[history.RECOVERY_ATTEMPTS],
@@ -201,6 +202,6 @@ def history_config(reader: PropertyReader) -> HistoryConfig:
 
 def _history_admin(reader: PropertyReader, prefix: str) -> ClientSettings:
     """The admin client's settings. Debezium creates the history topic with the producer's; others are ignored."""
-    settings = _clients(reader, ClientKind.ADMIN, ())
+    settings = client_settings(reader, ClientKind.ADMIN, ())
     layer, _ = clients.translate(ClientKind.ADMIN, prefix, reader.with_prefix(prefix), strict=False)
     return layer.over(settings)

@@ -45,8 +45,8 @@ def topics_config(reader: PropertyReader) -> TopicsConfig:
 def _notification_topic(reader: PropertyReader) -> str | None:
     channels, topic = reader[topics.NOTIFICATION_CHANNELS], reader[topics.NOTIFICATION_TOPIC]
     for channel in channels:
-        if channel not in ("sink", "log"):
-            reader.problem(topics.NOTIFICATION_CHANNELS.name, f"must contain only sink and log, not {channel!r}")
+        if channel not in ("sink", "log", "jmx"):
+            reader.problem(topics.NOTIFICATION_CHANNELS.name, f"may hold sink, log and jmx, not {channel!r}")
     if "sink" not in channels:
         return None
     if topic is None:

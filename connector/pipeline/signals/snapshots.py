@@ -1,5 +1,6 @@
 """The seam between signals and snapshots on demand."""
 
+import logging
 from collections.abc import Iterable
 from typing import Literal, Protocol
 
@@ -8,7 +9,9 @@ from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 
-Window = Literal["open", "close"]
+log = logging.getLogger(__name__)
+
+Window = Literal["open", "close", "open deleted"]
 
 
 class SnapshotsOnDemand(Protocol):
@@ -50,7 +53,36 @@ class SnapshotsOnDemand(Protocol):
 
         Args:
             window_id: the row's id, as it was written: with ``-open`` or ``-close`` at its end.
-            kind: ``open`` for an inserted ``snapshot-window-open`` row; ``close`` for an inserted
-                ``snapshot-window-close`` row, and for a deleted ``snapshot-window-open`` row (``insert_delete``).
+            kind: ``open`` and ``close`` for an inserted ``snapshot-window-open`` and ``snapshot-window-close`` row;
+                ``open deleted`` if the open row was deleted, which closes the window of ``insert_delete``. Rows of
+                other windows come, too, such as those that somebody cleans up.
         """
         ...
+
+
+class NoSnapshots:
+    """Takes no snapshots: for a replay of binlog files, where there is no server. Signals for snapshots are logged."""
+
+    def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
+        """Log that nothing is done."""
+        return _nothing(request.signal)
+
+    def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
+        """Log that nothing is done."""
+        return _nothing(request.signal)
+
+    def pause(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
+        """Log that nothing is done."""
+        return _nothing(signal)
+
+    def resume(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
+        """Log that nothing is done."""
+        return _nothing(signal)
+
+    def window(self, window_id: str, kind: Window) -> None:
+        """Do nothing."""
+
+
+def _nothing(signal: Signal) -> Iterable[Output]:
+    log.info("signal %r of type %s has no effect: no snapshots are taken here", signal.id, signal.type)
+    return ()

@@ -59,19 +59,7 @@ class Controlled(Protocol):
 def routes(connectors: Mapping[str, Controlled], access: Access) -> list[web.RouteDef]:
     """The routes of the interface."""
     rest = _Rest(connectors)
-
-    def guarded(handler: Handler) -> Handler:
-        async def serve(request: web.Request) -> web.StreamResponse:
-            refusal = access.refusal(_host(request), request.headers)
-            if refusal is not None:
-                return error(*refusal)
-            try:
-                return await handler(request)
-            except StillStopping as problem:
-                return error(409, str(problem))
-
-        return serve
-
+    guarded = guarded_by(access)
     connector, task = "/connectors/{name}", "/connectors/{name}/tasks/{task}"
     held = {"pause": rest.pause, "resume": rest.resume, "stop": rest.stop}
     found = [
@@ -90,6 +78,24 @@ def routes(connectors: Mapping[str, Controlled], access: Access) -> list[web.Rou
     for word, handler in held.items():
         found += [web.put(f"{connector}/{word}", guarded(handler)), web.post(f"{connector}/{word}", guarded(handler))]
     return found
+
+
+def guarded_by(access: Access) -> Callable[[Handler], Handler]:
+    """Lets only requests that may control a connector through to a handler."""
+
+    def guarded(handler: Handler) -> Handler:
+        async def serve(request: web.Request) -> web.StreamResponse:
+            refusal = access.refusal(_host(request), request.headers)
+            if refusal is not None:
+                return error(*refusal)
+            try:
+                return await handler(request)
+            except StillStopping as problem:
+                return error(409, str(problem))
+
+        return serve
+
+    return guarded
 
 
 def error(status: int, message: str) -> web.Response:

@@ -61,6 +61,6 @@ class ChangeBatch(Sequence[Change]):
         those of the table after the change (before it, for ``d``), preceded by ``__op``, ``__ts`` (when the source
         changed the row), ``__file``, ``__pos`` and ``__row``.
         """
-        from rowtide.connector.engine.arrow import record_batches  # noqa: PLC0415 - pyarrow is an extra
+        from rowtide.connector.engine.changes.arrow import record_batches  # noqa: PLC0415 - pyarrow is an extra
 
         return record_batches(self._changes)

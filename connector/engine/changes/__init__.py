@@ -1,0 +1,1 @@
+"""Batches of changes, as the engine hands them out, also as Arrow record batches."""

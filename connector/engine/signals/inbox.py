@@ -1,0 +1,71 @@
+"""The inbox: signals that wait for the reader's thread, which carries them out between two transactions."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide.connector.errors import SignalError
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.records.batch import Output
+from rowtide.connector.records.offset import SourceOffset
+
+_FIELD = "rowtide_signal_"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A signal that a channel has brought.
+
+    Attributes:
+        signal: the signal, or what is wrong with its message.
+        channel: the name of the channel.
+        position: where the channel goes on behind it after a restart, as a JSON value; ``None`` for a channel that
+            brings nothing twice.
+    """
+
+    signal: Signal | SignalError
+    channel: str
+    position: str | int | None = None
+
+
+class SignalInbox:
+    """Signals in the order of their arrival. Any thread may put; the reader's thread carries out.
+
+    The position of a channel is stored with the offset behind the signal's effect, so a signal is carried out once,
+    also after a crash.
+    """
+
+    def __init__(self) -> None:
+        self._received: deque[Received] = deque()
+
+    def put(self, received: Received) -> None:
+        """Add a signal."""
+        self._received.append(received)
+
+    @property
+    def due(self) -> bool:
+        """Whether a signal waits."""
+        return bool(self._received)
+
+    def run(self, pipeline: Pipeline) -> Iterator[Output]:
+        """Carry out the signals that wait, and return their outputs."""
+        assert pipeline.signals is not None
+        while self._received:
+            one, progress = self._received.popleft(), pipeline.progress
+            outputs = pipeline.signals.message(one.signal, one.channel, progress, pipeline.offset())
+            if one.position is not None:
+                progress.carried = {**(progress.carried or {}), _FIELD + one.channel: one.position}
+            yield from outputs
+
+    def forget_positioned(self) -> None:
+        """Drop what channels with positions have brought: the next run reads it again from the stored position."""
+        for one in [one for one in self._received if one.position is not None]:
+            self._received.remove(one)
+
+
+def position_of(channel: str, stored: SourceOffset | None) -> Any:
+    """The stored position of a channel; ``None`` if there is none."""
+    carried: Mapping[str, Any] = (stored and stored.carried) or {}
+    return carried.get(_FIELD + channel)

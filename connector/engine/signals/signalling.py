@@ -1,0 +1,89 @@
+"""The signals of one connector: what outlives its runs, and the channels of a run."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.engine.signals.channel import ChannelThread, PolledChannel
+from rowtide.connector.engine.signals.file_channel import FileChannel
+from rowtide.connector.engine.signals.inbox import Received, SignalInbox, position_of
+from rowtide.connector.engine.signals.kafka_channel import KafkaChannel
+from rowtide.connector.engine.signals.recent_notifications import RecentNotifications
+from rowtide.connector.pipeline.signals.actions import SignalHook, Signals
+from rowtide.connector.pipeline.signals.signal import from_fields
+from rowtide.connector.pipeline.signals.snapshots import SnapshotsOnDemand
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+@dataclass(slots=True)
+class Signalling:
+    """What outlives the runs of a connector.
+
+    Attributes:
+        inbox: the signals that wait.
+        hooks: users' own actions, by type of signal.
+        notifications: the last notifications.
+    """
+
+    inbox: SignalInbox = field(default_factory=SignalInbox)
+    hooks: dict[str, SignalHook] = field(default_factory=dict)
+    notifications: RecentNotifications = field(default_factory=RecentNotifications)
+    _threads: list[ChannelThread] = field(default_factory=list)
+
+    def send(self, fields: Mapping[str, Any], channel: str) -> str:
+        """Put a signal into the inbox; it is carried out when the connector streams.
+
+        Args:
+            fields: ``id`` (by default a new one), ``type`` and ``data``.
+            channel: ``http`` or ``in-process``.
+
+        Returns:
+            Its id.
+
+        Raises:
+            SignalError: it is no signal.
+        """
+        signal = from_fields(fields, channel, _new_id)
+        self.inbox.put(Received(signal, channel))
+        return signal.id
+
+    def actions(self, config: Configuration, settings: PipelineSettings, snapshots: SnapshotsOnDemand) -> Signals:
+        """The actions of a run."""
+        return Signals(settings, time.time_ns, snapshots, self.hooks, from_table=config.signals.source)
+
+    def start(self, config: Configuration, start: SourceOffset, last_stored: Callable[[], SourceOffset | None]) -> None:
+        """Begin to poll the channels of a run.
+
+        Args:
+            config: which there are.
+            start: the start position, with those of the channels.
+            last_stored: returns the last stored offset.
+        """
+        signals = config.signals
+        polled: list[PolledChannel] = []
+        if signals.topic is not None:
+            timeout, prefix = signals.poll_timeout_ms / 1000, config.topics.prefix
+            position = position_of(KafkaChannel.name, start)
+            polled.append(KafkaChannel(signals.consumer, signals.topic, prefix, position, timeout, _new_id))
+        if signals.file is not None:
+            polled.append(FileChannel(Path(signals.file), position_of(FileChannel.name, start), _new_id))
+        interval = signals.poll_interval_ms / 1000
+        self._threads = [ChannelThread(channel, self.inbox, interval, last_stored) for channel in polled]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End the polling. The next run reads what is not carried out again, from the stored positions."""
+        for thread in self._threads:
+            thread.stop()
+        self._threads = []
+        self.inbox.forget_positioned()

@@ -1,0 +1,73 @@
+"""``set-binlog-position``: the position from which the next start resumes, carried by every offset until then."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rowtide.connector.errors import SignalError
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+
+_RESTART = "rowtide_signal_restart"
+_FILE = re.compile(r"[^/\\\x00]+\.\d{6,}")
+_FIRST_EVENT = 4
+"""The position of the first event in a binlog file."""
+
+
+def restart_position(signal: Signal, connector: str, current: SourceOffset) -> SourceOffset:
+    """The position that a signal demands.
+
+    Args:
+        signal: with ``binlog_filename`` and ``binlog_position``, or with ``gtid_set``.
+        connector: ``mysql`` or ``mariadb``.
+        current: the resume position.
+
+    Raises:
+        SignalError: neither, both, or a wrong one.
+    """
+    file, pos, gtids = signal.text("binlog_filename"), signal.data.get("binlog_position"), signal.text("gtid_set")
+    plain = SourceOffset(current.file, current.pos, server_id=current.server_id, server=current.server)
+    if gtids is not None:
+        if file is not None or pos is not None:
+            raise SignalError("the data must have either 'gtid_set' or 'binlog_filename' and 'binlog_position'")
+        return replace(plain, gtids=_gtid_set(gtids, connector))
+    if file is None or pos is None:
+        raise SignalError("the data must have 'binlog_filename' and 'binlog_position', or 'gtid_set'")
+    if not _FILE.fullmatch(file):
+        raise SignalError(
+            f"'binlog_filename' must be the name of a binlog file, such as binlog.000042, not {file!r:.200}"
+        )
+    if not isinstance(pos, int) or isinstance(pos, bool) or pos < _FIRST_EVENT:
+        raise SignalError(f"'binlog_position' must be a whole number of at least {_FIRST_EVENT}, not {pos!r:.200}")
+    return replace(plain, file=file, pos=pos)
+
+
+def _gtid_set(text: str, connector: str) -> str:
+    kind = MariadbGtidPosition if connector == "mariadb" else GtidSet
+    try:
+        parsed = str(kind.parse(text))
+    except ValueError as error:
+        raise SignalError(f"'gtid_set' is no GTID set: {error}") from error
+    if not parsed:
+        raise SignalError("'gtid_set' is empty")
+    return parsed
+
+
+def with_restart_position(carried: Mapping[str, Any] | None, start: SourceOffset) -> dict[str, Any]:
+    """What offsets carry from now on."""
+    return {**(carried or {}), _RESTART: start.to_json()}
+
+
+def start_of(stored: SourceOffset) -> SourceOffset:
+    """The position from which to start: the stored one, or the one that a signal has put in its place.
+
+    Raises:
+        ValueError: the position of the signal is damaged.
+    """
+    carried = dict(stored.carried or {})
+    demanded = carried.pop(_RESTART, None)
+    if demanded is None:
+        return stored
+    return replace(SourceOffset.from_json(demanded), carried=carried or None)

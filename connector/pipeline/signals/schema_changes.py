@@ -1,0 +1,113 @@
+"""``schema-changes``: puts the structure of tables, as the signal describes it, in place of the known one."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rowtide.connector.errors import SignalError
+from rowtide.connector.pipeline.signals.context import SignalContext
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.codecs.debezium_messages import json_message
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.schema_change import change_value, key_schema, value_schema
+from rowtide.envelope.source import source_value
+from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.recovery.table_history import merge_recorded
+from rowtide.schema_history.store.history_record import RecordedTable, history_record, recorded_table
+
+
+def schema_changes(
+    settings: PipelineSettings, clock: Callable[[], int], signal: Signal, context: SignalContext
+) -> Iterator[Output]:
+    """Change the structures, and write their history entries and schema change messages.
+
+    Args:
+        settings: of the records.
+        clock: nanoseconds since the epoch.
+        signal: with ``database``, ``schema`` and ``changes`` in Debezium's form of table changes.
+        context: where the signal stands.
+
+    Raises:
+        SignalError: a parameter is wrong; nothing is changed.
+    """
+    changes = _changes(signal)
+    for change in changes:
+        assert change.table_id is not None
+        if change.table is None:
+            context.tables.remove(change.table_id)
+        else:
+            context.tables.put(change.table)
+        context.captured.changed(change.table_id, exists=change.table is not None)
+    now, comments = clock(), settings.rules.values.include_schema_comments
+    for change in changes:
+        position = context.behind.to_map()
+        yield HistoryEntry(history_record(change, settings.topic_prefix, position, now // 1_000_000, comments=comments))
+        if settings.schema_changes:
+            value = change_value(change, _source(change, settings, context), now // 1_000_000, comments=comments)
+            schemas = key_schema(settings.connector), value_schema(settings.connector)
+            key = json_message(schemas[0], {"databaseName": change.database}, settings.keys)
+            message = key, json_message(schemas[1], value, settings.values), settings.headers
+            size, millis = len(message[0]) + len(message[1]), context.progress.change_micros() // 1000
+            yield Batch(settings.naming.schema_change, 0, [message], context.at, size, millis, schemas)
+
+
+def _changes(signal: Signal) -> list[SchemaChange]:
+    database, schema, items = signal.text("database"), signal.text("schema"), signal.data.get("changes")
+    if not database:
+        raise SignalError("'database' is missing in the data")
+    if not isinstance(items, list) or not items:
+        raise SignalError("'changes' is missing in the data: a list of table changes, as in the schema history")
+    return [_change(item, database, schema) for item in items]
+
+
+def _change(item: Any, database: str, schema: str | None) -> SchemaChange:
+    try:
+        recorded = recorded_table(_with_defaults(item))
+        table = None if recorded.kind is ChangeKind.DROP else _table(recorded)
+    except (ValueError, KeyError, TypeError, SchemaHistoryError) as error:
+        raise SignalError(f"an item of 'changes' is no table change ({error!r}): {item!r:.300}") from error
+    return SchemaChange(recorded.kind, database, "", recorded.id, recorded.previous_id, table, schema=schema)
+
+
+def _table(recorded: RecordedTable) -> Table:
+    table = merge_recorded(None, recorded, all_applied=True)
+    if not table.columns:
+        raise ValueError("the table has no columns")
+    return table
+
+
+def _with_defaults(item: Any) -> Mapping[str, Any]:
+    """The change with what Debezium adds: a nullable column has the default null unless the signal says otherwise."""
+    if not isinstance(item, Mapping):
+        raise TypeError("not a JSON object")
+    table = item.get("table")
+    if not isinstance(table, Mapping) or not isinstance(table.get("columns"), list):
+        return item
+    columns = [
+        {"hasDefaultValue": column.get("optional", True), **column} if isinstance(column, Mapping) else column
+        for column in table["columns"]
+    ]
+    return {**item, "table": {**table, "columns": columns}}
+
+
+def _source(change: SchemaChange, settings: PipelineSettings, context: SignalContext) -> dict[str, object]:
+    """The ``source`` block: that of the signal's row, as in Debezium."""
+    progress, table = context.progress, context.table or change.table_id
+    assert table is not None
+    return source_value(
+        settings.connector,
+        settings.topic_prefix,
+        table.database,
+        table.table,
+        micros=progress.change_micros(),
+        snapshot=None,
+        server_id=progress.server_id,
+        gtid=progress.gtid,
+        file=progress.file,
+        pos=progress.pos,
+        row=progress.row,
+        thread=progress.thread,
+        query=progress.query,
+    )

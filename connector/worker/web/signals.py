@@ -1,0 +1,62 @@
+"""Signals and notifications over HTTP, in place of Debezium's JMX beans."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from rowtide.connector.errors import SignalError
+from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.connect_rest import error, guarded_by
+
+
+class Signalled(Protocol):
+    """A connector that takes signals."""
+
+    def signal(self, fields: Mapping[str, Any], channel: str = ...) -> str:
+        """Send a signal, and return its id.
+
+        Raises:
+            SignalError: it is no signal.
+        """
+        ...
+
+    def notifications(self, signal_id: str | None = None) -> Sequence[Mapping[str, Any]]:
+        """The last notifications, oldest first; those of one signal if its id is given."""
+        ...
+
+
+def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[web.RouteDef]:
+    """``POST /connectors/NAME/signals`` and ``GET /connectors/NAME/notifications``."""
+
+    async def send(request: web.Request) -> web.Response:
+        connector = connectors.get(request.match_info["name"])
+        if connector is None:
+            return _unknown(request)
+        try:
+            fields = json.loads(await request.text())
+        except (ValueError, RecursionError) as problem:
+            return error(400, f"the body is no JSON: {problem}")
+        if not isinstance(fields, dict):
+            return error(400, 'the body must be a JSON object: {"id": ..., "type": ..., "data": {...}}')
+        try:
+            return web.json_response({"id": connector.signal(fields, "http")}, status=202)
+        except SignalError as problem:
+            return error(400, str(problem))
+
+    async def notifications(request: web.Request) -> web.Response:
+        connector = connectors.get(request.match_info["name"])
+        if connector is None:
+            return _unknown(request)
+        return web.json_response(list(connector.notifications(request.query.get("id"))))
+
+    guarded = guarded_by(access)
+    return [
+        web.post("/connectors/{name}/signals", guarded(send)),
+        web.get("/connectors/{name}/notifications", guarded(notifications)),
+    ]
+
+
+def _unknown(request: web.Request) -> web.Response:
+    return error(404, f"Connector {request.match_info['name']} not found")

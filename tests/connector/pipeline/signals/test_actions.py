@@ -1,0 +1,136 @@
+"""The actions that concern no snapshot: log, set-binlog-position, and users' own."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rowtide.connector.errors import SignalError
+from rowtide.connector.pipeline.captured_tables import CapturedTables
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.signals.actions import SignalHook, Signals
+from rowtide.connector.pipeline.signals.binlog_position import start_of
+from rowtide.connector.pipeline.signals.context import SignalContext
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.pipeline.signals.snapshots import NoSnapshots
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.topics.naming import StandardNaming
+
+OFFSET = SourceOffset("binlog.000001", 4, "0-0-0", carried={"rowtide_signal_kafka": 5})
+TAGGED = "70506b22-e621-11f1-b9cd-02fc00000001:1-10:tagged:1-3"
+
+
+class Connector:
+    """The actions of a connector, and its position."""
+
+    def __init__(self, hooks: Mapping[str, SignalHook] | None = None, *, mariadb: bool = False) -> None:
+        self.notified: list[Mapping[str, Any]] = []
+        connector = "mariadb" if mariadb else "mysql"
+        settings = PipelineSettings(
+            connector,  # type: ignore[arg-type]
+            "shop",
+            StandardNaming("shop"),
+            on_notification=self.notified.append,
+        )
+        self.progress = Progress(OFFSET)
+        self._signals = Signals(settings, lambda: 5_000_000, NoSnapshots(), hooks)
+        tables = Tables(Server(Flavor(connector)))
+        captured = CapturedTables(settings, tables, lambda: 0)
+        self._context = SignalContext(OFFSET, OFFSET, self.progress, tables, captured)
+
+    def send(self, kind: str, **data: Any) -> None:
+        assert self._signals.execute(Signal("1", kind, data, "file"), self._context) == []
+
+    @property
+    def error(self) -> str:
+        (value,) = self.notified
+        assert (value["id"], value["aggregate_type"], value["type"]) == ("1", "Signal", "FAILED")
+        return str(value["additional_data"]["error"])
+
+    def start(self) -> SourceOffset:
+        return start_of(SourceOffset.from_json(self.progress.offset(None).to_json()))
+
+
+def test_log_writes_the_message_with_the_position(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    connector = Connector()
+    connector.send("log", message="here {}, not {}")
+    assert f"here {OFFSET.to_json()}, not {{}}" in caplog.messages
+    connector.send("log")
+    assert connector.error == "'message' is missing in the data"
+    assert any("signal '1' of type log, which came by channel file" in message for message in caplog.messages)
+
+
+def test_a_position_takes_effect_at_the_next_start() -> None:
+    connector = Connector()
+    connector.send("set-binlog-position", binlog_filename="mysql-bin.000003", binlog_position=1234)
+    assert connector.notified == []
+    assert connector.progress.offset(None).pos == 4, "the stream goes on meanwhile"
+    start = connector.start()
+    assert start == SourceOffset("mysql-bin.000003", 1234, carried={"rowtide_signal_kafka": 5})
+    assert start_of(start) is start, "it counts once"
+
+
+def test_a_gtid_set_takes_effect_at_the_next_start() -> None:
+    connector = Connector()
+    connector.send("set-binlog-position", gtid_set=TAGGED)
+    assert connector.start().gtids == TAGGED
+    mariadb = Connector(mariadb=True)
+    mariadb.send("set-binlog-position", gtid_set="0-1-15")
+    assert mariadb.start().gtids == "0-1-15"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({}, "the data must have 'binlog_filename' and 'binlog_position', or 'gtid_set'"),
+        ({"binlog_filename": "b.000001"}, "the data must have 'binlog_filename' and 'binlog_position', or 'gtid_set'"),
+        ({"binlog_filename": "b.000001", "binlog_position": 4, "gtid_set": "x"}, "the data must have either"),
+        (
+            {"binlog_filename": "../b.000001", "binlog_position": 4},
+            "'binlog_filename' must be the name of a binlog file",
+        ),
+        ({"binlog_filename": "binlog", "binlog_position": 4}, "'binlog_filename' must be the name of a binlog file"),
+        ({"binlog_filename": "b.000001", "binlog_position": 3}, "'binlog_position' must be a whole number"),
+        ({"binlog_filename": "b.000001", "binlog_position": "4"}, "'binlog_position' must be a whole number"),
+        ({"binlog_filename": "b.000001", "binlog_position": True}, "'binlog_position' must be a whole number"),
+        ({"gtid_set": "no set"}, "'gtid_set' is no GTID set"),
+        ({"gtid_set": ""}, "'gtid_set' is empty"),
+    ],
+)
+def test_a_wrong_position_is_refused(data: dict[str, Any], message: str) -> None:
+    connector = Connector()
+    connector.send("set-binlog-position", **data)
+    assert connector.error.startswith(message)
+    assert connector.progress.carried == OFFSET.carried
+
+
+def test_users_add_actions_and_replace_built_in_ones() -> None:
+    called: list[Signal] = []
+    connector = Connector({"refill-cache": called.append, "log": called.append})
+    connector.send("refill-cache", name="x")
+    connector.send("log")
+    assert [(signal.type, dict(signal.data)) for signal in called] == [("refill-cache", {"name": "x"}), ("log", {})]
+    assert connector.notified == []
+
+
+def test_an_action_that_fails_stops_nothing() -> None:
+    def fails(signal: Signal) -> None:
+        raise RuntimeError(f"no {signal.id}")
+
+    connector = Connector({"refill-cache": fails})
+    connector.send("refill-cache")
+    assert connector.error == "its action has failed: RuntimeError('no 1')"
+
+
+def test_an_action_may_refuse_its_signal() -> None:
+    def refuses(_signal: Signal) -> None:
+        raise SignalError("'name' is missing")
+
+    connector = Connector({"refill-cache": refuses})
+    connector.send("refill-cache")
+    assert connector.error == "'name' is missing"

@@ -1,0 +1,81 @@
+"""Signals and notifications over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from rowtide.connector.engine.signals.signalling import Signalling
+from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.server import json_errors
+from rowtide.connector.worker.web.signals import signal_routes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Connector:
+    """The signals of a connector that does not run."""
+
+    def __init__(self) -> None:
+        self.signalling = Signalling()
+
+    def signal(self, fields: Mapping[str, Any], channel: str = "in-process") -> str:
+        return self.signalling.send(fields, channel)
+
+    def notifications(self, signal_id: str | None = None) -> Sequence[Mapping[str, Any]]:
+        return self.signalling.notifications.all(signal_id)
+
+
+def ask(connector: Connector, method: str, path: str, token: str | None = None, **more: Any) -> tuple[int, Any]:
+    async def work() -> tuple[int, Any]:
+        app = web.Application(middlewares=[json_errors])
+        app.add_routes(signal_routes({"shop": connector}, Access(token, "127.0.0.1")))
+        async with TestClient(TestServer(app)) as client, client.request(method, path, **more) as answer:
+            return answer.status, await answer.json()
+
+    return asyncio.run(work())
+
+
+def test_a_signal_is_taken() -> None:
+    connector = Connector()
+    body = {"id": "a", "type": "log", "data": {"message": "x"}}
+    assert ask(connector, "POST", "/connectors/shop/signals", json=body) == (202, {"id": "a"})
+    assert connector.signalling.inbox.due
+
+
+def test_a_wrong_signal_is_answered() -> None:
+    connector = Connector()
+    for body, message in (
+        ("no json", "the body is no JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("5", 'the body must be a JSON object: {"id": ..., "type": ..., "data": {...}}'),
+        ('{"id":"a"}', "the type of signal 'a' is missing"),
+    ):
+        answer = {"error_code": 400, "message": message}
+        assert ask(connector, "POST", "/connectors/shop/signals", data=body) == (400, answer)
+    assert not connector.signalling.inbox.due
+
+
+def test_the_last_notifications() -> None:
+    connector = Connector()
+    for name in ("a", "b"):
+        connector.signalling.notifications.add({"id": name, "type": "STARTED"})
+    assert ask(connector, "GET", "/connectors/shop/notifications")[1] == connector.signalling.notifications.all()
+    found = [{"id": "b", "type": "STARTED"}]
+    assert ask(connector, "GET", "/connectors/shop/notifications?id=b") == (200, found)
+
+
+def test_only_those_who_may_control_the_connector_send_signals() -> None:
+    connector = Connector()
+    assert ask(connector, "POST", "/connectors/shop/signals", "secret", json={"type": "log"})[0] == 401
+    assert ask(connector, "GET", "/connectors/shop/notifications", headers={"Origin": "http://evil.example"})[0] == 403
+    headers = {"Authorization": "Bearer secret"}
+    assert ask(connector, "POST", "/connectors/shop/signals", "secret", json={"type": "log"}, headers=headers)[0] == 202
+
+
+def test_an_unknown_connector() -> None:
+    for method, path in (("POST", "signals"), ("GET", "notifications")):
+        assert ask(Connector(), method, f"/connectors/other/{path}", json={"type": "log"})[0] == 404
