@@ -163,6 +163,8 @@ class SnapshotConfig:
         flags: only used in mode ``configuration_based``.
         include: of the captured tables, those whose rows are read; ``None`` for all.
         select_overrides: queries by (database, table).
+        threads: the number of connections that read rows.
+        cut_tables: whether several connections read parts of one table.
     """
 
     mode: SnapshotMode
@@ -173,6 +175,8 @@ class SnapshotConfig:
     order: RowCountOrder
     delay_ms: int
     lock_timeout_ms: int
+    threads: int = 1
+    cut_tables: bool = True
 
     def reads_rows_of(self, database: str, table: str) -> bool:
         """Whether the rows of a captured table belong to the snapshot."""

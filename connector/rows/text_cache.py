@@ -35,8 +35,9 @@ class CacheBudget:
         self._left -= 1
         if self._left <= 0:
             self._left = self._size
-            for texts in list(self._texts.values()):
-                texts.clear()
+            for reference in self._texts.valuerefs():  # a list: other threads may add caches
+                if (texts := reference()) is not None:
+                    texts.clear()
 
 
 SHARED_BUDGET = CacheBudget(200_000)

@@ -1,6 +1,7 @@
 """Edge: a binlog position for a view that is opened without a global lock."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pymysql
@@ -42,11 +43,30 @@ def committed_position(session: Session, timeout_s: int) -> SourceOffset:
     return position
 
 
+def have_same_view(sessions: Sequence[Session], position: SourceOffset) -> bool:
+    """Whether the views of some sessions are the same; ``False`` if that cannot be proved.
+
+    MariaDB reports the binlog position of each view. With MySQL, the views are the same if nothing was written to the
+    binlog since the position, because they have all transactions before it, and none that is not in the binlog.
+
+    Args:
+        sessions: each has opened a view.
+        position: the result of :func:`committed_position` before the first view.
+    """
+    if sessions[0].mariadb:
+        return len({_view_position(session) for session in sessions}) == 1
+    return _commits_are_listed(sessions[0]) and current_position(sessions[0]) == position
+
+
+def _view_position(session: Session) -> tuple[str, int]:
+    status = {str(name).lower(): value for name, value in session.query("SHOW STATUS LIKE 'binlog_snapshot_%'")}
+    return str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"])
+
+
 def _position_of_view(session: Session, position: SourceOffset) -> SourceOffset:
     session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    status = {str(name).lower(): value for name, value in session.query("SHOW STATUS LIKE 'binlog_snapshot_%'")}
+    file, pos = _view_position(session)
     session.execute("ROLLBACK")
-    file, pos = str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"])
     gtids = session.query(f"SELECT BINLOG_GTID_POS({session.literal(file)}, {pos})")[0][0]
     return replace(position, file=file, pos=pos, gtids=str(gtids or "") or None)
 

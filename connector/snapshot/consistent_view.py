@@ -1,6 +1,7 @@
 """Edge: the locks of a snapshot, its binlog position, and the consistent read view that belongs to the position."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ from pymysql.constants import ER
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.committed_position import committed_position
+from rowtide.connector.snapshot.committed_position import committed_position, have_same_view
 from rowtide.connector.snapshot.prepared_xa import prepared_transactions
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.server_queries import DENIED, GONE, ListedTable, quoted_table
@@ -18,10 +19,13 @@ from rowtide.connector.source.session import Session
 
 log = logging.getLogger(__name__)
 
+_START = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 _BACKUP_LOCK = "LOCK TABLES FOR BACKUP"
 _PERCONA = frozenset({SnapshotLocking.MINIMAL_PERCONA, SnapshotLocking.MINIMAL_PERCONA_NO_TABLE_LOCKS})
 
 _XA_TRIES, _XA_WAIT_S = 5, 0.3
+_SAME_VIEW_TRIES, _SAME_VIEW_WAIT_S = 20, 0.1
+"""How often views without a global lock are opened until they are the same, and the wait in between."""
 
 RowTables = Callable[[Sequence[ListedTable]], Sequence[ListedTable]]
 """Selects the tables whose rows are read."""
@@ -43,6 +47,7 @@ class View:
         single_tables: whether it has locked single tables. The session can then query no other tables.
         fixed: whether no table could change between the position and the list of tables.
         prepared: the XA transactions that are prepared, as ``XA COMMIT`` names them in the binlog.
+        shared: whether the other sessions have opened the same view.
     """
 
     position: SourceOffset
@@ -52,10 +57,17 @@ class View:
     single_tables: bool = False
     fixed: bool = False
     prepared: tuple[str, ...] = ()
+    shared: bool = True
 
 
 def open_view(
-    session: Session, mode: SnapshotLocking, timeout_ms: int, row_tables: RowTables, *, stream: bool = True
+    session: Session,
+    mode: SnapshotLocking,
+    timeout_ms: int,
+    row_tables: RowTables,
+    *,
+    others: Sequence[Session] = (),
+    stream: bool = True,
 ) -> View:
     """Lock as ``snapshot.locking.mode`` says, read the position, and open the consistent view.
 
@@ -68,6 +80,8 @@ def open_view(
         mode: what to lock.
         timeout_ms: how long to wait for locks.
         row_tables: selects the tables whose rows are read.
+        others: further connections that read rows; they get the same view, or, if a busy server without a global lock
+            prevents that, none that can be used.
         stream: whether the binlog is read after the snapshot.
 
     Raises:
@@ -77,7 +91,7 @@ def open_view(
     """
     seconds = max(1, -(-timeout_ms // 1000))
     session.execute(f"SET SESSION lock_wait_timeout = {seconds}")
-    opener = _Opener(session, seconds, row_tables, stream=stream)
+    opener = _Opener(session, others, seconds, row_tables, stream=stream)
     for attempt in range(_XA_TRIES):
         view = opener.open(mode)
         if not view.prepared or attempt == _XA_TRIES - 1:
@@ -101,8 +115,11 @@ def release(session: Session) -> None:
 class _Opener:
     """Opens views on a session, one after the other."""
 
-    def __init__(self, session: Session, seconds: int, row_tables: RowTables, *, stream: bool) -> None:
+    def __init__(
+        self, session: Session, others: Sequence[Session], seconds: int, row_tables: RowTables, *, stream: bool
+    ) -> None:
         self._session = session
+        self._others = others
         self._seconds = seconds
         self._row_tables = row_tables
         self._stream = stream
@@ -149,15 +166,32 @@ class _Opener:
         XA transactions are listed after the position and again after the view, so that one that is committed in between
         is in the list or in the view.
         """
-        position = committed_position(self._session, self._seconds)
-        prepared = self._prepared()
-        self._start_transaction()
-        view = View(position, self._tables(), prepared=tuple(dict.fromkeys((*prepared, *self._prepared()))))
+        position, prepared, shared = self._position_and_views()
+        prepared = tuple(dict.fromkeys((*prepared, *self._prepared())))
+        view = View(position, self._tables(), prepared=prepared, shared=shared)
         self._keep_structures(view.tables)
         return view
 
+    def _position_and_views(self) -> tuple[SourceOffset, tuple[str, ...], bool]:
+        """Open the views; return a position before them, XA transactions prepared then, and whether all are the same.
+
+        A transaction that is committed in between would be in some of the views only, so they are opened again.
+        """
+        for attempt in range(_SAME_VIEW_TRIES):
+            if attempt:
+                time.sleep(_SAME_VIEW_WAIT_S)
+            position = committed_position(self._session, self._seconds)
+            prepared = self._prepared()
+            self._start_transaction()
+            if not self._others or have_same_view((self._session, *self._others), position):
+                return position, prepared, True
+        return position, prepared, False
+
     def _with_table_locks(self) -> View:
-        """START TRANSACTION would release the locks, so the rows are read under the locks, without a view."""
+        """START TRANSACTION would release the locks, so the rows are read under the locks, without a view.
+
+        Other sessions do not hold locks, and open views while nobody can write to the tables.
+        """
         tables = [table.id for table in self._row_tables(self._tables())]
         if not tables:
             return self._without_global_lock()
@@ -182,6 +216,8 @@ class _Opener:
         created = {table.id for table in self._row_tables(listed)} - {*tables}
         if created:
             raise TablesChanged(f"created while the lock was waited for: {', '.join(sorted(map(str, created)))}")
+        for session in self._others:
+            session.execute(_START)
         return View(position, listed, locked=True, until_end=True, single_tables=True, prepared=prepared)
 
     def _lock(self, statement: str) -> None:
@@ -197,7 +233,8 @@ class _Opener:
             ) from error
 
     def _start_transaction(self) -> None:
-        self._session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        for session in (self._session, *self._others):
+            session.execute(_START)
 
     def _tables(self) -> list[ListedTable]:
         return server_queries.tables(self._session, list(server_queries.databases(self._session)))

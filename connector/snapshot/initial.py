@@ -4,7 +4,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.config.errors import Problem
@@ -14,15 +13,13 @@ from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import consistent_view, plan
-from rowtide.connector.snapshot.changes import snapshot_table
+from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress, TableRows
 from rowtide.connector.snapshot.consistent_view import TablesChanged, View
 from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.plan import Statement
 from rowtide.connector.snapshot.prepared_xa import await_ends
-from rowtide.connector.snapshot.records import ReadTime, RecordStream, SnapshotTable
 from rowtide.connector.snapshot.structure import StructureWriter
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_search import BinlogSearch
@@ -32,26 +29,18 @@ from rowtide.connector.source.enum_labels import with_labels
 from rowtide.connector.source.server_queries import ListedTable, TableGone
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.model import TableId
 from rowtide.schema_history.queries.table_changes import may_change_any
 
 log = logging.getLogger(__name__)
 
 INITIAL = "INITIAL"
+_NOT_SHARED = (
+    "one connection reads all rows, instead of those of snapshot.max.threads: without a global lock, the connections "
+    "got no common view, because the server commits all the time or does not list its commits. Set "
+    "snapshot.locking.mode=minimal and grant RELOAD to read with all of them"
+)
 _VIEWS, _VIEW_WAIT_S = 5, 1
 """How often a view is opened if tables change in the meantime, and the wait in between."""
-
-
-class SnapshotProgress(Protocol):
-    """Receives the progress of a snapshot."""
-
-    def tables(self, tables: Sequence[TableId]) -> None:
-        """The rows of these tables will be read, in this order."""
-        ...
-
-    def rows(self, table: TableId, done: int, estimated: int | None, *, finished: bool) -> None:
-        """``done`` rows of a table were read, of an estimated number; ``None`` if the server has no estimate."""
-        ...
 
 
 class Snapshot:
@@ -116,10 +105,13 @@ class Snapshot:
             DatabaseUnreachableError: there is no connection, or it was lost.
         """
         self._notifications.begin()
-        with self._session() as session:
-            opened, statements, to_read = self._open(session)
+        with contextlib.ExitStack() as stack:
+            threads = self._config.threads if self._decision.rows else 1
+            session, *others = (stack.enter_context(self._session()) for _ in range(threads))
+            opened, statements, to_read = self._open(session, others)
             position = replace(opened.position, prepared=self._prepared_before(opened))
-            yield from self._outputs(session, position, statements, to_read)
+            sessions = (session, *others) if opened.shared else (session,)
+            yield from self._outputs(sessions, position, statements, to_read)
             if opened.until_end:
                 consistent_view.unlock(session)
 
@@ -131,14 +123,21 @@ class Snapshot:
             for batch in self._notifications.ended("ABORTED", offset):
                 yield Transformer(transforms).batch(batch) if transforms else batch
 
-    def _open(self, session: Session) -> tuple[View, list[Statement], list[ListedTable]]:
-        """Open a view; return it with the statements of the structures, and the tables to read."""
+    def _open(self, session: Session, others: Sequence[Session]) -> tuple[View, list[Statement], list[ListedTable]]:
+        """Open a view on all sessions; return it with the statements of the structures, and the tables to read."""
         config = self._config
         for _ in range(_VIEWS):
             try:
                 opened = consistent_view.open_view(
-                    session, config.locking, config.lock_timeout_ms, self._row_tables, stream=self._decision.stream
+                    session,
+                    config.locking,
+                    config.lock_timeout_ms,
+                    self._row_tables,
+                    others=others,
+                    stream=self._decision.stream,
                 )
+                if not opened.shared:
+                    log.warning("%s", _NOT_SHARED)
                 with contextlib.ExitStack() as stack:
                     other = stack.enter_context(self._session()) if opened.single_tables else session
                     statements = self._statements(other, opened.tables)
@@ -230,25 +229,25 @@ class Snapshot:
 
     def _outputs(
         self,
-        session: Session,
+        sessions: Sequence[Session],
         position: SourceOffset,
         statements: Sequence[Statement],
         to_read: Sequence[ListedTable],
     ) -> Iterator[Output]:
-        now = server_queries.now_micros(session)
+        now = server_queries.now_micros(sessions[0])
         self._offset = self._decision.position or replace(position, ts_sec=now // 1_000_000)
         # The offsets that a snapshot stores are Debezium's to the byte; those of the stream name the server, too.
         completed = replace(self._offset, server=None)
         running = replace(completed, snapshot=INITIAL, prepared=())
         log.info("the position of the snapshot is %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
-        outputs = self._all_outputs(session, running, completed, statements, to_read)
+        outputs = self._all_outputs(sessions, running, completed, statements, to_read)
         if self._settings.transforms is not None:
             outputs = Transformer(self._settings.transforms).outputs(outputs)
         yield from outputs
 
     def _all_outputs(
         self,
-        session: Session,
+        sessions: Sequence[Session],
         running: SourceOffset,
         completed: SourceOffset,
         statements: Sequence[Statement],
@@ -258,67 +257,13 @@ class Snapshot:
         writer = StructureWriter(self._settings, self.tables, running, self._clock)
         yield from writer.write(statements)
         if self._decision.rows:
-            yield from self._rows(session, running, completed, to_read, writer)
+            rows = TableRows(
+                self._settings, self._config, self.tables, self._notifications, self._progress, self._clock
+            )
+            yield from rows.outputs(sessions, running, completed, to_read, writer)
         else:
             yield from writer.finish(completed)
         yield from self._notifications.ended("COMPLETED", completed)
-
-    def _rows(
-        self,
-        session: Session,
-        running: SourceOffset,
-        completed: SourceOffset,
-        to_read: Sequence[ListedTable],
-        writer: StructureWriter,
-    ) -> Iterator[Output]:
-        if self._progress:
-            self._progress.tables([table.id for table in to_read])
-        self._notifications.reading([table.id for table in to_read])
-        topics = TopicGuard(self._settings, self.tables)
-        for table in to_read:
-            topics.topic(table.id)
-        structures = [(listed, self.tables.table(listed.id.database, listed.id.table)) for listed in to_read]
-        stream = RecordStream(structures[0][1] if structures else None, writer)
-        for place, (listed, structure) in enumerate(structures, 1):
-            if structure is None:  # its CREATE TABLE could not be parsed, and the configuration skips such statements
-                log.warning("the rows of table %s are not read, because its structure is not known", listed.id)
-                continue
-            log.info("reading table %s (%d of %d, about %s rows)", listed.id, place, len(structures), listed.rows)
-            custom_query = (listed.id.database, listed.id.table) in self._config.select_overrides
-            captured = snapshot_table(structure, self._settings, custom_query=custom_query)
-            yield from self._table_rows(session, running, listed, captured, stream)
-        yield from stream.finish(completed)
-
-    def _table_rows(
-        self,
-        session: Session,
-        running: SourceOffset,
-        listed: ListedTable,
-        table: SnapshotTable,
-        stream: RecordStream,
-    ) -> Iterator[Output]:
-        micros = server_queries.now_micros(session)
-        read_time = ReadTime(micros, replace(running, ts_sec=micros // 1_000_000), self._clock)
-        query = plan.select_statement(listed.id, table.columns, self._config.select_overrides)
-        yield from self._notifications.in_progress(listed.id, running)
-        done = 0
-        try:
-            for rows in session.rows(listed.id, query, table.reader):
-                done += len(rows)
-                if self._progress:
-                    self._progress.rows(listed.id, done, listed.rows, finished=False)
-                yield from stream.rows(table, read_time, rows)
-        except (SnapshotError, DatabaseUnreachableError) as error:
-            yield from self._notifications.table_failed(listed.id, running)
-            if isinstance(error, DatabaseUnreachableError):
-                message = f"table {listed.id} was not read completely: {error.problem.message}"
-                problem = Problem(error.problem.property, message)
-                raise DatabaseUnreachableError(problem, retriable=error.retriable) from error
-            raise
-        log.info("read table %s: %d rows", listed.id, done)
-        yield from self._notifications.table_completed(listed.id, done, running)
-        if self._progress:
-            self._progress.rows(listed.id, done, listed.rows, finished=True)
 
 
 @contextlib.contextmanager

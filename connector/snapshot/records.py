@@ -111,6 +111,28 @@ class _Pending:
     rows: Rows
     starts: bool
 
+    def batch(self, first: Snapshot, last: Snapshot | None, offset: SourceOffset | None = None) -> Batch:
+        """The batch of the rows.
+
+        Args:
+            first: the marker of the table's first row.
+            last: the marker of the last of these rows, if it is the table's last row.
+            offset: the offset behind them; by default that of the snapshot while it is in progress.
+        """
+        messages: list[Any] = []
+        begin, end = 0, len(self.rows)
+        if first == "first" and self.starts and end == 1 and last == "last_in_data_collection":
+            last = None  # as in Debezium, ``first`` has precedence over ``last_in_data_collection``
+        if last is not None:
+            end -= 1
+        if self.starts and end:
+            messages += self.table.messages(self.rows[:1], first, self.read_time)
+            begin = 1
+        messages += self.table.messages(self.rows[begin:end], "true", self.read_time)
+        if last is not None:
+            messages += self.table.messages(self.rows[end:], last, self.read_time)
+        return self.table.batch(messages, self.read_time.micros // 1000, offset or self.read_time.offset)
+
 
 class StructureMessages(Protocol):
     """The messages before the rows, of which the last is withheld."""
@@ -147,8 +169,7 @@ class RecordStream:
         starts = pending is None or pending.table is not table
         self._pending = _Pending(table, read_time, rows, starts)
         if pending is not None:
-            made = self._messages(pending, "last_in_data_collection" if starts else None)
-            yield pending.table.batch(made, pending.read_time.micros // 1000, pending.read_time.offset)
+            yield pending.batch(self._first(pending), "last_in_data_collection" if starts else None)
 
     def finish(self, offset: SourceOffset) -> Iterator[Batch]:
         """Yield the last rows; ``offset`` is that of the complete snapshot."""
@@ -156,23 +177,62 @@ class RecordStream:
         if pending is None:
             yield from self._structure.finish(offset)
         else:
-            yield pending.table.batch(self._messages(pending, "last"), pending.read_time.micros // 1000, offset)
+            yield pending.batch(self._first(pending), "last", offset)
 
-    def _messages(self, pending: _Pending, last: Snapshot | None) -> list[Any]:
-        table, read_time, rows = pending.table, pending.read_time, pending.rows
-        messages: list[Any] = []
-        begin, end = 0, len(rows)
-        first: Snapshot = "first_in_data_collection"
-        if table.table is self._first_table:
-            first = "first"
-            if end == 1 and pending.starts and last == "last_in_data_collection":
-                last = None  # as in Debezium, ``first`` has precedence over ``last_in_data_collection``
-        if last is not None:
-            end -= 1
-        if pending.starts and end:
-            messages += table.messages(rows[:1], first, read_time)
-            begin = 1
-        messages += table.messages(rows[begin:end], "true", read_time)
-        if last is not None:
-            messages += table.messages(rows[end:], last, read_time)
-        return messages
+    def _first(self, pending: _Pending) -> Snapshot:
+        return "first" if pending.table.table is self._first_table else "first_in_data_collection"
+
+
+class ParallelRecordStream:
+    """Marks the rows of a snapshot that reads several tables at once.
+
+    Pass the rows to :meth:`rows` as they arrive, call :meth:`finished` behind the last ones of each table, and
+    :meth:`finish` in the end. Each table has one first and one last row, in the order of its records.
+
+    Args:
+        structure: the messages before the rows.
+    """
+
+    def __init__(self, structure: StructureMessages) -> None:
+        self._structure = structure
+        self._pending: dict[SnapshotTable, _Pending] = {}
+        self._finished: _Pending | None = None
+        self._begun = False
+
+    def rows(self, table: SnapshotTable, read_time: ReadTime, rows: Rows) -> Iterator[Batch]:
+        """Add rows of a table; yield those that were withheld."""
+        if not rows:
+            return
+        yield from self._followed()
+        pending = self._pending.get(table)
+        self._pending[table] = _Pending(table, read_time, rows, starts=pending is None)
+        if pending is not None:
+            yield from self._batch(pending, None)
+
+    def finished(self, table: SnapshotTable) -> Iterator[Batch]:
+        """End a table; yield the last rows of another one, if there are any."""
+        pending = self._pending.pop(table, None)
+        if pending is not None:
+            yield from self._followed()
+            self._finished = pending
+
+    def finish(self, offset: SourceOffset) -> Iterator[Batch]:
+        """Yield the last rows; ``offset`` is that of the complete snapshot."""
+        pending, self._finished = self._finished, None
+        if pending is None:
+            yield from self._structure.finish(offset)
+        else:
+            yield from self._batch(pending, "last", offset)
+
+    def _followed(self) -> Iterator[Batch]:
+        """Yield the last rows of a table, which are not the last ones of the snapshot."""
+        pending, self._finished = self._finished, None
+        if pending is not None:
+            yield from self._batch(pending, "last_in_data_collection")
+
+    def _batch(self, pending: _Pending, last: Snapshot | None, offset: SourceOffset | None = None) -> Iterator[Batch]:
+        if not self._begun:
+            yield from self._structure.before_rows()
+        first: Snapshot = "first_in_data_collection" if self._begun else "first"
+        self._begun = True
+        yield pending.batch(first, last, offset)

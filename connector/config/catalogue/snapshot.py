@@ -16,7 +16,7 @@ from rowtide.connector.config.choices import RowCountOrder, SnapshotLocking, Sna
 TITLE = "Snapshots"
 
 _SPI = "it names a Java class"
-_PARALLEL = "a snapshot reads one table at a time, on one connection"
+_PARTS = "a connection takes the next 50 000 rows whenever it is free"
 
 MODE = Property(
     "snapshot.mode",
@@ -118,38 +118,38 @@ ORDER = Property(
     "Read small tables first (ascending) or large ones (descending).",
 )
 MAX_THREADS = Property(
-    "snapshot.max.threads", integer(1), 1, "Connections that read rows in parallel.", Status.NOT_YET, _PARALLEL
+    "snapshot.max.threads",
+    integer(1),
+    1,
+    "Connections that read rows in parallel, all in the same consistent view. Large tables are cut into ranges of "
+    "their key, so their rows arrive in no particular order.",
 )
 MAX_THREADS_MULTIPLIER = Property(
     "snapshot.max.threads.multiplier",
     integer(1),
     1,
     "Chunks per connection of a parallel snapshot.",
-    Status.NOT_YET,
-    _PARALLEL,
+    Status.WITHOUT_EFFECT,
+    _PARTS,
 )
 TABLE_MULTIPLIER = Family(
     "snapshot.max.threads.multiplier.<database>.<table>",
     r"snapshot\.max\.threads\.multiplier\..+",
     "The same for one table.",
-    Status.NOT_YET,
-    _PARALLEL,
+    Status.WITHOUT_EFFECT,
+    _PARTS,
 )
 LEGACY_THREADS = Property(
     "legacy.snapshot.max.threads",
     boolean(),
     False,
-    "One table per connection instead of chunks.",
-    Status.NOT_YET,
-    _PARALLEL,
+    "With several connections, each reads whole tables instead of ranges of their keys.",
 )
 LEGACY_THREADS_INTERNAL = Property(
     "internal.legacy.snapshot.max.threads",
     boolean(),
     False,
     "The former name of `legacy.snapshot.max.threads`.",
-    Status.NOT_YET,
-    _PARALLEL,
 )
 DELAY = Property("snapshot.delay.ms", long(0), 0, "The delay before the snapshot, in milliseconds.")
 STREAMING_DELAY = Property("streaming.delay.ms", long(0), 0, "The delay before streaming, in milliseconds.")

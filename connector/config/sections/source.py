@@ -221,6 +221,8 @@ def snapshot_config(reader: PropertyReader) -> SnapshotConfig:
         order=reader[snapshot.ORDER],
         delay_ms=reader[snapshot.DELAY],
         lock_timeout_ms=reader[snapshot.LOCK_TIMEOUT],
+        threads=reader[snapshot.MAX_THREADS],
+        cut_tables=not (reader[snapshot.LEGACY_THREADS] or reader[snapshot.LEGACY_THREADS_INTERNAL]),
     )
 
 

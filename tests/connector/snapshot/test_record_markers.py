@@ -1,6 +1,7 @@
 """Markers of snapshot records: they depend on tables and rows, not on the batches in which rows arrive."""
 
 from collections.abc import Iterator, Sequence
+from random import Random
 from typing import Any, cast
 
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import Rows
-from rowtide.connector.snapshot.records import ReadTime, RecordStream, SnapshotTable
+from rowtide.connector.snapshot.records import ParallelRecordStream, ReadTime, RecordStream, SnapshotTable
 
 RUNNING, DONE = SourceOffset("b", 1, snapshot="INITIAL"), SourceOffset("b", 1)
 READ_TIME = ReadTime(1_000_000, RUNNING, lambda: 1)
@@ -83,3 +84,41 @@ def test_markers_do_not_depend_on_batches(tables: list[list[int]]) -> None:
     found, batches = marked(tables)
     assert found == expected([sum(sizes) for sizes in tables])
     assert [batch.offset for batch in batches] == [RUNNING] * (len(batches) - 1) + [DONE]
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=4), st.randoms(use_true_random=False))
+def test_markers_of_tables_that_are_read_at_once(tables: list[list[int]], order: Random) -> None:
+    """One row is the first of all, one the last; each other table has a first and a last row, if it has two."""
+    fakes = [FakeTable(f"t{place}") for place in range(len(tables))]
+    before = FakeStructure()
+    stream = ParallelRecordStream(before)
+    left = [[fake, list(sizes)] for fake, sizes in zip(fakes, tables, strict=True)]
+    batches: list[Batch] = []
+    while left:
+        fake, sizes = one = order.choice(left)
+        if sizes:
+            size = cast("list[int]", sizes).pop()
+            rows = [(f"{cast('FakeTable', fake).topic}/{size}", "")] * size
+            batches += stream.rows(cast("SnapshotTable", fake), READ_TIME, rows)
+        else:
+            batches += stream.finished(cast("SnapshotTable", fake))
+            left.remove(one)
+    batches += stream.finish(DONE)
+    counts = {fake.topic: sum(sizes) for fake, sizes in zip(fakes, tables, strict=True)}
+    assert before.calls == ["rows follow" if any(counts.values()) else "no rows"]
+    found: dict[str, list[str]] = {topic: [] for topic in counts}
+    for batch in batches:
+        for _, value, _ in batch.messages:
+            found.setdefault(batch.topic, []).append((value or b"").decode())
+    everything = [(value or b"").decode() for batch in batches for _, value, _ in batch.messages]
+    assert {topic: len(rows) for topic, rows in found.items() if topic} == counts
+    assert [batch.offset for batch in batches] == [*[RUNNING] * (len(batches) - 1), DONE]
+    if everything:
+        assert everything[-1] == "last"
+        assert everything[0] == ("first" if len(everything) > 1 else "last")
+    assert everything.count("first") + everything.count("last") <= 2
+    for rows in found.values():
+        if len(rows) > 1:
+            assert rows[0] in ("first", "first_in_data_collection")
+            assert rows[-1] in ("last", "last_in_data_collection")
+            assert set(rows[1:-1]) <= {"true"}

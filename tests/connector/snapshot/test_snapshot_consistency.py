@@ -15,6 +15,7 @@ from live_snapshot import binlog_end
 from pymysql.constants import ER
 
 from rowtide.connector.records.batch import Output
+from rowtide.connector.snapshot.chunks import table_rows
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -124,15 +125,24 @@ def content(database: Database) -> Rows:
     }
 
 
+@pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("locking", ["minimal", "extended", "none", "single tables"])
-def test_the_rows_are_the_state_at_the_offset_and_the_stream_continues_there(filled: Database, locking: str) -> None:
+def test_the_rows_are_the_state_at_the_offset_and_the_stream_continues_there(
+    filled: Database,
+    locking: str,
+    threads: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(table_rows, "PART_ROWS", 150)
+    caplog.set_level("INFO")
     database = filled
     before = snapshot(configured(database, {"snapshot.mode": "no_data"}))
     list(before.outputs())
     initial = content(database)
     with user(database, "LOCK TABLES") as limited:
         more = limited if locking == "single tables" else {"snapshot.locking.mode": locking}
-        config = configured(database, more)
+        config = configured(database, {"snapshot.max.threads": str(threads), **more})
         outputs: list[Output] = []
         with writing(database) as writers:
             writers.wait_for(20)
@@ -144,6 +154,8 @@ def test_the_rows_are_the_state_at_the_offset_and_the_stream_continues_there(fil
                         writers.wait_for(3)  # no lock: they write between the batches of rows
             writers.wait_for(20)
         end = binlog_end(database.server)
+    if threads > 1 and locking != "none":
+        assert "reading 3 tables with 4 connections" in caplog.messages
     rows: Rows = {}
     apply(rows, outputs)
     assert len(markers(outputs)) == len(rows) == len(initial)

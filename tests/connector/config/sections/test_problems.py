@@ -63,7 +63,6 @@ CASES = [
     ("max.queue.size", "2048", "must be greater than max.batch.size"),
     ("skipped.operations", "c,x", "x is not one of them"),
     ("skipped.operations", "none,c", "nothing else"),
-    ("snapshot.max.threads", "4", "does not support yet"),
     ("signal.data.collection", "a", "is not of the form database.table"),
     ("signal.enabled.channels", "source,fax", "may hold file, in-process, jmx, kafka, source; not 'fax'"),
     ("signal.kafka.topic", "a b", "may only contain ASCII letters"),

@@ -1,0 +1,146 @@
+"""Edge: reads the parts of tables with several connections at once, each in a thread of its own.
+
+::
+
+    connection 1 ──► rows ──┐
+    connection 2 ──► rows ──┼──► bounded queue ──► the thread that iterates
+    connection 3 ──► rows ──┘
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rowtide.connector.rows.text_protocol_rows import Rows
+from rowtide.connector.snapshot.chunks.table_parts import Part, TableParts, TableToRead
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.session import Session
+
+_QUEUED = 4
+"""Batches of rows in the queue, for each connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """Rows of a table.
+
+    Attributes:
+        table: the table.
+        micros: the server's time when their part was begun, in µs since the epoch.
+        rows: the rows.
+        complete: whether all rows of the table were read; there are no rows then.
+    """
+
+    table: TableToRead
+    micros: int
+    rows: Rows
+    complete: bool = False
+
+
+class ReadFailed(Exception):
+    """A connection failed; the cause is its error.
+
+    Attributes:
+        table: the table that it read.
+    """
+
+    def __init__(self, table: TableToRead | None) -> None:
+        super().__init__()
+        self.table = table
+
+
+class ParallelReading:
+    """Reads tables with several connections that have the same view.
+
+    At the end of the block, connections that still read are closed, and all threads have ended.
+
+    Args:
+        sessions: the connections.
+        parts: the parts of the tables.
+    """
+
+    def __init__(self, sessions: Sequence[Session], parts: TableParts) -> None:
+        self._sessions = sessions
+        self._parts = parts
+        self._taking = threading.Lock()
+        self._changed = threading.Condition()
+        self._read: deque[ReadRows] = deque()
+        self._failure: ReadFailed | None = None
+        self._running = len(sessions)
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=self._run, args=(session,), name=f"snapshot-{number}", daemon=True)
+            for number, session in enumerate(sessions, 1)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            unfinished = self._running > 0
+        for session in self._sessions if unfinished else ():
+            session.close()
+        for thread in self._threads:
+            thread.join()
+
+    def __iter__(self) -> Iterator[ReadRows]:
+        """Yield the rows as they arrive, those of several tables in turns.
+
+        Raises:
+            ReadFailed: a connection failed.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._read or self._failure or not self._running)
+                if self._failure is not None:
+                    raise self._failure from self._failure.__cause__
+                if not self._read:
+                    return
+                item = self._read.popleft()
+                self._changed.notify_all()
+            yield item
+
+    def _run(self, session: Session) -> None:
+        part: Part | None = None
+        try:
+            while (part := self._take(session)) is not None:
+                self._read_part(session, part)
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that iterates
+            failure = ReadFailed(part.table if part is not None else self._parts.current)
+            failure.__cause__ = error
+            with self._changed:
+                self._failure = self._failure or failure
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def _take(self, session: Session) -> Part | None:
+        with self._taking:
+            return None if self._closed else self._parts.take(session.query)
+
+    def _read_part(self, session: Session, part: Part) -> None:
+        table = part.table
+        micros = server_queries.now_micros(session)
+        for rows in session.rows(table.listed.id, part.query, table.captured.reader):
+            self._put(ReadRows(table, micros, rows))
+        with self._taking:
+            complete = self._parts.completed(part)
+        if complete:
+            self._put(ReadRows(table, micros, (), complete=True))
+
+    def _put(self, item: ReadRows) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or len(self._read) < _QUEUED * len(self._sessions))
+            self._read.append(item)
+            self._changed.notify_all()

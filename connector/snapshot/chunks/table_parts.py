@@ -1,0 +1,106 @@
+"""The parts of all tables of a snapshot, in the order in which connections take them. Pure.
+
+A large table is cut into ranges of its key, small tables and those without a key are read in one part.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide.connector.snapshot.chunks.key_ranges import Bound, KeyRanges, row_key
+from rowtide.connector.snapshot.records import SnapshotTable
+from rowtide.connector.source.server_queries import ListedTable
+from rowtide.schema_history.model import Table
+
+Query = Callable[[str], Sequence[tuple[Any, ...]]]
+"""Runs a query and returns its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableToRead:
+    """A table whose rows are read.
+
+    Attributes:
+        listed: its name and estimated rows.
+        captured: makes records of its rows.
+        query: the statement for all of its rows.
+        ranges: the ranges of its key; ``None`` if it is read in one part.
+    """
+
+    listed: ListedTable
+    captured: SnapshotTable
+    query: str
+    ranges: KeyRanges | None = None
+
+
+def key_ranges(listed: ListedTable, table: Table, rows: int) -> KeyRanges | None:
+    """The ranges by which a table is cut; ``None`` if it is small, or has no key that can be compared exactly.
+
+    Args:
+        listed: its name and estimated rows.
+        table: its structure.
+        rows: the rows of a part.
+    """
+    key = row_key(table)
+    if key is None or (listed.rows is not None and listed.rows <= rows):
+        return None
+    try:
+        return key.ranges(listed.id)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a table: the rows of a query; ``place`` is the table's among all."""
+
+    place: int
+    table: TableToRead
+    query: str
+
+
+class TableParts:
+    """Hands out the parts of some tables, table by table. Callers take turns: no method may run twice at a time.
+
+    Args:
+        tables: the tables in the order of reading.
+        rows: the rows of a part.
+    """
+
+    def __init__(self, tables: Sequence[TableToRead], rows: int) -> None:
+        self._tables = tables
+        self._rows = rows
+        self._next = 0
+        self._lower: Bound | None = None
+        self._unread = [0] * len(tables)
+
+    @property
+    def current(self) -> TableToRead | None:
+        """The table that the next part belongs to; ``None`` behind the last one."""
+        return self._tables[self._next] if self._next < len(self._tables) else None
+
+    def take(self, query: Query) -> Part | None:
+        """The next part; ``None`` if there is none left.
+
+        Args:
+            query: runs the query for the last key of the part.
+        """
+        table = self.current
+        if table is None:
+            return None
+        place = self._next
+        self._unread[place] += 1
+        if table.ranges is None:
+            self._next += 1
+            return Part(place, table, table.query)
+        lower = self._lower
+        found = query(table.ranges.bound_query(lower, self._rows))
+        self._lower = table.ranges.bound(found[0]) if found else None
+        if self._lower is None:
+            self._next += 1
+        return Part(place, table, f"{table.query} WHERE {table.ranges.where(lower, self._lower)}")
+
+    def completed(self, part: Part) -> bool:
+        """Note that a part was read; whether it was the last one of its table."""
+        self._unread[part.place] -= 1
+        return not self._unread[part.place] and part.place < self._next
