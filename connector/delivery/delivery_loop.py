@@ -72,6 +72,7 @@ class Delivery:
         ensure_topic: called once per topic before its first message (``topics.admin.MissingTopics``).
         on_failure: called in the delivery thread when an error has ended delivery; ``failure`` is set.
         clock: returns seconds of a monotonic clock.
+        name: the connector's name, for the name of the thread.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Delivery:
         ensure_topic: Callable[[str], None] = lambda _topic: None,
         on_failure: Callable[[BaseException], None] = lambda _failure: None,
         clock: Callable[[], float] = time.monotonic,
+        name: str = "rowtide",
     ) -> None:
         self._store = store
         self._sink = sink
@@ -106,7 +108,7 @@ class Delivery:
         self._problem: str | None = None  # of a topic or a transaction; the sink's own errors say more
         self._interrupted = threading.Event()
         self._totals = Totals(clock())
-        self._thread = threading.Thread(target=self.run, name="rowtide-delivery", daemon=True)
+        self._thread = threading.Thread(target=self.run, name=f"{name}/delivery", daemon=True)
         self.failure: BaseException | None = None
 
     def start(self) -> None:

@@ -203,6 +203,7 @@ class ConnectorRun:
                 components.policy,
                 ensure_topic=components.ensure_topic,
                 on_failure=self._delivery_failed,
+                name=self._config.name,
             )
             self.delivery.start()
         if decision.snapshot:

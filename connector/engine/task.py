@@ -77,7 +77,7 @@ class ConnectorTask:
         self._stored: SourceOffset | None = None  # at the end of the last run
         self._waiting = False
         self.current = self._new_run(check=True)
-        self._thread = threading.Thread(target=self._run, name="rowtide-reader", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{config.name}/reader", daemon=True)
 
     @property
     def state(self) -> str:

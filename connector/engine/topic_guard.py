@@ -36,6 +36,7 @@ class TopicGuard:
         history_topics: looks at the topic of the schema history, which may be in another Kafka.
         history: the topic of the schema history, if there is one.
         on_failure: called in the guard's thread, once, with the failure that ends the run.
+        name: the connector's name, for the name of the thread.
 
     Attributes:
         failure: why the run has to end.
@@ -49,6 +50,7 @@ class TopicGuard:
         history_topics: TopicWatch,
         history: str | None,
         on_failure: Callable[[BaseException], None],
+        name: str = "rowtide",
     ) -> None:
         self.failure: BaseException | None = None
         self._topics = topics
@@ -59,7 +61,7 @@ class TopicGuard:
         self._on_failure = on_failure
         self._next = 0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="rowtide-topics", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{name}/topics", daemon=True)
 
     def start(self) -> None:
         """Look at the topics now, and then in a thread.

@@ -170,6 +170,7 @@ def topic_guard(
         _watch(config.history.admin, used=history is not None),
         history,
         on_failure,
+        config.name,
     )
 
 

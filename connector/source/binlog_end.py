@@ -47,7 +47,7 @@ class BinlogEnd:
             stale = self._queried_at is None or self._clock() - self._queried_at > _FRESH_S
             if stale and self._answered.is_set():
                 self._answered.clear()
-                threading.Thread(target=self._query, name="rowtide-binlog-end", daemon=True).start()
+                threading.Thread(target=self._query, name=f"{self._config.name}/binlog-end", daemon=True).start()
         return bytes_behind(self._files, file, pos) if self._answered.wait(timeout) else None
 
     def _query(self) -> None:

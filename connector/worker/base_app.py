@@ -5,8 +5,8 @@ import logging
 import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
 
+from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.reports.reporter import Reporter
-from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import routes
 from rowtide.connector.worker.web.pages import pages
@@ -21,11 +21,11 @@ class BootStrategy(FaustBootStrategy):
 
 
 class App(faust.App):
-    """The Faust app of one connector.
+    """The Faust app of one or several connectors.
 
     Attributes:
-        rowtide: the service that runs the connector.
-        reporter: the service that shows what the connector does.
+        connectors: the service that runs the connectors.
+        reporter: the service that shows what they do.
         show_progress: whether a live view may be drawn on the terminal.
         log_format: one of ``logs.FORMATS``.
         token: what requests that control a connector must have; ``None`` if only this machine may send them.
@@ -34,7 +34,7 @@ class App(faust.App):
 
     logger = logging.getLogger("mode.rowtide")
     BootStrategy = BootStrategy
-    rowtide: ConnectorService
+    connectors: Connectors
     reporter: Reporter
     show_progress = True
     log_format = "text"
@@ -45,9 +45,6 @@ class App(faust.App):
         """Create no data folder, which Faust would do here: offsets and schema history are in Kafka."""
 
     def _new_web(self) -> WebServer:
-        connectors = {self.rowtide.config.name: self.rowtide}
-        access = Access(self.token, self.conf.web_bind)
-        rest = [*routes(connectors, access), *signal_routes(connectors, access)]
-        return WebServer(
-            self, [*pages(self.rowtide.status, self.rowtide.status_at_once), *rest], any_port=self.any_port
-        )
+        services, access = self.connectors.services, Access(self.token, self.conf.web_bind)
+        served = [*pages(list(services.values())), *routes(services, access), *signal_routes(services, access)]
+        return WebServer(self, served, any_port=self.any_port)

@@ -1,4 +1,4 @@
-"""Edge: the Faust app that runs one connector, with its threads, signals and web server.
+"""Edge: the Faust app that runs connectors, with their threads, signals and web server.
 
 ``rowtide run CONFIG`` and ``ROWTIDE_CONFIG=CONFIG faust -A rowtide.connector.worker worker`` start the same app. Faust
 provides the life cycle, signals and the web server. Records are sent by rowtide's own producer: Faust's can neither put
@@ -15,24 +15,23 @@ import click
 from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.files.environment import CONFIG_VARIABLE
 from rowtide.connector.worker.base_app import App
+from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.reporter import Reporter
-from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.systemd import SystemdNotifier
 from rowtide.connector.worker.web.address import WebAddress
 
 
 def create_app(
-    config: Configuration,
-    *,
+    *configs: Configuration,
     web_bind: str | None = None,
     web_port: int | None = None,
     web_token: str | None = None,
 ) -> App:
-    """Create the Faust app of a connector.
+    """Create the Faust app of one or several connectors.
 
     Args:
-        config: the connector's configuration.
+        configs: the configurations of the connectors.
         web_bind: address of the web server; by default ``WEB_BIND`` of the environment, or the loopback address.
         web_port: its port; by default ``WEB_PORT`` of the environment, or 6066, or a free one if 6066 is in use.
         web_token: the token of requests that control the connector; by default ``WEB_TOKEN`` of the environment.
@@ -40,10 +39,11 @@ def create_app(
     Raises:
         ConfigurationError: ``WEB_PORT`` of the environment is no port.
     """
+    brokers = [config.kafka.bootstrap_servers for config in configs if config.kafka.bootstrap_servers]
     address = WebAddress.choose(web_bind, web_port)
     app = App(
-        f"rowtide-{config.name}",
-        broker=f"kafka://{config.kafka.bootstrap_servers.replace(',', ';') or 'localhost'}",  # never connected to
+        "-".join(["rowtide", *(config.name for config in configs)]),
+        broker=f"kafka://{';'.join(brokers).replace(',', ';') or 'localhost'}",  # never connected to
         Worker=Worker,
         web_bind=address.host,
         web_port=address.port,
@@ -51,9 +51,11 @@ def create_app(
     )
     app.any_port = address.any_port
     app.token = web_token or os.environ.get("WEB_TOKEN") or None
-    app.rowtide = ConnectorService(config)
-    app.reporter = Reporter([app.rowtide.status])
-    for service in (app.rowtide, app.reporter, SystemdNotifier([app.rowtide.status_at_once])):
+    app.connectors = Connectors(configs)
+    services = app.connectors.services.values()
+    app.reporter = Reporter([service.status for service in services])
+    notifier = SystemdNotifier([service.status_at_once for service in services])
+    for service in (app.connectors, app.reporter, notifier):
         app.service(service)  # type: ignore[arg-type]  # it takes services and their classes alike
     return app
 
@@ -93,17 +95,17 @@ _apps: list[App] = []
 
 
 def app_from_environment() -> App:
-    """The app for ``faust -A rowtide.connector.worker``, created once from the file that ``ROWTIDE_CONFIG`` names.
+    """The app for ``faust -A rowtide.connector.worker``, created once from the files that ``ROWTIDE_CONFIG`` names.
 
     Raises:
         click.ClickException: the variable is not set, or the configuration is wrong.
     """
     if not _apps:
-        path = os.environ.get(CONFIG_VARIABLE)
-        if path is None:
+        paths = os.environ.get(CONFIG_VARIABLE)
+        if paths is None:
             raise click.ClickException(f"the environment must name the configuration file: {CONFIG_VARIABLE}=FILE")
         try:
-            _apps.append(create_app(load(path)))
+            _apps.append(create_app(load(paths.split(os.pathsep))))
         except ConfigurationError as error:
             raise click.ClickException(str(error)) from None
     return _apps[0]

@@ -17,10 +17,15 @@ _CHATTY = ("aiohttp", "aiokafka", "asyncio", "faust", "mode")
 
 
 class TextFormatter(logging.Formatter):
-    """A line of text. The timestamp is ISO 8601 in local time, with the offset from UTC."""
+    """A line of text. The timestamp is ISO 8601 in local time, with the offset from UTC.
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    Args:
+        threads: whether lines name the thread, which has the name of its connector.
+    """
+
+    def __init__(self, *, threads: bool = False) -> None:
+        thread = " [%(threadName)s]" if threads else ""
+        super().__init__(f"%(asctime)s %(levelname)-7s{thread} %(name)s: %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802 - logging's name
         """The timestamp of a record."""
@@ -68,7 +73,12 @@ class ConsoleHandler(logging.Handler):
 
 
 def set_up(
-    level: str | int = "info", file: str | None = None, console: "Console | None" = None, *, as_json: bool = False
+    level: str | int = "info",
+    file: str | None = None,
+    console: "Console | None" = None,
+    *,
+    as_json: bool = False,
+    threads: bool = False,
 ) -> None:
     """Send the log of this process to a file, a console, or else standard error.
 
@@ -77,6 +87,7 @@ def set_up(
         file: the file to append to.
         console: the terminal that shows the live view.
         as_json: one JSON object per line, instead of text.
+        threads: whether lines of text name the thread.
     """
     handler: logging.Handler
     if file is not None:
@@ -85,7 +96,7 @@ def set_up(
         handler = ConsoleHandler(console)
     else:
         handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
+    handler.setFormatter(JsonFormatter() if as_json else TextFormatter(threads=threads))
     number = level if isinstance(level, int) else logging.getLevelNamesMapping()[level.upper()]
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -13,12 +13,10 @@ import faust
 
 from rowtide.connector.worker import logs
 from rowtide.connector.worker.base_app import App
+from rowtide.connector.worker.connectors import Failure
 from rowtide.connector.worker.failures import StopTimeoutError, report
 
 log = logging.getLogger(__name__)
-
-_LEAST_STOP_S = 1.0
-"""The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
 
 
 class Worker(faust.Worker):
@@ -29,6 +27,7 @@ class Worker(faust.Worker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.spinner = None
+        self._reported: list[Failure] = []
 
     def on_worker_shutdown(self) -> None:
         """Leave the terminal unchanged."""
@@ -40,14 +39,16 @@ class Worker(faust.Worker):
 
             console = self.app.reporter.console = Console(stderr=True)
         file = cast("str | None", self.logfile)
-        logs.set_up(self.loglevel or "info", file, console, as_json=self.app.log_format == "json")
+        several = len(self.app.connectors.services) > 1
+        logs.set_up(self.loglevel or "info", file, console, as_json=self.app.log_format == "json", threads=several)
 
     async def on_first_start(self) -> None:
         """Set up the log and the signals."""
-        self.app.rowtide.on_end = self._connector_ended
+        self.app.connectors.on_failure = self._report
+        self.app.connectors.on_end = self._all_ended
         await super().on_first_start()
 
-    def _connector_ended(self) -> None:
+    def _all_ended(self) -> None:
         self._stopping = asyncio.ensure_future(self.stop(), loop=self.loop)
 
     def install_signal_handlers(self) -> None:
@@ -60,39 +61,45 @@ class Worker(faust.Worker):
             log.warning("%s again: stopping at once; undelivered changes are read again at the next start", number.name)
             os._exit(1)
         log.info("%s: delivering what was read, then stopping", number.name)
-        service = self.app.rowtide
-        limit = max(_LEAST_STOP_S, service.config.delivery.shutdown_timeout_ms / 1000)
-        watchdog = threading.Timer(limit, self._give_up)
+        watchdog = threading.Timer(self.app.connectors.stop_timeout_s, self._give_up)
         watchdog.daemon = True
         watchdog.start()
         self._schedule_shutdown(number)
 
     def _give_up(self) -> NoReturn:
         """End the process: something hangs that cannot be interrupted, such as a thread of a library."""
-        service = self.app.rowtide
-        failure = service.connector.failure or service.failure
-        self._report(failure or StopTimeoutError(service.config.delivery.shutdown_timeout_ms))
+        connectors = self.app.connectors
+        late = {
+            name: StopTimeoutError(one.config.delivery.shutdown_timeout_ms)
+            for name, one in connectors.services.items()
+            if not one.connector.ended
+        }
+        for failure in {**late, **dict(connectors.failures)}.items():
+            self._report(failure)
         os._exit(1)
 
     def execute_from_commandline(self) -> NoReturn:
-        """Run until the end, and exit with 0 after a stop, with 1 after a failure."""
-        failure: BaseException | None = None
+        """Run until the end, and exit with 0 after a stop, with 1 if a connector has failed."""
+        failures: list[Failure] = []
         self._starting_fut = asyncio.ensure_future(self.start(), loop=self.loop)
         try:
             with contextlib.suppress(asyncio.CancelledError):
                 self.loop.run_until_complete(self._starting_fut)
         except Exception as error:  # noqa: BLE001 - every error is reported below
-            failure = error
+            failures = [(", ".join(self.app.connectors.services), error)]
         finally:
             self.stop_and_shutdown()
-        service = self.app.rowtide
-        failure = service.connector.failure or service.failure or failure
-        if failure is not None:
+        failures = self.app.connectors.failures or failures
+        for failure in failures:
             self._report(failure)
-        raise SystemExit(1 if failure is not None else 0)
+        raise SystemExit(1 if failures else 0)
 
-    def _report(self, failure: BaseException) -> None:
-        report(failure, self.app.rowtide.config.name, as_log=self.app.log_format == "json")
+    def _report(self, failure: Failure) -> None:
+        """Report a failure of a connector, once."""
+        if failure not in self._reported:
+            self._reported.append(failure)
+            name, reason = failure
+            report(reason, name, as_log=self.app.log_format == "json")
 
     def _shutdown_loop(self) -> None:
         pending = asyncio.all_tasks(self.loop)

@@ -90,6 +90,11 @@ class ConnectorService(Service):
         """The last notifications, oldest first; those of one signal if its id is given."""
         return self._signalling.notifications.all(signal_id)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the connector has ended by itself, and is not held."""
+        return self._held is None and self.connector.ended
+
     async def on_start(self) -> None:
         """Log the configuration, and start the connector in its thread."""
         log.info(
@@ -111,7 +116,8 @@ class ConnectorService(Service):
         complete = await asyncio.to_thread(self.connector.stop)
         self._binlog_end.close()
         if complete:
-            log.info("stopped in %.1f s; everything that was read is delivered", time.monotonic() - begin)
+            took = time.monotonic() - begin
+            log.info("connector %s: stopped in %.1f s; everything that was read is delivered", self.config.name, took)
         elif self.connector.failure is None:
             self.failure = StopTimeoutError(self.config.delivery.shutdown_timeout_ms)
 

@@ -1,6 +1,6 @@
 """The status of a connector as one value, for ``/health``, metrics and the log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -147,8 +147,31 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
     )
 
 
+def combined_health(statuses: Sequence[Status]) -> dict[str, Any]:
+    """The response body of ``/health``: that of the connector, or of each by its name if there are several."""
+    if len(statuses) == 1:
+        return health(statuses[0])
+    return {
+        "status": "UP" if all(status.healthy for status in statuses) else "DOWN",
+        "version": __version__,
+        "connectors": {status.name: health(status) for status in statuses},
+    }
+
+
+def probe(statuses: Sequence[Status], *, up: bool) -> dict[str, Any]:
+    """The response body of a probe.
+
+    Args:
+        statuses: the statuses of the connectors.
+        up: whether the probe passes.
+    """
+    states = {status.name: {"state": status.state, "error": status.problem} for status in statuses}
+    body = {"status": "UP" if up else "DOWN"}
+    return body | next(iter(states.values())) if len(states) == 1 else body | {"connectors": states}
+
+
 def health(status: Status) -> dict[str, Any]:
-    """The response body of ``/health``."""
+    """The state of a connector as a JSON object."""
     reader, stored, queue = status.reader, status.stored, status.queue
     return {
         "status": "UP" if status.healthy else "DOWN",

@@ -46,7 +46,7 @@ class OffsetText(click.ParamType):
 
 
 @click.command()
-@config_argument
+@config_argument()
 @click.option(
     "--binlog",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -50,6 +50,7 @@ class KafkaOffsetStore:
 
     Attributes:
         topic: the topic.
+        connector: the connector's name.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class KafkaOffsetStore:
     ) -> None:
         self.topic = topic
         self._headers = (writer.header(),)
-        self._name = name
+        self.connector = name
         self._prefix = prefix
         self._key = offset_key(name, prefix)
         self._reader = TopicReader(consumer, admin, timeout)
@@ -80,7 +81,7 @@ class KafkaOffsetStore:
 
     def is_own_key(self, key: bytes | None) -> bool:
         """Whether it is the key of the connector's offsets, in any JSON formatting."""
-        return key == self._key or is_offset_key(key, self._name, self._prefix)
+        return key == self._key or is_offset_key(key, self.connector, self._prefix)
 
     def load(self) -> SourceOffset | None:
         """The last committed offset of the connector. Waits for open transactions to end.

@@ -74,7 +74,7 @@ class SecondWriterWatch:
         self._own = own
         self._stop = threading.Event()
         self._warned_at = float("-inf")
-        self._thread = threading.Thread(target=self._run, name="rowtide-second-writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{store.connector}/second-writer", daemon=True)
         self.seen: SecondWriter | None = None
 
     def start(self) -> None:

@@ -69,9 +69,9 @@ def port_findings(address: WebAddress, connector: str) -> list[Finding]:
         reason = error.strerror or str(error)
     else:
         return []
-    other = _connector_at(host, port)
-    by = "" if other is None else f", by rowtide with connector {other}"
-    if other == connector:
+    others = _connectors_at(host, port)
+    by = f", by rowtide with connector {', '.join(others)}" if others else ""
+    if connector in others:
         message = f"{host} port {port} is in use{by}. If it is this one, stop it before you start it again"
         return [Finding(Severity.REMARK, "--web-port", message)]
     if not address.any_port:
@@ -81,18 +81,19 @@ def port_findings(address: WebAddress, connector: str) -> list[Finding]:
     return [Finding(Severity.REMARK, "--web-port", message)]
 
 
-def _connector_at(host: str, port: int) -> str | None:
-    """The connector of the rowtide worker that listens there; ``None`` for another program."""
+def _connectors_at(host: str, port: int) -> list[str]:
+    """The connectors of the rowtide worker that listens there; none for another program."""
     place = f"[{host}]" if ":" in host else host
     try:
         with urllib.request.urlopen(f"http://{place}:{port}/health", timeout=_TIMEOUT_S) as answer:
             text = answer.read(_MOST_BYTES)
-    except urllib.error.HTTPError as error:  # 503: the connector does not work
+    except urllib.error.HTTPError as error:  # 503: a connector does not work
         with error:
             text = error.read(_MOST_BYTES)
     except (OSError, ValueError, http.client.HTTPException):
-        return None
+        return []
     try:
-        return str(json.loads(text)["connector"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
+        body = json.loads(text)
+        return [str(name) for name in body.get("connectors") or [body["connector"]]]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []

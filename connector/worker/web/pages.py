@@ -1,39 +1,53 @@
 """The pages of the web server, beside those of ``connect_rest``."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from aiohttp import web
 
-from rowtide.connector.worker.status import Status, health
+from rowtide.connector.worker.status import Status, combined_health, probe
 from rowtide.connector.worker.web import jmx_metrics, metrics
 
-StatusSource = Callable[[], Awaitable[Status]]
-"""Returns the current status of the connector."""
+
+class Source(Protocol):
+    """A connector with a status."""
+
+    async def status(self) -> Status:
+        """The status for people and Prometheus."""
+        ...
+
+    async def status_at_once(self) -> Status:
+        """The status for probes, which often have a time limit of one second."""
+        ...
 
 
-def pages(status: StatusSource, status_at_once: StatusSource) -> list[web.RouteDef]:
-    """All pages of a connector.
+def pages(sources: Sequence[Source]) -> list[web.RouteDef]:
+    """All pages of some connectors."""
 
-    Args:
-        status: the status for people and Prometheus.
-        status_at_once: the status for probes, which often have a time limit of one second.
-    """
+    async def statuses() -> list[Status]:
+        return await asyncio.gather(*(source.status() for source in sources))
 
     async def page_health(_request: web.Request) -> web.Response:
-        now = await status()
-        return web.json_response(health(now), status=200 if now.healthy else 503)
+        now = await statuses()
+        return web.json_response(combined_health(now), status=200 if all(one.healthy for one in now) else 503)
 
     async def page_metrics(_request: web.Request) -> web.Response:
-        return _text(metrics.render([await status()]))
+        return _text(metrics.render(await statuses()))
 
     async def page_jmx_metrics(_request: web.Request) -> web.Response:
-        return _text(jmx_metrics.render([await status()]))
+        return _text(jmx_metrics.render(await statuses()))
 
     async def page_live(_request: web.Request) -> web.Response:
-        return _probe(await status_at_once(), lambda now: now.state != "FAILED")
+        return await answered(lambda now: any(one.state != "FAILED" for one in now))
 
     async def page_ready(_request: web.Request) -> web.Response:
-        return _probe(await status_at_once(), lambda now: now.ready)
+        return await answered(lambda now: all(one.ready for one in now))
+
+    async def answered(passes: Callable[[Sequence[Status]], bool]) -> web.Response:
+        now = [await source.status_at_once() for source in sources]
+        up = passes(now)
+        return web.json_response(probe(now, up=up), status=200 if up else 503)
 
     return [
         web.get("/health", page_health),
@@ -42,12 +56,6 @@ def pages(status: StatusSource, status_at_once: StatusSource) -> list[web.RouteD
         web.get("/metrics", page_metrics),
         web.get("/metrics/debezium", page_jmx_metrics),
     ]
-
-
-def _probe(now: Status, passes: Callable[[Status], bool]) -> web.Response:
-    up = passes(now)
-    body = {"status": "UP" if up else "DOWN", "state": now.state, "error": now.problem}
-    return web.json_response(body, status=200 if up else 503)
 
 
 def _text(text: str) -> web.Response:

@@ -12,7 +12,7 @@ _NO_NAME = "without a name"
 
 
 @click.command()
-@config_argument
+@config_argument()
 @click.option("--without-tables", is_flag=True, help="Skip the check of tables and columns (faster on large servers).")
 @click.option("--without-kafka", is_flag=True, help="Check only the configuration and the database.")
 @click.option(

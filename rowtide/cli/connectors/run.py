@@ -1,16 +1,31 @@
-"""``rowtide run``: runs a connector until it is stopped."""
+"""``rowtide run``: runs connectors until they are stopped."""
 
 from typing import TextIO
 
 import click
 
-from rowtide.cli.connectors import IGNORE_UNSUPPORTED, config_argument, ignore_unsupported_option, read_configuration
+from rowtide.cli.connectors import (
+    CONFIG,
+    IGNORE_UNSUPPORTED,
+    config_argument,
+    ignore_unsupported_option,
+    read_configurations,
+)
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.worker.logs import FORMATS, LEVELS
 
 
 @click.command()
-@config_argument
+@config_argument(required=False)
+@click.option(
+    "--connector",
+    "connectors",
+    metavar="FILE",
+    multiple=True,
+    type=CONFIG,
+    help="The configuration of one of several connectors that run in this process; repeat it for each. CONFIG... are "
+    "then the properties of all of them, such as those of a worker, which FILE overrides.",
+)
 @click.option(
     "--sink",
     metavar="kafka|stdout|file:DIR|URL",
@@ -58,6 +73,7 @@ from rowtide.connector.worker.logs import FORMATS, LEVELS
 def run(
     config: tuple[str, ...],
     *,
+    connectors: tuple[str, ...],
     sink: str | None,
     ignore_unsupported: bool,
     log_level: str,
@@ -70,29 +86,37 @@ def run(
     summary_interval: float,
     no_progress: bool,
 ) -> None:
-    """Run a connector until it is stopped.
+    """Run connectors until they are stopped.
 
     Reads the configuration files CONFIG, of which each overrides those before it, checks the database and Kafka, takes
     a snapshot if no position is stored yet, and then writes every row change to Kafka or to another sink. SIGTERM and
-    Ctrl-C stop it cleanly: it delivers what
-    it has read, stores the position, and resumes exactly there at the next start.
+    Ctrl-C stop it cleanly: it delivers what it has read, stores the position, and resumes exactly there at the next
+    start.
 
-    While it runs, /health reports its state as JSON (with status 503 if the connector does not work), and /metrics
-    serves Prometheus metrics. The exit code is 0 after SIGTERM or Ctrl-C, and 1 after a failure.
-    """
+    With --connector, several connectors run in one process, each in its own threads. If one fails, the others go on.
+
+    While it runs, /health reports the state as JSON (with status 503 if a connector does not work), and /metrics serves
+    Prometheus metrics. The exit code is 0 after SIGTERM or Ctrl-C, and 1 if a connector has failed.
+
+    \b
+    Examples:
+      rowtide run shop.properties
+      rowtide run connector.json worker.properties
+      rowtide run --connector shop.json --connector crm.json worker.properties
+    """  # noqa: D301 - Click's mark of a paragraph
     token = None if web_token_file is None else web_token_file.read().strip()
     if token == "":
         raise click.ClickException("the file of --web-token-file is empty: it must have a token")
     more = {} if sink is None else {"rowtide.sink": sink}
     if ignore_unsupported:
         more |= IGNORE_UNSUPPORTED
-    configuration = read_configuration(config, more=more)
-    if configuration.delivery.sink == "python":
+    configurations = read_configurations(config, connectors, more)
+    if any(one.delivery.sink == "python" for one in configurations.values()):
         raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
     from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration
 
     try:
-        app = faust_app.create_app(configuration, web_bind=web_bind, web_port=web_port, web_token=token)
+        app = faust_app.create_app(*configurations.values(), web_bind=web_bind, web_port=web_port, web_token=token)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
     faust_app.run(

@@ -70,7 +70,7 @@ def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) ->
     app = create_app(from_properties(PROPERTIES), web_port=free_port())
     app.finalize()
     reader = SimpleNamespace(status=ReaderStatus(connected=True))
-    monkeypatch.setattr(app.rowtide.connector.current, "reader", reader)
+    monkeypatch.setattr(next(iter(app.connectors.services.values())).connector.current, "reader", reader)
     web = app.web
     assert isinstance(web, WebServer)
     assert asyncio.run(status_codes(web, ["/health/live", "/health/ready"])) == {
@@ -78,7 +78,7 @@ def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) ->
         "/health/ready": 503,
     }
     with pytest.raises(AssertionError, match="a probe waits"):
-        asyncio.run(app.rowtide.status())
+        asyncio.run(next(iter(app.connectors.services.values())).status())
 
 
 def test_a_free_port_is_taken_if_none_was_chosen(busy: int, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,37 @@
+"""Finds the reasons why connectors cannot run side by side; pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rowtide.connector.config.errors import Problem
+from rowtide.connector.config.model import Configuration
+
+
+def conflicts(configs: Mapping[str, Configuration]) -> list[Problem]:
+    """The reasons why connectors cannot run in one process.
+
+    Args:
+        configs: their configurations, by what the messages call them, such as their files.
+    """
+    return [
+        *_shared(configs, lambda config: config.name, "name", "the position of one would replace that of the other"),
+        *_shared(configs, lambda config: config.topics.prefix, "topic.prefix", "both would write to the same topics"),
+        *_shared(
+            configs,
+            lambda config: (config.database.hostname.lower(), config.database.port, config.database.server_id),
+            "database.server.id",
+            "the server disconnects one of two replicas with the same id",
+        ),
+    ]
+
+
+def _shared(
+    configs: Mapping[str, Configuration], value: Callable[[Configuration], object], name: str, reason: str
+) -> Sequence[Problem]:
+    owners: dict[object, list[str]] = {}
+    for owner, config in configs.items():
+        owners.setdefault(value(config), []).append(owner)
+    return [
+        Problem(name, f"{' and '.join(several)} have the same: {reason}")
+        for several in owners.values()
+        if len(several) > 1
+    ]

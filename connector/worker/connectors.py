@@ -1,0 +1,67 @@
+"""Edge: the connectors of one worker. Each runs in its own threads, and a failure of one does not stop the others."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mode import Service
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.worker.service import ConnectorService
+
+_LEAST_STOP_S = 1.0
+"""The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
+
+Failure = tuple[str, BaseException]
+"""The name of a connector, and why it has failed."""
+
+
+class Connectors(Service):
+    """Starts and stops the connectors of a worker together.
+
+    Args:
+        configs: their configurations, with different names (see ``config.conflicts``).
+
+    Attributes:
+        services: the connectors by name.
+        on_failure: called in the event loop when a connector fails while others go on.
+        on_end: called in the event loop when the last connector has ended by itself.
+    """
+
+    logger = ConnectorService.logger
+
+    def __init__(self, configs: Iterable[Configuration], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.services = {config.name: ConnectorService(config) for config in configs}
+        self.on_failure: Callable[[Failure], None] = lambda _failure: None
+        self.on_end: Callable[[], None] = lambda: None
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The connectors that have failed, or did not stop in time."""
+        found = {name: one.connector.failure or one.failure for name, one in self.services.items()}
+        return [(name, failure) for name, failure in found.items() if failure is not None]
+
+    @property
+    def stop_timeout_s(self) -> float:
+        """The time limit of a stop: the longest ``task.shutdown.graceful.timeout.ms``, in seconds."""
+        limits = (one.config.delivery.shutdown_timeout_ms / 1000 for one in self.services.values())
+        return max(_LEAST_STOP_S, *limits)
+
+    async def on_start(self) -> None:
+        """Start all connectors."""
+        for name, service in self.services.items():
+            service.on_end = functools.partial(self._ended, name)
+            await service.maybe_start()
+
+    async def on_stop(self) -> None:
+        """Stop all connectors at the same time."""
+        await asyncio.gather(*(service.stop() for service in self.services.values()))
+
+    def _ended(self, name: str) -> None:
+        failure = self.services[name].connector.failure
+        if all(service.ended for service in self.services.values()):
+            self.on_end()
+        elif failure is not None:
+            self.on_failure((name, failure))
