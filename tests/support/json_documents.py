@@ -1,4 +1,4 @@
-"""Encodes Python values as MySQL's binary JSON."""
+"""Encodes Python values as MySQL's binary JSON; pairs of a type and bytes are opaque values."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ def _scalar(value: object) -> tuple[int, bytes]:
                 continue
     if isinstance(value, float):
         return 11, struct.pack("<d", value)
+    if isinstance(value, tuple):
+        kind, raw = value
+        return 15, bytes([kind]) + size(len(raw)) + raw
     assert isinstance(value, str)
     return 12, size(len(value.encode())) + value.encode()
 

@@ -100,6 +100,11 @@ def json_text(data: bytes, style: JsonStyle = STREAM) -> str:
         raise RemoteProtocolError(f"a JSON value of {len(data)} bytes is damaged: {_reason(error)}") from None
 
 
+def stream_text(data: bytes) -> str | None:
+    """The text in Debezium's style; ``None`` for no bytes, which a row has that is older than its column."""
+    return json_text(data, STREAM) if data else None
+
+
 def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> str:
     """The text of a JSON value after the differences of a PARTIAL_UPDATE_ROWS event.
 

@@ -1,9 +1,8 @@
 """Builds the codecs: one per captured table, built when its first row arrives."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from rowtide.connector.errors import SchemaError
@@ -151,14 +150,14 @@ def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedCo
             decode = _latin1
         elif name is not None and name not in _UTF8:
             decode = charset.charset_decoder(name)
-    json_text = binary.json_text if mapped.type == JSON else _utf8
+    json_text = binary.stream_text if mapped.type == JSON else _utf8_or_nothing
     return ColumnDecoding(
         kind,
         unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,
         text_decoder=decode,
         labels=column.labels,
         pad=_padding(column),
-        json_text=partial(_json_or_nothing, json_text) if kind == "json" else None,
+        json_text=json_text if kind == "json" else None,
     )
 
 
@@ -171,8 +170,8 @@ def _padding(column: model.Column) -> int:
     return (column.length if column.debezium is None else column.debezium.length) or 0
 
 
-def _json_or_nothing(text: Callable[[bytes], str], data: bytes) -> str | None:
-    return text(data) if data else None
+def _utf8_or_nothing(data: bytes) -> str | None:
+    return _utf8(data) if data else None
 
 
 def _latin1(data: bytes) -> str:

@@ -6,7 +6,7 @@
 static const char *const STORED_NAMES[] = {
     [STORED_OTHERWISE] = "otherwise", [SIGNED] = "signed", [UNSIGNED] = "unsigned", [UNSIGNED_BIG] = "big endian",
     [YEAR] = "year", [DECIMAL] = "decimal", [FLOAT32] = "float", [FLOAT64] = "double", [DATE] = "date",
-    [DATETIME] = "datetime", [TIMESTAMP] = "timestamp", [TIME] = "time", [BYTES] = "bytes",
+    [DATETIME] = "datetime", [TIMESTAMP] = "timestamp", [TIME] = "time", [BYTES] = "bytes", [BINARY_JSON] = "binary json",
     [TEXT_INTEGER] = "text of integer", [TEXT_DECIMAL] = "text of decimal", [TEXT_FLOAT32] = "text of float",
     [TEXT_FLOAT64] = "text of double", [TEXT_DATE] = "text of date", [TEXT_DATETIME] = "text of datetime",
     [TEXT_TIME] = "text of time",
@@ -163,20 +163,31 @@ PyObject *call_python(PyObject *python, const byte *data, size_t size) {
     return found;
 }
 
+/* The text of a value without Python; IN_PYTHON if that is not possible (`out` is then unchanged). */
+static Result write_compiled(const Column *column, const byte *data, size_t size, Output *out) {
+    Value value = {0};
+    Output made;
+    size_t start = out->size;
+    bool ascii = out->ascii;
+    output_init(&made);
+    Result result = decode(column, data, size, &value, &made);
+    if (result == DONE) {
+        result = value.number < column->minimum ? IN_PYTHON : write_form(column, &value, out);
+    }
+    if (result == IN_PYTHON) {
+        out->size = start;
+        out->ascii = ascii;
+    }
+    output_free(&made);
+    return result;
+}
+
 Result write_value(const Column *column, const byte *data, size_t size, Output *out) {
     if (column->stored != STORED_OTHERWISE) {
-        Value value = {0};
-        size_t start = out->size;
-        bool ascii = out->ascii;
-        Result result = decode(column, data, size, &value);
-        if (result == DONE) {
-            result = value.number < column->minimum ? IN_PYTHON : write_form(column, &value, out);
-        }
+        Result result = write_compiled(column, data, size, out);
         if (result != IN_PYTHON) {
             return result;
         }
-        out->size = start;
-        out->ascii = ascii;
     }
     PyObject *text = call_python(column->python, data, size);
     if (text == NULL) {
@@ -190,8 +201,13 @@ Result write_value(const Column *column, const byte *data, size_t size, Output *
 PyObject *object_of(const Column *column, const byte *data, size_t size) {
     if (column->stored != STORED_OTHERWISE && column->form != FROM_PYTHON) {
         Value value = {0};
-        if (decode(column, data, size, &value) == DONE) {
-            return make_object(column, &value);
+        Output made;
+        output_init(&made);
+        Result result = decode(column, data, size, &value, &made);
+        PyObject *object = result == DONE ? make_object(column, &value) : NULL;
+        output_free(&made);
+        if (result != IN_PYTHON) {
+            return object;
         }
     }
     return call_python(column->python, data, size);

@@ -284,7 +284,8 @@ static Result text_time(const byte *data, size_t size, Value *value) {
     return DONE;
 }
 
-Result decode(const Column *column, const byte *data, size_t size, Value *value) {
+Result decode(const Column *column, const byte *data, size_t size, Value *value, Output *made) {
+    Result result;
     int64_t days;
     float single;
     switch (column->stored) {
@@ -332,6 +333,11 @@ Result decode(const Column *column, const byte *data, size_t size, Value *value)
         value->bytes = data;
         value->size = size;
         return DONE;
+    case BINARY_JSON:
+        result = write_json(data, size, made);
+        value->bytes = (const byte *)made->data;
+        value->size = made->size;
+        return result;
     case TEXT_INTEGER:
         return text_integer(data, size, value);
     case TEXT_DECIMAL:

@@ -28,31 +28,8 @@ static Result write_unscaled(int128 number, Output *out) {
     return added(output_base64(out, data + first, 16 - first, 0, BASE64));
 }
 
-/* BigDecimal.toPlainString in quotes. */
 static Result write_plain_decimal(int128 number, int64_t scale, Output *out) {
-    Output text;
-    output_init(&text);
-    bool ok = output_integer(&text, number < 0 ? -number : number) && output_add(out, number < 0 ? "\"-" : "\"", number < 0 ? 2 : 1);
-    if (ok && scale <= 0) {
-        ok = output_add(out, text.data, text.size);
-        for (int64_t i = scale; ok && i < 0 && number != 0; i++) {
-            ok = output_add(out, "0", 1);
-        }
-    } else if (ok) {
-        size_t places = (size_t)scale;
-        if (text.size > places) {
-            ok = output_add(out, text.data, text.size - places) && output_add(out, ".", 1) &&
-                 output_add(out, text.data + text.size - places, places);
-        } else {
-            ok = output_add(out, "0.", 2);
-            for (size_t i = text.size; ok && i < places; i++) {
-                ok = output_add(out, "0", 1);
-            }
-            ok = ok && output_add(out, text.data, text.size);
-        }
-    }
-    output_free(&text);
-    return added(ok && output_add(out, "\"", 1));
+    return added(output_add(out, "\"", 1) && output_decimal(out, number, scale) && output_add(out, "\"", 1));
 }
 
 /* Python's text of a number; the caller frees it. */
@@ -96,8 +73,10 @@ static bool add_with_exponent(const char *text, Output *out) {
 static Result write_double(double x, Output *out) {
     double magnitude = fabs(x);
     int exponent;
-    bool plain = (magnitude >= 1e-3 && magnitude < 1e7) || x == 0;
-    if (!plain && !(magnitude >= 1e7 && magnitude < 1125899906842624.0) &&
+    if (is_plain_double(x)) {
+        return added(output_plain_double(out, x));
+    }
+    if (!(magnitude >= 1e7 && magnitude < 1125899906842624.0) &&
         !(magnitude > 1e-290 && magnitude < 1e-3 && frexp(magnitude, &exponent) != 0.5)) {
         return IN_PYTHON;
     }
@@ -105,7 +84,7 @@ static Result write_double(double x, Output *out) {
     if (text == NULL) {
         return FAILED;
     }
-    bool ok = plain ? output_add(out, text, strlen(text)) : add_with_exponent(text, out);
+    bool ok = add_with_exponent(text, out);
     PyMem_Free(text);
     return added(ok);
 }
@@ -241,7 +220,7 @@ static Result write_mapped(const Column *column, const Value *value, Output *out
             all |= value->bytes[i];
         }
         if (all < 0x80) {
-            return output_string(out, value->bytes, value->size);
+            return output_string(out, value->bytes, value->size, BEYOND_BMP_ESCAPED);
         }
     }
     if (!output_add(out, "\"", 1)) {
@@ -344,9 +323,9 @@ Result write_form(const Column *column, const Value *value, Output *out) {
     case TIME_TEXT:
         return write_time(number, out);
     case STRING:
-        return output_string(out, value->bytes, value->size);
+        return output_string(out, value->bytes, value->size, BEYOND_BMP_ESCAPED);
     case DOCUMENT: /* no bytes are no document: the row is older than its column */
-        return value->size ? output_string(out, value->bytes, value->size) : IN_PYTHON;
+        return value->size ? output_string(out, value->bytes, value->size, BEYOND_BMP_ESCAPED) : IN_PYTHON;
     case MAPPED_STRING:
         return write_mapped(column, value, out);
     case BASE64_TEXT:

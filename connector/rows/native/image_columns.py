@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from rowtide.connector.protocol.charset import character_table
+from rowtide.connector.protocol.json.binary import stream_text
 from rowtide.connector.rows.column_output import ColumnOutput, null_text, null_value, value_expression
 from rowtide.connector.rows.layouts import (
     BIT,
@@ -16,7 +17,6 @@ from rowtide.connector.rows.layouts import (
     ENUM,
     FLOAT,
     INTEGERS,
-    JSON,
     NEWDATE,
     NEWDECIMAL,
     SET,
@@ -162,7 +162,9 @@ def _text_form(column: Column, output: ColumnOutput, python: Any) -> tuple[str, 
         return "unsigned", Form("label"), tuple(text.encode() for text in texts)
     if layout.type == SET:
         return "unsigned", Form("labels"), tuple(string_text(label)[1:-1].encode() for label in decoding.labels)
-    if layout.type not in TEXTS or layout.type in {COMPRESSED_BLOB, COMPRESSED_VARCHAR, JSON}:
+    if decoding.json_text is stream_text:
+        return "binary json", form, None
+    if layout.type not in TEXTS - {COMPRESSED_BLOB, COMPRESSED_VARCHAR}:
         return otherwise
     if decoding.kind == "text":
         return _text_in_charset(column, form)
@@ -197,4 +199,6 @@ def _object_form(column: Column, output: ColumnOutput) -> tuple[str, str]:
                 return "bytes", "text object"
             if decoding.kind == "bytes":
                 return "bytes", "bytes object"
+        if decoding.json_text is stream_text:
+            return "binary json", "text object"
     return "otherwise", PYTHON.name

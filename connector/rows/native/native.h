@@ -4,6 +4,7 @@
  *   assembly.c      the text of a row and its key, or their tuples, from the columns' values
  *   columns.c       the description of a column, and the way of one value through decode.c and forms.c
  *   decode.c        one stored value to its canonical value
+ *   json.c          MySQL's binary JSON to text
  *   forms.c         a canonical value to JSON text, in the form of its Connect type
  *   output.c        the growing text, and what many forms need: digits, base64, escapes
  *   messages.c      keys and values of messages from the texts of rows
@@ -43,8 +44,14 @@ bool output_add_bytes(Output *out, PyObject *bytes); /* its text may be outside 
 bool output_add_text(Output *out, PyObject *text);
 bool output_unsigned(Output *out, uint64_t number);
 bool output_integer(Output *out, int128 number); /* of at most 38 digits */
+bool output_decimal(Output *out, int128 unscaled, int64_t scale); /* BigDecimal.toPlainString */
+bool is_plain_double(double x); /* from 1e-3 to 1e7, or 0 */
+bool output_plain_double(Output *out, double x); /* Python's repr of such a number */
 bool output_base64(Output *out, const byte *data, size_t size, size_t zeros, const char *alphabet);
-Result output_string(Output *out, const byte *utf8, size_t size);
+/* A string of JSON; IN_PYTHON if the bytes are not UTF-8 (`out` is then unchanged). Jackson escapes characters beyond the
+ * basic multilingual plane. */
+typedef enum { BEYOND_BMP_ESCAPED, BEYOND_BMP_AS_IT_IS } BeyondBMP;
+Result output_string(Output *out, const byte *utf8, size_t size, BeyondBMP beyond);
 PyObject *output_unicode(const Output *out, size_t start); /* the text from an offset on */
 
 extern const char BASE64[65], BASE64_URL[65];
@@ -54,7 +61,7 @@ extern const char BASE64[65], BASE64_URL[65];
 /* How a value is stored. */
 typedef enum {
     STORED_OTHERWISE, /* only its Python function can decode it */
-    SIGNED, UNSIGNED, UNSIGNED_BIG, YEAR, DECIMAL, FLOAT32, FLOAT64, DATE, DATETIME, TIMESTAMP, TIME, BYTES,
+    SIGNED, UNSIGNED, UNSIGNED_BIG, YEAR, DECIMAL, FLOAT32, FLOAT64, DATE, DATETIME, TIMESTAMP, TIME, BYTES, BINARY_JSON,
     TEXT_INTEGER, TEXT_DECIMAL, TEXT_FLOAT32, TEXT_FLOAT64, TEXT_DATE, TEXT_DATETIME, TEXT_TIME,
 } Stored;
 
@@ -100,13 +107,19 @@ typedef struct {
     size_t size;
 } Value;
 
-/* IN_PYTHON for values that do not exist in the calendar, are longer than 38 digits, or are damaged. */
-Result decode(const Column *column, const byte *data, size_t size, Value *value);
+/* IN_PYTHON for values that do not exist in the calendar, are longer than 38 digits, or are damaged. `made` holds bytes
+ * that are not stored as they are; it has to live as long as the value. */
+Result decode(const Column *column, const byte *data, size_t size, Value *value, Output *made);
 
 /* Year, month and day from days since 1970-01-01, and the other way round (proleptic Gregorian). */
 typedef struct { int year, month, day; } Civil;
 Civil civil_from_days(int64_t days);
 int64_t days_from_civil(int year, int month, int day);
+
+/* --- json.c -------------------------------------------------------------------------------------------------------- */
+
+/* The text of a document of MySQL's binary JSON; `out` is undefined unless DONE. */
+Result write_json(const byte *data, size_t size, Output *out);
 
 /* --- forms.c ------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* The growing text, and what many forms need: digits, base64, escapes. */
 #include "native.h"
 
+#include <math.h>
 #include <string.h>
 
 const char BASE64[65] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -104,23 +105,84 @@ bool output_unsigned(Output *out, uint64_t number) {
     return output_add(out, first, (size_t)(end - first));
 }
 
-bool output_integer(Output *out, int128 number) {
-    char digits[40], *end = digits + sizeof digits, *first;
-    uint128 magnitude = number < 0 ? -(uint128)number : (uint128)number;
+/* The same for up to 38 digits. */
+static char *wide_digits_before(char *end, uint128 number) {
     const uint64_t unit = 10000000000000000000u; /* 10**19 */
-    if (magnitude < unit) {
-        first = digits_before(end, (uint64_t)magnitude);
-    } else {
-        first = digits_before(end, (uint64_t)(magnitude % unit));
-        while (first > end - 19) {
-            *--first = '0';
-        }
-        first = digits_before(first, (uint64_t)(magnitude / unit));
+    if (number < unit) {
+        return digits_before(end, (uint64_t)number);
     }
+    char *first = digits_before(end, (uint64_t)(number % unit));
+    while (first > end - 19) {
+        *--first = '0';
+    }
+    return digits_before(first, (uint64_t)(number / unit));
+}
+
+bool output_integer(Output *out, int128 number) {
+    char digits[40], *end = digits + sizeof digits;
+    char *first = wide_digits_before(end, number < 0 ? -(uint128)number : (uint128)number);
     if (number < 0) {
         *--first = '-';
     }
     return output_add(out, first, (size_t)(end - first));
+}
+
+static bool output_zeros(Output *out, size_t count) {
+    if (!output_reserve(out, count)) {
+        return false;
+    }
+    memset(out->data + out->size, '0', count);
+    out->size += count;
+    return true;
+}
+
+bool output_decimal(Output *out, int128 unscaled, int64_t scale) {
+    char digits[40], *end = digits + sizeof digits;
+    char *first = wide_digits_before(end, unscaled < 0 ? -(uint128)unscaled : (uint128)unscaled);
+    size_t count = (size_t)(end - first), places = scale > 0 ? (size_t)scale : 0;
+    if (unscaled < 0 && !output_add(out, "-", 1)) {
+        return false;
+    }
+    if (places == 0) {
+        return output_add(out, first, count) && (scale == 0 || unscaled == 0 || output_zeros(out, (size_t)-scale));
+    }
+    if (count > places) {
+        return output_add(out, first, count - places) && output_add(out, ".", 1) && output_add(out, end - places, places);
+    }
+    return output_add(out, "0.", 2) && output_zeros(out, places - count) && output_add(out, first, count);
+}
+
+bool is_plain_double(double x) {
+    double magnitude = fabs(x);
+    return (magnitude >= 1e-3 && magnitude < 1e7) || x == 0;
+}
+
+/* The fewest decimal places whose nearest number is nearer to x than half the distance to the next double. In this range
+ * it takes exact numbers of 128 bits: x is mantissa / 2**shift, of 29 to 62 bits. dtoa is needed for ties only. */
+bool output_plain_double(Output *out, double x) {
+    if (x == 0) {
+        return output_add(out, signbit(x) ? "-0.0" : "0.0", signbit(x) ? 4 : 3);
+    }
+    int exponent;
+    uint128 mantissa = (uint128)ldexp(frexp(fabs(x), &exponent), 53);
+    int shift = 53 - exponent;
+    uint64_t power = 1;
+    for (int places = 0; places < 20; places++, power *= 10) {
+        uint128 scaled = mantissa * power, whole = scaled >> shift, rest = scaled - (whole << shift), unit = (uint128)1 << shift;
+        uint128 distance = rest > unit / 2 ? unit - rest : rest;
+        if (2 * distance >= power) {
+            continue;
+        }
+        if (2 * rest == unit) {
+            break;
+        }
+        int128 nearest = (int128)(whole + (rest > unit / 2));
+        return output_decimal(out, x < 0 ? -nearest : nearest, places) && (places > 0 || output_add(out, ".0", 2));
+    }
+    char *text = PyOS_double_to_string(x, 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
+    bool ok = text != NULL && output_add(out, text, strlen(text));
+    PyMem_Free(text);
+    return ok;
 }
 
 bool output_base64(Output *out, const byte *data, size_t size, size_t zeros, const char *alphabet) {
@@ -201,8 +263,7 @@ static size_t utf8_sequence(const byte *p, size_t left, uint32_t *point) {
     return 0;
 }
 
-/* A string as Jackson writes it; IN_PYTHON if the bytes are not UTF-8 (`out` is then unchanged). */
-Result output_string(Output *out, const byte *utf8, size_t size) {
+Result output_string(Output *out, const byte *utf8, size_t size, BeyondBMP beyond) {
     size_t start = out->size, at = 0;
     bool ascii = out->ascii;
     if (!output_add(out, "\"", 1)) {
@@ -239,7 +300,7 @@ Result output_string(Output *out, const byte *utf8, size_t size) {
             out->ascii = ascii;
             return IN_PYTHON;
         }
-        if (length == 4) {
+        if (length == 4 && beyond == BEYOND_BMP_ESCAPED) {
             escape_unit(out, 0xD800 + ((point - 0x10000) >> 10));
             escape_unit(out, 0xDC00 + ((point - 0x10000) & 0x3FF));
         } else {
