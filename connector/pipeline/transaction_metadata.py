@@ -1,6 +1,6 @@
 """Counts the events of a transaction, for transaction metadata (``provide.transaction.metadata``)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rowtide.connector.pipeline.resume_position import Progress
@@ -19,6 +19,42 @@ MonitorState = tuple[str | None, Mapping[str, int], Mapping[str, Any]]
 """The state of a :class:`TransactionMonitor`."""
 
 
+class _OffsetFields(Mapping[str, Any]):
+    """The fields of one offset, made when they are read.
+
+    Each offset has a field for every table of the transaction, and most offsets are never stored.
+
+    Args:
+        transaction_id: the transaction's id.
+        counts: records by table, some records before.
+        changes: the counts since then, in order; there may be more now.
+        size: how many of the changes precede the offset.
+    """
+
+    __slots__ = ("_changes", "_counts", "_id", "_made", "_size")
+
+    def __init__(
+        self, transaction_id: str, counts: Mapping[str, int], changes: Sequence[tuple[str, int]], size: int
+    ) -> None:
+        self._id, self._counts, self._changes, self._size = transaction_id, counts, changes, size
+        self._made: dict[str, Any] | None = None
+
+    def _fields(self) -> dict[str, Any]:
+        if self._made is None:
+            counts = {**self._counts, **dict(self._changes[: self._size])}
+            self._made = {"transaction_id": self._id, **{f"{_ORDER}{name}": count for name, count in counts.items()}}
+        return self._made
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields())
+
+    def __len__(self) -> int:
+        return len(self._fields())
+
+
 class TransactionMonitor:
     """The id of the current transaction, and the number of records of each table in it.
 
@@ -32,6 +68,10 @@ class TransactionMonitor:
     def __init__(self, restored: Mapping[str, Any] | None) -> None:
         self.id: str | None = None
         self._counts: dict[str, int] = {}
+        self._total = 0
+        # The counts that offsets share, and the changes of them since then: neither is changed in place, only extended.
+        self._base: dict[str, int] = {}
+        self._changes: list[tuple[str, int]] = []
         # Counts of a transaction that a stop has cut; they hold if the stream comes back to it.
         self._restored = dict(restored or {})
 
@@ -39,16 +79,15 @@ class TransactionMonitor:
         """Begin a transaction; returns false for the rest of one that a stop has cut."""
         self.id = transaction_id
         resumed = self._restored.get("transaction_id") == transaction_id
-        self._counts = {}
-        if resumed:
-            orders = ((name, count) for name, count in self._restored.items() if name.startswith(_ORDER))
-            self._counts = {name.removeprefix(_ORDER): int(count) for name, count in orders}
+        orders = ((name, count) for name, count in self._restored.items() if resumed and name.startswith(_ORDER))
+        self._set({name.removeprefix(_ORDER): int(count) for name, count in orders})
         self._restored = {}
         return not resumed
 
     def end(self) -> None:
         """End the transaction."""
-        self._counts, self.id = {}, None
+        self._set({})
+        self.id = None
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -58,26 +97,27 @@ class TransactionMonitor:
     def blocks(self, collection: str, number: int) -> list[str]:
         """The ``transaction`` fields of the next records of a table; only within a transaction."""
         assert self.id is not None
-        total = sum(self._counts.values())
-        order = self._counts.get(collection, 0)
-        self._counts[collection] = order + number
+        total, order = self._total, self._counts.get(collection, 0)
+        self._add(collection, number)
         return [block_text(self.id, total + place, order + place) for place in range(1, number + 1)]
 
     def block(self, collection: str) -> dict[str, Any] | None:
         """The ``transaction`` field of the next record of a table as a value, ``None`` outside of a transaction."""
         if self.id is None:
             return None
-        order = self._counts[collection] = self._counts.get(collection, 0) + 1
-        return {"id": self.id, "total_order": sum(self._counts.values()), "data_collection_order": order}
+        self._add(collection, 1)
+        return {"id": self.id, "total_order": self._total, "data_collection_order": self._counts[collection]}
 
-    def offset_fields(self) -> dict[str, Any]:
+    def offset_fields(self) -> Mapping[str, Any]:
         """The fields of the offset; none outside of a transaction.
 
         Before the first transaction begins they are those of the start position, so that a restart finds them again.
         """
         if self.id is None:
             return dict(self._restored)
-        return {"transaction_id": self.id, **{f"{_ORDER}{name}": count for name, count in self._counts.items()}}
+        if len(self._changes) >= len(self._base):  # copied as rarely as there are tables
+            self._base, self._changes = dict(self._counts), []
+        return _OffsetFields(self.id, self._base, self._changes, len(self._changes))
 
     def state(self) -> MonitorState:
         """The state for :meth:`return_to`."""
@@ -85,7 +125,17 @@ class TransactionMonitor:
 
     def return_to(self, state: MonitorState) -> None:
         """Return to an earlier state."""
-        self.id, self._counts, self._restored = state[0], dict(state[1]), dict(state[2])
+        self.id, self._restored = state[0], dict(state[2])
+        self._set(dict(state[1]))
+
+    def _set(self, counts: dict[str, int]) -> None:
+        self._counts, self._total = counts, sum(counts.values())
+        self._base, self._changes = dict(counts), []
+
+    def _add(self, collection: str, number: int) -> None:
+        self._total += number
+        count = self._counts[collection] = self._counts.get(collection, 0) + number
+        self._changes.append((collection, count))
 
 
 def begin_message(settings: PipelineSettings, monitor: TransactionMonitor, progress: Progress) -> Message | None:
