@@ -207,8 +207,8 @@ class Snapshot:
 
         As in Debezium, the estimates are read after the lock, which discards the server's cached statistics.
         """
-        counted = [replace(table, rows=server_queries.row_estimate(session, table.id)) for table in to_read]
-        return plan.by_row_count(counted, self._config)
+        estimates = server_queries.row_estimates(session, [table.id for table in to_read])
+        return plan.by_row_count([replace(table, rows=estimates[table.id]) for table in to_read], self._config)
 
     def _statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
         server = server_queries.server(session)

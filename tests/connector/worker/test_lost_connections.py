@@ -43,7 +43,7 @@ STATEMENTS = [
     "SHOW CREATE TABLE",
     "character_set_server",
     "UNLOCK TABLES",
-    "SHOW TABLE STATUS",
+    "SELECT TABLE_NAME, TABLE_ROWS",
     "UNIX_TIMESTAMP()",
     "`id`",
     "@@GLOBAL.gtid_purged",
