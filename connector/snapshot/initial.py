@@ -34,6 +34,10 @@ from rowtide.schema_history.queries.table_changes import may_change_any
 log = logging.getLogger(__name__)
 
 INITIAL = "INITIAL"
+_OTHER_SERVERS = (
+    "one connection reads all rows, instead of those of snapshot.max.threads: connections to {} lead to different "
+    "servers ({}). Set database.hostname to one of them"
+)
 _NOT_SHARED = (
     "one connection reads all rows, instead of those of snapshot.max.threads: without a global lock, the connections "
     "got no common view, because the server commits all the time or does not list its commits. Set "
@@ -106,14 +110,28 @@ class Snapshot:
         """
         self._notifications.begin()
         with contextlib.ExitStack() as stack:
-            threads = self._config.threads if self._decision.rows else 1
-            session, *others = (stack.enter_context(self._session()) for _ in range(threads))
+            session = stack.enter_context(self._session())
+            others = stack.enter_context(self._others(session))
             opened, statements, to_read = self._open(session, others)
             position = replace(opened.position, prepared=self._prepared_before(opened))
             sessions = (session, *others) if opened.shared else (session,)
             yield from self._outputs(sessions, position, statements, to_read)
             if opened.until_end:
                 consistent_view.unlock(session)
+
+    @contextlib.contextmanager
+    def _others(self, session: Session) -> Iterator[Sequence[Session]]:
+        """Further connections that read rows. Behind a load balancer they may lead to servers that have other rows."""
+        threads = self._config.threads if self._decision.rows else 1
+        with contextlib.ExitStack() as stack:
+            others = [stack.enter_context(self._session()) for _ in range(threads - 1)]
+            if others:
+                found = {server_queries.server_identity(one.client, mariadb=one.mariadb) for one in (session, *others)}
+                if len(found) > 1:
+                    log.warning("%s", _OTHER_SERVERS.format(self._database.hostname, ", ".join(sorted(found))))
+                    stack.close()
+                    others = []
+            yield others
 
     def aborted(self) -> Iterator[Batch]:
         """The notification that the snapshot failed or was aborted; none before its position is known."""

@@ -71,7 +71,7 @@ EDGES = {
     "rowtide.connector.engine.wiring": "files",
     "rowtide.connector.records.heartbeat": "clock",
     "rowtide.connector.rows.native.implementation": "files",
-    "rowtide.connector.snapshot.chunks.parallel_reading": "threads",
+    "rowtide.connector.snapshot.chunks.parallel_reading": "mysql threads",
     "rowtide.connector.snapshot.committed_position": "clock mysql",
     "rowtide.connector.snapshot.prepared_xa": "mysql",
     "rowtide.connector.snapshot.consistent_view": "clock mysql",

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import pymysql
+
+from rowtide.connector.errors import SnapshotError
 from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.table_parts import Part, TableParts, TableToRead
 from rowtide.connector.source import server_queries
@@ -111,12 +114,14 @@ class ParallelReading:
             yield item
 
     def _run(self, session: Session) -> None:
-        part: Part | None = None
+        table: TableToRead | None = None
         try:
             while (part := self._take(session)) is not None:
+                table = part.table
                 self._read_part(session, part)
+                table = None
         except BaseException as error:  # noqa: BLE001 - raised in the thread that iterates
-            failure = ReadFailed(part.table if part is not None else self._parts.current)
+            failure = ReadFailed(table or self._parts.current)
             failure.__cause__ = error
             with self._changed:
                 self._failure = self._failure or failure
@@ -127,7 +132,10 @@ class ParallelReading:
 
     def _take(self, session: Session) -> Part | None:
         with self._taking:
-            return None if self._closed else self._parts.take(session.query)
+            try:
+                return None if self._closed else self._parts.take(session.query)
+            except pymysql.MySQLError as error:
+                raise SnapshotError(f"the server refuses a query for the ranges of a key: {error.args[-1]}") from error
 
     def _read_part(self, session: Session, part: Part) -> None:
         table = part.table

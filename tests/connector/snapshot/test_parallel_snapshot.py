@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,8 @@ from live_database import configured, markers, snapshot
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.snapshot import consistent_view
 from rowtide.connector.snapshot.chunks import table_rows
+from rowtide.connector.snapshot.chunks.key_ranges import KeyRanges
+from rowtide.connector.source import server_queries
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.session import Session
 
@@ -119,6 +122,27 @@ def test_a_query_that_the_server_refuses(filled: Database, monkeypatch: pytest.M
     monkeypatch.setattr(Session, "rows", wrong)
     with pytest.raises(SnapshotError, match=r"table \S+\.[ab] cannot be read with"):
         list(snapshot(configured(filled, {"snapshot.max.threads": "3"})).outputs())
+
+
+def test_a_query_for_ranges_that_the_server_refuses(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KeyRanges, "bound_query", lambda *_: "SELECT nothing")
+    with pytest.raises(SnapshotError, match=r"the server refuses a query for the ranges of a key: .*nothing"):
+        list(snapshot(configured(filled, {"snapshot.max.threads": "3"})).outputs())
+
+
+def test_connections_to_different_servers(
+    filled: Database, sessions: list[Session], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    servers = itertools.cycle(["one", "two"])
+    monkeypatch.setattr(server_queries, "server_identity", lambda *_, **__: next(servers))
+    outputs = snapshot(configured(filled, {"snapshot.max.threads": "3"})).outputs()
+    for output in outputs:
+        if markers([output]):
+            break
+    assert len([session for session in sessions if session.client.open]) == 1
+    assert len(markers([*outputs])) > 2 * _ROWS
+    (warning,) = (text for text in caplog.messages if text.startswith("one connection reads all rows"))
+    assert "lead to different servers (one, two)" in warning
 
 
 @pytest.mark.parametrize("busy", [1, 1000])
