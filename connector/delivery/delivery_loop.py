@@ -214,11 +214,11 @@ class Delivery:
 
     def _step(self) -> None:
         try:
+            if not self._store.unread:
+                self._sink.poll()
             taken = self._store.get(self._group, _UNACKNOWLEDGED_WAIT_S if self._unacknowledged else _IDLE_WAIT_S)
             if taken.batches:
                 self._send(taken)
-            else:
-                self._sink.poll()
             if self._due():
                 self._commit(None if self._sink.transactional else self._policy.timeout_s)
         except TransactionAborted as failure:

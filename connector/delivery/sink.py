@@ -43,7 +43,7 @@ class Sink(Protocol):
         ...
 
     def poll(self) -> None:
-        """Process delivery reports; call it regularly while there is nothing to send.
+        """Process delivery reports; call it as soon as there is nothing to send, and then regularly.
 
         Raises:
             TransactionAborted: as ``send``.

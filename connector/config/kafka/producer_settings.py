@@ -12,9 +12,7 @@ DEFAULTS: Mapping[str, Any] = {
     "message.max.bytes": 1048576,  # Java's max.request.size; librdkafka's default is slightly smaller
     "queue.buffering.max.kbytes": 65536,  # librdkafka's default is 1 GiB; raised for larger messages
     "queue.buffering.max.messages": 100000,
-    # While a request is in flight, librdkafka polls without a pause for records that have waited this long: with Java's
-    # 5 ms, that takes more processor time than everything else. A busy broker also receives fewer, larger requests.
-    # The latency stays below Debezium's, which polls every 500 ms.
+    # Records of incomplete batches wait so long while others are ready to be sent, see ``delivery/kafka/lingering``.
     "linger.ms": 50,
     "message.timeout.ms": 0,  # retry forever, as Kafka Connect does; back-pressure bounds the queue
 }
@@ -75,7 +73,6 @@ def transactional_settings(client: Mapping[str, Any], transactional_id: str, int
     # librdkafka itself keeps message.timeout.ms below transaction.timeout.ms
     defaults = {name: value for name, value in DEFAULTS.items() if name != "message.timeout.ms"}
     defaults["transactional.id"] = transactional_id
-    defaults["linger.ms"] = 1  # each commit waits this long
     defaults["transaction.timeout.ms"] = _TRANSACTION_TIMEOUT_MS + interval_ms
     settings = {**_with_defaults(client, defaults), **REQUIRED, **_NO_NEW_TOPICS}
     if int(settings["transaction.timeout.ms"]) <= interval_ms:

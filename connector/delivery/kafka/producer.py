@@ -3,8 +3,8 @@
 ``confluent_kafka.Producer`` queues, batches, compresses and retries in its own threads. It acquires Python's global
 interpreter lock once per delivery report, even for successful messages; with a busy reader thread, that takes up to
 5 ms each. Reports are therefore processed in bulk while the reader is paused (``quiet``, see ``event_store``), and
-nothing blocks inside ``flush`` or ``poll``. The queue is bounded: when it is full, sending waits for room, for as long
-as the broker is down.
+nothing blocks inside ``flush`` or ``poll`` for longer than a millisecond. The queue is bounded: when it is full,
+sending waits for room, for as long as the broker is down.
 """
 
 import logging
@@ -26,6 +26,7 @@ from rowtide.connector.delivery.kafka.errors import (
     partition_gone,
     severity,
 )
+from rowtide.connector.delivery.kafka.lingering import FLUSH_S, Lingering
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Headers
 
@@ -66,6 +67,7 @@ class RecordProducer:
         quiet: a context that is entered while delivery reports are processed.
         show_keys: whether errors may show the keys of messages.
         new_client: creates the client.
+        clock: returns seconds of a monotonic clock.
 
     Attributes:
         problem: the last error of the client that it retries, until a sink resets it.
@@ -81,20 +83,23 @@ class RecordProducer:
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
         show_keys: bool = False,
         new_client: Callable[[dict[str, Any]], ProducerClient] = Producer,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.transactional_id = str(settings.get("transactional.id", ""))
         self.transaction_timeout_s = int(settings.get("transaction.timeout.ms", 60_000)) / 1000
         self.problem: str | None = None
         self._quiet = quiet
         self._show_keys = show_keys
+        self._clock = clock
         self._failure: DeliveryError | None = None
         self._failure_severity = (-1, -1)
         self._interrupted = threading.Event()
         self._unserved = 0
         self._logged_wait_s = 0.0
+        self._lingering = Lingering(settings, clock)
         own = {"delivery.report.only.error": True, "error_cb": self._on_client_error, "logger": client_log}
         try:
-            self.client = new_client({**settings, **own})
+            self.client = new_client({**self._lingering.client_settings, **own})
         except KafkaException as failure:
             raise DeliveryError(f"the Kafka producer cannot be created: {failure.args[0].str()}") from failure
 
@@ -109,6 +114,8 @@ class RecordProducer:
             self._unserved += len(batch.messages)
             if self._unserved >= _SERVE_EVERY:
                 self.serve()
+        if self._lingering.is_over(idle=False):
+            self.serve()
 
     def _send(self, batch: Batch) -> None:
         topic, partition, messages = batch.topic, batch.partition, batch.messages
@@ -150,25 +157,33 @@ class RecordProducer:
         self.serve()  # an earlier report is more specific
         return self._refused(failure.args[0], topic, key, value)
 
-    def serve(self) -> int:
-        """Process the available delivery reports; returns their number.
+    def serve(self, *, idle: bool = False) -> None:
+        """Process the available delivery reports, and send the messages of incomplete batches that are due.
+
+        Args:
+            idle: whether no other message is ready to be sent.
 
         Raises:
             DeliveryError: a message failed, now or earlier.
         """
         self._unserved = 0
-        served = self.poll()
+        self.poll()
+        waiting = len(self.client)
+        if waiting and self._lingering.is_over(idle=idle and waiting < _SERVE_EVERY):
+            self._lingering.restart()
+            self._process(self.client.flush, FLUSH_S)
         self.check()
-        return served
 
-    def poll(self) -> int:
-        """Process the available delivery reports and errors, and raise none of them; returns their number."""
+    def poll(self) -> None:
+        """Process the available delivery reports and errors, and raise none of them."""
+        self._process(self.client.poll, 0)
+
+    def _process(self, call: Callable[[float], int], timeout: float) -> None:
         with self._quiet():
             try:
-                return self.client.poll(0)
+                call(timeout)
             except KafkaException as failure:  # a fatal error, which is raised only once
                 self._on_client_error(failure.args[0])
-                return 0
 
     @property
     def waiting(self) -> int:
@@ -186,20 +201,23 @@ class RecordProducer:
         Raises:
             DeliveryError: a message failed, or ``interrupt`` was called.
         """
-        start = time.monotonic()
-        self.serve()
+        start = self._clock()
+        self._lingering.end()
+        self.serve(idle=True)
         while len(self.client):
-            waited = time.monotonic() - start
+            waited = self._clock() - start
             if timeout is not None and waited >= timeout:
                 return False
             self._pause(waited, "messages were not acknowledged")
-            self.serve()
+            self.serve(idle=True)
         return True
 
     def _wait_for_room(self) -> None:
-        start = time.monotonic()
-        while self.serve() == 0 and len(self.client):
-            self._pause(time.monotonic() - start, "there was no room to send on")
+        start, waiting = self._clock(), len(self.client)
+        self.serve()
+        while len(self.client) >= waiting > 0:
+            self._pause(self._clock() - start, "there was no room to send on")
+            self.serve()
 
     def _pause(self, waited: float, state: str) -> None:
         if waited - self._logged_wait_s >= _LOG_EVERY_S:

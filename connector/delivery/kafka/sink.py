@@ -51,8 +51,8 @@ class IdempotentSink:
         self._producer.send(batches)
 
     def poll(self) -> None:
-        """Process delivery reports."""
-        self._producer.serve()
+        """Process delivery reports, and send what waits for a batch to be complete."""
+        self._producer.serve(idle=True)
 
     def waiting(self) -> int:
         """The number of unacknowledged messages."""
@@ -153,9 +153,9 @@ class TransactionalSink:
             ) from failure
 
     def poll(self) -> None:
-        """Process delivery reports."""
+        """Process delivery reports, and send what waits for a batch to be complete."""
         with self._expiry():
-            self._producer.serve()
+            self._producer.serve(idle=True)
 
     def waiting(self) -> int:
         """0: a commit waits for all messages."""

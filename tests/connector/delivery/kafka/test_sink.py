@@ -35,7 +35,10 @@ def kafka_error(code: int, *, fatal: bool = False, retriable: bool = False, abor
 
 
 class Client:
-    """A fake ``confluent_kafka.Producer``; by default it acknowledges messages at the second poll."""
+    """A fake ``confluent_kafka.Producer``; by default it acknowledges messages at the second poll.
+
+    With ``lingering``, batches are incomplete: only ``flush`` sends them.
+    """
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
@@ -47,6 +50,8 @@ class Client:
         self.refuse: dict[bytes, KafkaError] = {}
         self.failures: dict[str, list[KafkaError]] = {}
         self.purged = False
+        self.flushes = 0
+        self.lingering = False
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
@@ -62,6 +67,9 @@ class Client:
 
     def poll(self, timeout: float) -> int:
         assert timeout == 0, "waiting in poll would take the global lock for every report"
+        return 0 if self.lingering else self._serve()
+
+    def _serve(self) -> int:
         if self.failures.get("poll"):
             raise KafkaException(self.failures["poll"].pop(0))
         if not self.answering:
@@ -77,7 +85,10 @@ class Client:
         return served
 
     def flush(self, timeout: float) -> int:
-        raise AssertionError("flush serves reports while it waits")
+        assert timeout <= 0.001, "flush serves reports while it waits"
+        self.flushes += 1
+        self._serve()
+        return len(self.queue)
 
     def purge(self) -> None:
         self.purged = True
@@ -155,9 +166,65 @@ def test_messages_arrive_unchanged() -> None:
 
 
 def test_only_failures_are_reported() -> None:
-    _, client = producer(**{"linger.ms": 7})
+    _, client = producer(**{"batch.size": 7})
     assert client.settings["delivery.report.only.error"] is True
-    assert client.settings["linger.ms"] == 7
+    assert client.settings["batch.size"] == 7
+
+
+def test_incomplete_batches_are_sent_when_nothing_follows() -> None:
+    now = 1000.0
+    made = RecordProducer({"linger.ms": 60_000}, new_client=Client, clock=lambda: now)
+    client = made.client
+    assert isinstance(client, Client)
+    sink = IdempotentSink(made, InMemoryOffsetStore())
+    client.answering = False
+    sink.send([batch(b"1")])
+    sink.poll()
+    assert client.flushes == 0, "the first ten milliseconds"
+    now += 0.011
+    sink.poll()
+    assert client.flushes == 1
+    sink.poll()
+    assert client.flushes == 1, "requests are not sent more often"
+    assert made.drain(0) is False
+    assert client.flushes == 2, "a commit does not wait"
+
+
+def test_many_messages_in_flight_are_not_flushed_as_often() -> None:
+    now = 1000.0
+    made = RecordProducer({"linger.ms": 50}, new_client=Client, clock=lambda: now)
+    assert isinstance(made.client, Client)
+    made.client.answering = False
+    made.send([batch(*[b"1"] * 1000)])
+    now += 0.04
+    made.serve(idle=True)
+    assert made.client.flushes == 0
+    now += 0.02
+    made.serve(idle=True)
+    assert made.client.flushes == 1
+
+
+def test_without_messages_nothing_is_flushed() -> None:
+    made, client = producer(**{"linger.ms": 0})
+    made.serve(idle=True)
+    made.drain()
+    assert client.flushes == 0
+
+
+def test_incomplete_batches_are_sent_regularly_while_others_follow() -> None:
+    made, client = producer(**{"linger.ms": 0})
+    client.lingering = True
+    made.send([batch(b"1")])
+    assert values(client) == [b"1"]
+    made.send([batch(b"2")])
+    assert values(client) == [b"1", b"2"]
+
+
+def test_while_the_queue_is_full_incomplete_batches_are_sent() -> None:
+    made, client = producer(**{"linger.ms": 0})
+    client.room, client.lingering = 1, True
+    made.send([batch(b"1", b"2")])
+    assert values(client) == [b"1", b"2"]
 
 
 def test_sending_waits_while_the_queue_is_full() -> None:
@@ -204,9 +271,14 @@ def test_reports_are_processed_while_the_reader_is_paused() -> None:
         yield
         held.append("out")
 
-    made = RecordProducer({}, quiet=quiet, new_client=Client)
+    made = RecordProducer({"linger.ms": 0}, quiet=quiet, new_client=Client)
     made.serve()
     assert held == ["in", "out"]
+    assert isinstance(made.client, Client)
+    made.client.lingering = True
+    made.send([batch(b"1")])
+    assert values(made.client) == [b"1"]
+    assert held == ["in", "out"] * 3, "the first for poll, the second for flush"
 
 
 def test_a_rejected_message_is_raised_with_its_size() -> None:
