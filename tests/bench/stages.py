@@ -1,10 +1,10 @@
-"""Where the time of a message goes: the stages from the bytes of a binlog file to messages, without servers.
+"""Where the time of a message goes: the stages from the bytes of a binlog file to acknowledged records.
 
     python -m tests.bench.stages [--binlog FOLDER | --load NAME --rows THOUSANDS] [--rounds N]
 
 Without ``--binlog`` a MySQL server is started once to make the load's binlog. Every stage is repeated alone on the same
-events, and its processor time is divided by the number of messages. ``ROWTIDE_PURE_PYTHON=1`` measures the rows in
-Python.
+events, and its processor time is divided by the number of messages, or of the snapshot's rows. The broker is
+librdkafka's mock broker. ``ROWTIDE_PURE_PYTHON=1`` measures the rows in Python.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
 from rowtide.connector.config import from_properties  # noqa: E402 - after the path
 from rowtide.connector.engine.pipeline_settings import pipeline_settings  # noqa: E402
 from rowtide.connector.engine.replay import replay  # noqa: E402
+from rowtide.connector.pipeline.row_writer import RowWriter  # noqa: E402
 from rowtide.connector.protocol.binlog_file import binlog_packets  # noqa: E402
 from rowtide.connector.protocol.decoder import EventDecoder  # noqa: E402
 from rowtide.connector.protocol.events.classes import Rows  # noqa: E402
 from rowtide.connector.records.batch import Batch  # noqa: E402
 from rowtide.connector.records.codecs.rows import RowsCodec  # noqa: E402
+from tests.bench.delivery_stages import delivery_seconds, store_and_release  # noqa: E402
 from tests.bench.load import Load  # noqa: E402
+from tests.bench.snapshot_stages import snapshot_stages  # noqa: E402
 from tests.bench.unique import Large, Many, Unique, Wide  # noqa: E402
 
 LOADS: dict[str, Callable[..., Any]] = {"repeating": Load, "unique": Unique, "wide": Wide, "large": Large, "many": Many}
@@ -47,6 +50,8 @@ class Recorded:
     """What one replay did: its messages, and the calls of codecs, to repeat them."""
 
     messages: int = 0
+    made: list[Batch] = field(default_factory=list)
+    contexts: list[tuple[RowWriter, Any]] = field(default_factory=list)
     rows: list[tuple[RowsCodec[Any, Any], Rows]] = field(default_factory=list)
     batches: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -73,7 +78,7 @@ def settings(form: str) -> Any:
 def record(folder: Path, form: str) -> Recorded:
     """Replay once, and record the calls."""
     recorded = Recorded()
-    rows, batch = RowsCodec.rows, RowsCodec.batch
+    rows, batch, context = RowsCodec.rows, RowsCodec.batch, RowWriter._context
 
     def recording_rows(self: RowsCodec[Any, Any], event: Rows) -> Any:
         recorded.rows.append((self, event))
@@ -83,9 +88,18 @@ def record(folder: Path, form: str) -> Recorded:
         recorded.batches.append((self, *arguments))
         return batch(self, *arguments)
 
-    with patch.object(RowsCodec, "rows", recording_rows), patch.object(RowsCodec, "batch", recording_batch):
+    def recording_context(self: RowWriter, captured: Any) -> Any:
+        recorded.contexts.append((self, captured))
+        return context(self, captured)
+
+    with (
+        patch.object(RowsCodec, "rows", recording_rows),
+        patch.object(RowsCodec, "batch", recording_batch),
+        patch.object(RowWriter, "_context", recording_context),
+    ):
         for output in replay(folder, settings(form), None):
-            if isinstance(output, Batch):
+            if isinstance(output, Batch) and output.messages:
+                recorded.made.append(output)
                 recorded.messages += len(output.messages)
     return recorded
 
@@ -97,9 +111,8 @@ def packets(folder: Path) -> Iterator[bytes]:
             yield from binlog_packets(stream, path.name, active=True)
 
 
-def stages(folder: Path, form: str) -> tuple[int, dict[str, Callable[[], None]]]:
-    """The number of messages, and the stages by name; the last one contains all others, and the resume positions."""
-    recorded = record(folder, form)
+def reader_stages(folder: Path, form: str, recorded: Recorded) -> dict[str, Callable[[], None]]:
+    """The stages of the reader by name; the last one contains all others, and the resume positions."""
 
     def read() -> None:
         for _packet in packets(folder):
@@ -120,18 +133,22 @@ def stages(folder: Path, form: str) -> tuple[int, dict[str, Callable[[], None]]]
         for codec, *arguments in recorded.batches:
             codec.batch(*arguments)
 
+    def contexts() -> None:
+        for writer, captured in recorded.contexts:
+            writer._context(captured)
+
     def everything() -> None:
         for _output in replay(folder, settings(form), None):
             pass
 
-    found = {
+    return {
         "read the file": read,
         "event header, checksum, table map": decode,
         "rows to JSON text": rows,
+        "what the messages of an event share": contexts,
         "messages from the text": messages,
         "all of it, from the file": everything,
     }
-    return recorded.messages, found
 
 
 def processor_seconds(stage: Callable[[], None], rounds: int) -> float:
@@ -143,6 +160,20 @@ def processor_seconds(stage: Callable[[], None], rounds: int) -> float:
         stage()
         found.append(time.process_time() - begin)
     return min(found)
+
+
+def measured(folder: Path, form: str, rounds: int, snapshot_rows: int = 100_000) -> Iterator[tuple[str, float]]:
+    """Every stage with its µs of processor time for each message, or row of the snapshot."""
+    recorded = record(folder, form)
+    named = reader_stages(folder, form, recorded) | {"event store": lambda: store_and_release(recorded.made)}
+    for name, stage in named.items():
+        yield name, processor_seconds(stage, rounds) / recorded.messages * 1e6
+    for mode, exactly_once in (("at least once", False), ("exactly once", True)):
+        found = [delivery_seconds(recorded.made, exactly_once=exactly_once) for _ in range(rounds)]
+        for name in found[0]:
+            yield f"{mode}: {name}", min(one[name] for one in found) / recorded.messages * 1e6
+    for name, stage in snapshot_stages(settings(form), snapshot_rows).items():
+        yield name, processor_seconds(stage, rounds) / snapshot_rows * 1e6
 
 
 def make(load: Any, folder: Path) -> None:
@@ -170,10 +201,9 @@ def main() -> None:
         if options.binlog is None:
             make(LOADS[options.load](few=options.rows), folder)
         for form in FORMS:
-            count, found = stages(folder, form)
-            print(f"\n{form}: {count} messages\n\n| stage | µs/message |\n| --- | --: |")
-            for name, stage in found.items():
-                print(f"| {name} | {processor_seconds(stage, options.rounds) / count * 1e6:.2f} |", flush=True)
+            print(f"\n{form}\n\n| stage | µs/message |\n| --- | --: |")
+            for name, micros in measured(folder, form, options.rounds):
+                print(f"| {name} | {micros:.2f} |", flush=True)
 
 
 if __name__ == "__main__":
