@@ -38,7 +38,7 @@ class ByLogicalTableRouter:
     key_pattern: re.Pattern[str] | None
     key_replacement: Replacement | None
     adjust: Callable[[str], str]
-    _schemas: dict[str, SchemaCache[Schema]] = attribute(default_factory=dict, repr=False, compare=False)
+    _schemas: SchemaCache[Schema] = attribute(default_factory=SchemaCache, repr=False, compare=False)
 
     @classmethod
     def from_options(cls, options: Options) -> "ByLogicalTableRouter":
@@ -67,19 +67,20 @@ class ByLogicalTableRouter:
         topic = routed_name(record.topic, self.pattern, self.replacement)
         if not topic:
             return record
-        schemas = self._schemas.setdefault(topic, SchemaCache())
         result = replace(record, topic=topic, key_schema=None, key=None)
         if record.key is not None:
             schema, key = require_struct(record.key_schema, record.key)
             values = copy_values(schema, key, replace_null_with_default=False)
             if self.key_field is not None:
                 values[self.key_field] = self._physical_table(record.topic)
-            result = result.with_content("key", schemas.get(partial(self._key_schema, topic), schema), values)
+            renamed = self._schemas.get(partial(self._key_schema, topic), schema, topic=topic)
+            result = result.with_content("key", renamed, values)
         if record.value is None or not record.is_envelope:
             return result
         envelope, change = require_struct(record.value_schema, record.value)
         values = copy_values(envelope, change, replace_null_with_default=True)
-        return result.with_content("value", schemas.get(partial(self._envelope_schema, topic), envelope), values)
+        renamed = self._schemas.get(partial(self._envelope_schema, topic), envelope, topic=topic)
+        return result.with_content("value", renamed, values)
 
     def _physical_table(self, topic: str) -> str:
         if self.key_pattern is None or self.key_replacement is None:

@@ -175,11 +175,11 @@ class SchemaCache(Generic[T]):
     LIMIT = 10_000
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int, ...], tuple[tuple[Schema, ...], T]] = {}
+        self._made: dict[tuple[str | int, ...], tuple[tuple[Schema, ...], T]] = {}
 
-    def get(self, make: Callable[..., T], *schemas: Schema) -> T:
-        """Return the cached result of ``make`` for the schemas."""
-        identity = tuple(map(id, schemas))
+    def get(self, make: Callable[..., T], *schemas: Schema, topic: str = "") -> T:
+        """Return the cached result of ``make`` for the schemas, and for the topic if it depends on one."""
+        identity: tuple[str | int, ...] = (topic, *map(id, schemas))
         known = self._made.get(identity)
         if known is not None:
             return known[1]

@@ -1,5 +1,6 @@
 """Transforms: configuration, order, predicates, and records that they process although the reference fails."""
 
+import gc
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from rowtide.envelope.transforms import (
     TransformError,
     chain_from_properties,
 )
+from rowtide.envelope.transforms.record import SchemaCache
 
 KAFKA = "org.apache.kafka.connect.transforms."
 DEBEZIUM = "io.debezium.transforms."
@@ -338,3 +340,19 @@ def test_an_event_without_an_aggregate_has_no_topic() -> None:
 def test_a_missing_column_is_an_error_that_lists_the_existing_ones() -> None:
     with pytest.raises(TransformError, match="no field 'body'; its fields are id, aggregatetype, aggregateid, payload"):
         event("x", table_field_event_payload="body")
+
+
+def test_the_schemas_of_very_many_topics_are_not_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SchemaCache, "LIMIT", 10)
+    chain = chain_from_properties(
+        transform(f"{DEBEZIUM}ByLogicalTableRouter", topic_regex="s\\.(\\w+)\\.t", topic_replacement="all.$1")
+    )
+    for number in range(50):
+        made = chain.apply(replace(INSERT, topic=f"s.d{number}.t"))
+        assert made is not None
+        assert made.topic == f"all.d{number}"
+        assert made.key_schema is not None
+        assert made.value_schema is not None
+        assert (made.key_schema.name, made.value_schema.name) == (f"{made.topic}.Key", f"{made.topic}.Envelope")
+    kept = [one for one in gc.get_objects() if isinstance(one, Schema) and (one.name or "").startswith("all.d")]
+    assert 0 < len({one.name for one in kept}) <= 3 * 10
