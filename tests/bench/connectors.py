@@ -48,8 +48,9 @@ class Debezium(KafkaConnect):
     programs = Path()
 
     def __init__(self, name: str, properties: Mapping[str, str], bootstrap: str) -> None:
-        super().__init__(name, self.programs, ["debezium-mysql"], bootstrap)
-        self._properties = properties
+        of_worker = {key: text for key, text in properties.items() if key == "exactly.once.source.support"}
+        super().__init__(name, self.programs, ["debezium-mysql"], bootstrap, worker=of_worker)
+        self._properties = {key: text for key, text in properties.items() if key not in of_worker}
 
     def start(self, folder: Path) -> None:
         if self.alive():

@@ -10,6 +10,7 @@ import pytest
 from connector_properties import connector_properties, history_topic
 
 from tests.bench.connectors import TUNED, Rowtide
+from tests.bench.latency import Latency
 from tests.bench.load import Load
 from tests.bench.measure import Figures, TopicWatch, servers_below
 from tests.bench.python_values import READERS, images, measure
@@ -77,3 +78,10 @@ def test_both_readers_of_python_values_read_every_row(mysql: MySQL) -> None:
     with mysql.database("values") as database:
         figures = measure(mysql, database, load, rounds=1)
     assert [(one["reader"], one["rows"]) for one in figures] == [(reader, images(load)) for reader in READERS]
+
+
+def test_percentiles_of_latencies_are_in_milliseconds() -> None:
+    figures = Latency("rowtide", [number / 1000 for number in range(1, 1000)], 0.5, 0.004, 80_000_000, (0.9, 0.8))
+    assert figures.percentile(50) == pytest.approx(500)
+    assert figures.percentile(99) == pytest.approx(990)
+    assert figures.line() == "| rowtide | 500.0 | 990.0 | 999.0 | 0.50 | 0.40 | 80 | 0.90 (0.80) |"

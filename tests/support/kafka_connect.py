@@ -28,10 +28,17 @@ class KafkaConnect(ChildProcess):
         plugins: the names of the plugin folders.
         bootstrap: the addresses of Kafka.
         java: options of the Java VM.
+        worker: further properties of the worker.
     """
 
     def __init__(
-        self, name: str, programs: Path, plugins: Sequence[str], bootstrap: str, java: Sequence[str] = ()
+        self,
+        name: str,
+        programs: Path,
+        plugins: Sequence[str],
+        bootstrap: str,
+        java: Sequence[str] = (),
+        worker: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.name = name
@@ -39,6 +46,7 @@ class KafkaConnect(ChildProcess):
         self._plugins = plugins
         self._bootstrap = bootstrap
         self._java = java
+        self._worker = dict(worker or {})
         self._port = free_port()
 
     def start(self, folder: Path) -> None:
@@ -61,6 +69,7 @@ class KafkaConnect(ChildProcess):
             "connector.client.config.override.policy": "All",
             "plugin.path": str(plugins),
             "listeners": f"http://127.0.0.1:{self._port}",
+            **self._worker,
         }
         file = folder / "connect.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
