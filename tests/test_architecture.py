@@ -26,7 +26,7 @@ BELOW: dict[str, set[str]] = {
 """The folders that each folder may import besides itself."""
 
 ROOMS = {
-    "rowtide.canal": "instance server replay pipeline rows columns ddl flat_message entry protobuf",
+    "rowtide.canal": "service instance server replay pipeline rows columns ddl flat_message entry protobuf",
     "rowtide.connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
     "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"

@@ -74,6 +74,7 @@ class EntryPipeline:
         clock: for the times in the schema history.
         gtids: whether headers have GTIDs (``canal.instance.gtidon``).
         current: the server, to look up the structure of a table whose rows do not fit the schema history.
+        captures: which tables' rows are decoded, by database and name; by default those of ``settings``.
 
     Attributes:
         tables: every table's structure.
@@ -90,11 +91,13 @@ class EntryPipeline:
         *,
         gtids: bool = False,
         current: CurrentStructures | None = None,
+        captures: Callable[[str, str], bool] | None = None,
     ) -> None:
         self.tables = tables
         self.progress = Progress(start)
         self.decoder = EventDecoder(start.file)
         self._settings = settings
+        self._captures = captures or settings.tables.captures
         self._clock = clock
         self._structures = Structures(settings, tables, clock, current)
         self._table_ids: dict[int, TableStructure] = {}
@@ -342,11 +345,11 @@ class EntryPipeline:
         """What turns a table's images into rows; ``None`` if the table is not captured, or its rows are left out."""
         settings, progress = self._settings, self.progress
         table = self.tables.table(structure.database, structure.table)
+        if not self._captures(structure.database, structure.table):
+            return None
         found = self._rows.get(structure)
         if found is not None and found.table is table:
             return found
-        if not settings.tables.captures(structure.database, structure.table):
-            return None
         position = RowsPosition(progress.file, progress.pos, progress.timestamp or 0)
         try:
             table, history = self._structures.checked(structure, position, self.offset)

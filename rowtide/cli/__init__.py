@@ -32,6 +32,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "canal": Command("rowtide.cli.connectors.canal", "canal", "connector", "Serve Canal's clients."),
     "completion": Command("rowtide.cli.completion", "completion", "", "Print the completion script of a shell."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),
     "replay": Command("rowtide.cli.replay", "replay", "connector", "Convert binlog files on disk to records."),

@@ -28,12 +28,17 @@ WORLD = {
 """The kinds of input and output, and the imports that show them."""
 
 EDGES = {
+    "rowtide.canal.instance.client_positions": "files threads",
     "rowtide.canal.instance.configuration": "files",
+    "rowtide.canal.instance.instance": "clock files mysql threads",
+    "rowtide.canal.instance.source": "clock files",
     "rowtide.canal.replay": "clock files",
     "rowtide.canal.server.destination": "threads",
     "rowtide.cli.peek": "clock kafka",
     "rowtide.canal.server.news": "threads",
     "rowtide.canal.server.tcp": "network threads",
+    "rowtide.canal.service": "files threads",
+    "rowtide.cli.connectors.canal": "files processes threads",
     "rowtide.cli.replay": "clock files",
     "rowtide.cli.schema": "files",
     "rowtide.cli.schema_sources": "files",

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from rowtide.canal.instance.filters import EntryFilter, TablePatterns
 from rowtide.canal.instance.properties import INSTANCE, SERVER, problems_and_notes
+from rowtide.canal.instance.sink import EntryKinds
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.stored_entry import BatchMode
 from rowtide.connector.config.errors import ConfigurationError, Problem
@@ -105,32 +106,11 @@ class InstanceSettings:
     start: StartPosition
     gtids: bool
     filter: EntryFilter
-    kinds: "EntryKinds"
+    kinds: EntryKinds
     mode: BatchMode
     buffer_size: int
     isolate_ddl: bool
     skip_broken_tables: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EntryKinds:
-    """Kinds of entries that are left out (``canal.instance.filter.*``).
-
-    Attributes:
-        transactions: begins and ends of transactions.
-        ddl: statements of DDL.
-        statements: the statements that rows come from.
-        rows: rows.
-        inserts, updates, deletes: rows of one kind.
-    """
-
-    transactions: bool = False
-    ddl: bool = False
-    statements: bool = False
-    rows: bool = False
-    inserts: bool = False
-    updates: bool = False
-    deletes: bool = False
 
 
 class _Reader:

@@ -59,6 +59,8 @@ class Destination:
         isolate_ddl: whether a statement of DDL has a batch of its own (``canal.instance.get.ddl.isolation``).
         filtered: called with the filter of a subscription, which replaces ``canal.instance.filter.regex``.
         acknowledged: called with the client's number and its new position after an acknowledgement.
+        subscribed: called with the client's number and its filter.
+        unsubscribed: called with the client's number.
     """
 
     def __init__(
@@ -70,6 +72,8 @@ class Destination:
         isolate_ddl: bool = False,
         filtered: Callable[[str], None] = lambda _filter: None,
         acknowledged: Callable[[int, LogPosition], None] = lambda _client, _position: None,
+        subscribed: Callable[[int, str], None] = lambda _client, _filter: None,
+        unsubscribed: Callable[[int], None] = lambda _client: None,
     ) -> None:
         self.name = name
         self.store = store
@@ -77,6 +81,8 @@ class Destination:
         self._isolate_ddl = isolate_ddl
         self._filtered = filtered
         self._acknowledged = acknowledged
+        self._subscribe = subscribed
+        self._unsubscribe = unsubscribed
         self._clients: dict[int, _Client] = {}
         self._done = INIT_SEQUENCE  # the last entry that was acknowledged, perhaps before others of another client
         self._lock = threading.Lock()
@@ -100,6 +106,7 @@ class Destination:
         number = client_number(client_id)
         with self._lock:
             self._clients.setdefault(number, _Client()).subscribed = True
+        self._subscribe(number, filter_)
         if filter_:
             self._filtered(filter_)
 
@@ -115,6 +122,7 @@ class Destination:
             if client is not None:
                 client.subscribed = False
                 client.batches.clear()
+        self._unsubscribe(number)
 
     def full(self, fetch_size: int) -> bool:
         """Whether there are as many entries as a batch can have, or no more will come."""

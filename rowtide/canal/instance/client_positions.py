@@ -1,0 +1,208 @@
+"""Edge: the positions of a destination's clients, in ``meta.dat`` and in a file of rowtide's own beside it.
+
+Canal's form has the place of the last event that a client has acknowledged. The other file has the resume position
+behind it (GTIDs, the server's identity), and counts only while ``meta.dat`` has the same place: a Canal that runs in
+between changes ``meta.dat`` alone. Both files are replaced atomically.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+
+from rowtide.canal.instance.positions import CanalPosition, ClientPosition, Master, PositionsError, meta_text, read_meta
+from rowtide.canal.server.stored_entry import LogPosition
+from rowtide.connector.errors import OffsetError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.position.binlog_position import file_number
+
+META, OWN = "meta.dat", "rowtide.positions.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """Where an instance resumes.
+
+    Attributes:
+        offset: the resume position.
+        done: the event at which reading begins and which clients have acknowledged already; ``None`` if reading begins
+            behind it.
+        since_ms: the time of the first entry that is wanted, in milliseconds since the epoch; 0 for all.
+    """
+
+    offset: SourceOffset
+    done: CanalPosition | None = None
+    since_ms: int = 0
+
+
+class ClientPositions:
+    """The positions of the clients of one destination.
+
+    Args:
+        folder: of the files; made if it is missing.
+        destination: its name.
+        master: the server.
+
+    Raises:
+        OffsetError: a file is damaged; the message says what to do.
+    """
+
+    def __init__(self, folder: Path, destination: str, master: Master) -> None:
+        self._folder = folder
+        self._destination = destination
+        self._master = master
+        self._clients: dict[int, ClientPosition] = {}
+        self._offsets: dict[int, SourceOffset] = {}
+        self._begin: SourceOffset | None = None
+        self._changed = False
+        self._lock = Lock()
+        self._load()
+
+    def begins(self, offset: SourceOffset) -> None:
+        """Write where the instance begins, for clients that have acknowledged nothing yet.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        with self._lock:
+            self._begin, self._changed = offset, True
+        self.flush()
+
+    def subscribed(self, client_id: int, filter_: str) -> None:
+        """Write that there is a client, and its filter unless that is empty: a restart must not begin behind it.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        with self._lock:
+            known = self._clients.get(client_id)
+            found = replace(known or ClientPosition(client_id, ""), filter=filter_ or (known.filter if known else ""))
+            self._clients[client_id] = found
+            self._changed = self._changed or found != known
+        if found != known:
+            self.flush()
+
+    def unsubscribed(self, client_id: int) -> None:
+        """Forget a client: reading does not go back to its position any more."""
+        with self._lock:
+            self._changed = self._clients.pop(client_id, None) is not None or self._changed
+            self._offsets.pop(client_id, None)
+
+    def acknowledged(self, client_id: int, position: LogPosition) -> None:
+        """Set the position of a client; it is written by the next :meth:`flush`."""
+        made = CanalPosition(position.file, position.pos, position.server_id, position.ts_ms, position.gtid)
+        with self._lock:
+            known = self._clients.get(client_id) or ClientPosition(client_id, "")
+            self._clients[client_id] = replace(known, master=self._master, position=made)
+            self._offsets[client_id] = position.offset
+            self._changed = True
+
+    @property
+    def filter(self) -> str:
+        """The filter of the last subscription that had one."""
+        with self._lock:
+            return next((client.filter for client in reversed(self._clients.values()) if client.filter), "")
+
+    def resumption(self) -> Resumption | None:
+        """The oldest position of all clients; ``None`` if there is none."""
+        with self._lock:
+            clients = list(self._clients.values())
+        found = [client for client in clients if client.position is not None]
+        if self._begin is not None and len(found) < len(clients):
+            return Resumption(self._begin)
+        if not found:
+            return None
+        oldest = _oldest(found)
+        own = self._offsets.get(oldest.client_id)
+        if own is not None:
+            return Resumption(own)
+        position = oldest.position
+        assert position is not None
+        offset = SourceOffset(position.file, position.pos, position.gtid or None, ts_sec=position.ts_ms // 1000)
+        return Resumption(offset, position)
+
+    def flush(self) -> None:
+        """Write what has changed.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        with self._lock:
+            if not self._changed:
+                return
+            self._folder.mkdir(parents=True, exist_ok=True)
+            clients = list(self._clients.values())
+            # In this order: a crash in between leaves an own position that is not that of meta.dat, and does not count.
+            _replace(self._folder / OWN, _own_text(clients, self._offsets, self._begin))
+            _replace(self._folder / META, meta_text(self._destination, clients))
+            self._changed = False
+
+    def _load(self) -> None:
+        path = self._folder / META
+        try:
+            self._clients = {client.client_id: client for client in read_meta(path.read_text("utf-8"))}
+        except FileNotFoundError:
+            return
+        except (PositionsError, UnicodeDecodeError) as error:
+            raise OffsetError(
+                f"{path} is damaged: {error}. Restore it, or delete it: its clients then begin at "
+                "canal.instance.master.* of instance.properties"
+            ) from None
+        own = self._folder / OWN
+        try:
+            self._begin, self._offsets = _read_own(own.read_text("utf-8"), self._clients)
+        except FileNotFoundError:
+            return
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return  # meta.dat alone is enough
+
+
+def _oldest(clients: list[ClientPosition]) -> ClientPosition:
+    """The client whose position comes first; places in files are compared only if they are of one server."""
+
+    def place(client: ClientPosition) -> tuple[int, int]:
+        assert client.position is not None
+        return file_number(client.position.file) or 0, client.position.pos
+
+    def time(client: ClientPosition) -> int:
+        assert client.position is not None
+        return client.position.ts_ms
+
+    servers = {client.position.server_id for client in clients if client.position is not None}
+    return min(clients, key=place if len(servers) == 1 else time)
+
+
+def _own_text(clients: Iterable[ClientPosition], offsets: dict[int, SourceOffset], begin: SourceOffset | None) -> str:
+    found = {
+        str(client.client_id): {**_place(client.position), "offset": offsets[client.client_id].to_json()}
+        for client in clients
+        if client.position is not None and client.client_id in offsets
+    }
+    return json.dumps({"begin": None if begin is None else begin.to_json(), "clients": found}, indent=1) + "\n"
+
+
+def _read_own(text: str, clients: dict[int, ClientPosition]) -> tuple[SourceOffset | None, dict[int, SourceOffset]]:
+    stored = json.loads(text)
+    begin = None if stored["begin"] is None else SourceOffset.from_json(stored["begin"])
+    offsets = {}
+    for number, own in stored["clients"].items():
+        client = clients.get(int(number))
+        position = None if client is None else client.position
+        if position is not None and _place(position).items() <= own.items():
+            offsets[int(number)] = SourceOffset.from_json(own["offset"])
+    return begin, offsets
+
+
+def _place(position: CanalPosition) -> dict[str, str | int]:
+    return {"file": position.file, "pos": position.pos, "ts_ms": position.ts_ms}
+
+
+def _replace(path: Path, text: str) -> None:
+    new = path.with_suffix(path.suffix + ".new")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

@@ -1,0 +1,169 @@
+"""Edge: the server of an instance: its flavor, its structures, and where to begin."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rowtide.canal.instance.client_positions import Resumption
+from rowtide.canal.instance.configuration import InstanceSettings
+from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.wiring import history_store
+from rowtide.connector.errors import OffsetError
+from rowtide.connector.protocol.header import HEADER, EventType
+from rowtide.connector.records.batch import HistoryEntry
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.snapshot import Decision, Snapshot
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.binlog_stream import stream_beside
+from rowtide.connector.source.session import Session
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
+from rowtide.schema_history.position.binlog_position import BinlogPosition
+from rowtide.schema_history.store.history_store import SchemaHistoryStore
+
+_CONNECTORS = {
+    False: "io.debezium.connector.mysql.MySqlConnector",
+    True: "io.debezium.connector.mariadb.MariaDbConnector",
+}
+_MARIADB_SSL = {
+    "disabled": "disable",
+    "preferred": "trust",
+    "required": "trust",
+    "verify_ca": "verify-ca",
+    "verify_identity": "verify-full",
+}
+HISTORY = "rowtide.history.dat"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A server, as an instance reads it.
+
+    Attributes:
+        settings: of the instance.
+        config: the same as the configuration of a connector.
+        pipeline_settings: made of it.
+        mariadb: whether the server is MariaDB.
+    """
+
+    settings: InstanceSettings
+    config: Configuration
+    pipeline_settings: PipelineSettings
+    mariadb: bool
+
+    @classmethod
+    def connect(cls, settings: InstanceSettings, folder: Path) -> "Source":
+        """Find out what the server is.
+
+        Raises:
+            DatabaseUnreachableError: it cannot be reached, or refuses the log-in.
+        """
+        config = _configuration(settings, folder, mariadb=False)
+        with Session(config.database, mariadb=False) as session:
+            mariadb = "mariadb" in str(session.query("SELECT VERSION()")[0][0]).lower()
+        if mariadb:
+            config = _configuration(settings, folder, mariadb=True)
+        return cls(settings, config, pipeline_settings(config, "canal"), mariadb)
+
+    def session(self) -> Session:
+        """A connection for queries."""
+        return Session(self.config.database, mariadb=self.mariadb)
+
+    def history(self) -> SchemaHistoryStore:
+        """The schema history."""
+        return history_store(self.config)
+
+    def tables(self, history: SchemaHistoryStore, start: SourceOffset | None) -> tuple[Tables, SourceOffset]:
+        """The structures of all tables, and the start position, which is the present without ``start``.
+
+        Without a schema history, the structures are those of the present; it then begins with them.
+
+        Raises:
+            SnapshotError, SchemaHistoryError: they cannot be read.
+        """
+        if start is not None and history.exists():
+            with self.session() as session:
+                server = server_queries.server(session)
+            kept = StoredHistory(history, self.config.topics.prefix, None)
+            position = BinlogPosition.from_map(replace(start, prepared=()).to_map())
+            return read_history(kept, server, position).tables(prefer_ddl=False), start
+        decision = Decision(structure=True, rows=False, position=start, stream=True)
+        snapshot = Snapshot(self.config.database, self.pipeline_settings, self.config.snapshot, decision, time.time_ns)
+        with history.buffered():
+            for output in snapshot.outputs():
+                if isinstance(output, HistoryEntry):
+                    history.append(output.text)
+        return snapshot.tables, start or replace(snapshot.offset, snapshot=None)
+
+
+def find_start(source: Source) -> Resumption | None:
+    """Where an instance begins without positions of clients; ``None`` for the present.
+
+    Raises:
+        OffsetError: ``canal.instance.master.timestamp`` is before the server's first binlog file.
+        DatabaseUnreachableError: the server cannot be reached.
+    """
+    start = source.settings.start
+    if start.gtid:
+        with source.session() as session:
+            return Resumption(replace(server_queries.current_position(session), gtids=start.gtid))
+    if start.file:
+        return Resumption(SourceOffset(start.file, start.pos))
+    if start.ts_ms:
+        return Resumption(SourceOffset(_file_at(source, start.ts_ms), 4), since_ms=start.ts_ms)
+    return None
+
+
+def _file_at(source: Source, ts_ms: int) -> str:
+    """The last binlog file that begins before a time."""
+    with source.session() as session:
+        files = server_queries.binlog_files(session.client)
+    for file, _ in reversed(files):
+        if _begin_ms(source, file) <= ts_ms:
+            return file
+    raise OffsetError(
+        f"canal.instance.master.timestamp={ts_ms} is before the first binlog file of the server, {files[0][0]}: "
+        "changes are missing. Set a later time, or journal.name to begin there"
+    )
+
+
+def _begin_ms(source: Source, file: str) -> int:
+    """When a binlog file begins: the time of its FORMAT_DESCRIPTION, in milliseconds since the epoch."""
+    stream = stream_beside(source.config.database, SourceOffset(file, 4), mariadb=source.mariadb)
+    try:
+        for packets in stream.events():
+            for packet in packets:
+                seconds, kind, *_ = HEADER.unpack_from(packet)
+                if kind == EventType.FORMAT_DESCRIPTION:
+                    return int(seconds) * 1000
+    finally:
+        stream.close()
+    raise OffsetError(f"binlog file {file} has no FORMAT_DESCRIPTION")
+
+
+def _configuration(settings: InstanceSettings, folder: Path, *, mariadb: bool) -> Configuration:
+    ssl_mode = _MARIADB_SSL[settings.ssl_mode] if mariadb else settings.ssl_mode
+    return from_properties(
+        {
+            "name": settings.destination,
+            "connector.class": _CONNECTORS[mariadb],
+            "topic.prefix": "canal",
+            "database.hostname": settings.host,
+            "database.port": str(settings.port),
+            "database.user": settings.user,
+            "database.password": settings.password.reveal(),
+            "database.server.id": str(settings.server_id),
+            "database.ssl.mode": ssl_mode,
+            "inconsistent.schema.handling.mode": "warn" if settings.skip_broken_tables else "fail",
+            "rowtide.sink": "python",
+            "snapshot.mode": "no_data",
+            "snapshot.locking.mode": "none",  # Canal's accounts have no RELOAD
+            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+            "schema.history.internal.file.filename": str(folder / HISTORY),
+            "schema.history.internal.skip.unparseable.ddl": "true",
+            "offset.storage": "org.apache.kafka.connect.storage.MemoryOffsetBackingStore",
+            "include.query": "true",
+        }
+    )

@@ -1,0 +1,126 @@
+"""Edge: ``rowtide canal``: the instances of a folder of Canal's, and the TCP server for their clients."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rowtide.canal.instance.configuration import (
+    INSTANCE_FILE,
+    SERVER_FILE,
+    CanalConfiguration,
+    InstanceSettings,
+    destinations,
+    read_folder,
+    read_instance,
+)
+from rowtide.canal.instance.instance import Instance
+from rowtide.canal.server.destination import Destination
+from rowtide.canal.server.tcp import Address, CanalServer
+from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.errors import ConnectorError
+
+log = logging.getLogger(__name__)
+
+_Version = tuple[int, ...]
+
+
+class CanalService:
+    """The instances of a folder and their server.
+
+    Args:
+        folder: with ``canal.properties`` and a folder for each destination.
+        environ: the environment, for placeholders.
+
+    Raises:
+        ConfigurationError: with all problems of all files.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str] = os.environ) -> None:
+        self._folder = folder
+        self._environ = environ
+        self._config: CanalConfiguration = read_folder(folder, environ)
+        self._instances: dict[str, Instance] = {}
+        self._versions: dict[str, _Version] = {}
+        self._destinations: dict[str, Destination] = {}
+        self.notes = self._config.notes
+
+    async def run(self, stop: asyncio.Event, listening: Callable[[Address], None] = lambda _address: None) -> None:
+        """Serve until ``stop`` is set.
+
+        Args:
+            stop: ends the service; what clients have acknowledged is written.
+            listening: called with the address when clients can connect.
+
+        Raises:
+            OSError: the server cannot listen.
+            OffsetError: positions of clients are damaged.
+        """
+        settings = self._config.server
+        server = CanalServer(self._destinations, settings.credentials)
+        address = await server.start(settings.host, settings.port)
+        try:
+            for name, instance in self._config.instances.items():
+                self._start(name, instance, self._version(name))
+            listening(address)
+            await self._watch(stop)
+        finally:
+            await server.close()
+            await asyncio.gather(*[self._end(name) for name in list(self._instances)])
+
+    @property
+    def instances(self) -> Mapping[str, Instance]:
+        """The instances, by destination."""
+        return self._instances
+
+    async def _watch(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                await asyncio.wait_for(stop.wait(), self._config.server.scan_s)
+            except TimeoutError:
+                await self._scan()
+
+    async def _scan(self) -> None:
+        """Start the instances that have appeared, restart those that have changed, stop those that have vanished."""
+        found = set(destinations(self._folder))
+        for name in set(self._instances) - found:
+            log.info("destination %s: its %s is gone; the instance is stopped", name, INSTANCE_FILE)
+            await self._end(name)
+        for name in sorted(found):
+            version = self._version(name)
+            if self._versions.get(name) == version:
+                continue
+            try:
+                settings = read_instance(self._folder, name, self._environ)
+                if name in self._instances:
+                    log.info("destination %s: its %s has changed; the instance is started again", name, INSTANCE_FILE)
+                    await self._end(name)
+                self._start(name, settings, version)
+            except (ConfigurationError, ConnectorError) as error:
+                self._versions[name] = version
+                state = "goes on with its former settings" if name in self._instances else "is not started"
+                log.error("destination %s %s: %s", name, state, error)  # noqa: TRY400
+
+    def _start(self, name: str, settings: InstanceSettings, version: _Version) -> None:
+        server = self._config.server
+        instance = Instance(settings, server.data / name, server.flush_s)
+        self._instances[name], self._versions[name] = instance, version
+        self._destinations[name] = instance.destination
+        instance.start()
+
+    async def _end(self, name: str) -> None:
+        self._destinations.pop(name, None)
+        self._versions.pop(name, None)
+        await asyncio.to_thread(self._instances.pop(name).stop)
+
+    def _version(self, name: str) -> _Version:
+        """Changes whenever a file does that the settings of an instance come from."""
+        version: list[int] = []
+        for path in (self._folder / SERVER_FILE, self._folder / name / INSTANCE_FILE):
+            try:
+                found = path.stat()
+            except FileNotFoundError:
+                continue
+            version += [found.st_mtime_ns, found.st_size]
+        return tuple(version)

@@ -1,0 +1,66 @@
+"""``rowtide canal``: serves Canal's clients."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import click
+
+from rowtide.canal.server.tcp import Address
+from rowtide.canal.service import CanalService
+from rowtide.connector.config import ConfigurationError
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.worker import logs
+
+log = logging.getLogger(__name__)
+
+
+@click.command()
+@click.argument("folder", metavar="CONF_DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--log-level",
+    type=click.Choice(logs.LEVELS),
+    default="info",
+    show_default=True,
+    help="The lowest level that is logged.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(logs.FORMATS),
+    default="text",
+    show_default=True,
+    help="Lines of text, or one JSON object per line.",
+)
+def canal(folder: Path, *, log_level: str, log_format: str) -> None:
+    """Serve Canal's clients until stopped.
+
+    CONF_DIR is a folder of Canal's: canal.properties, and NAME/instance.properties for each destination. Every instance
+    reads its server's binlog, and clients read the entries over TCP (canal.port). Positions of clients are stored in
+    NAME/meta.dat, as Canal does. Destinations that appear, change or vanish are started, restarted and stopped
+    (canal.auto.scan).
+
+    The exit code is 0 after SIGTERM or Ctrl-C, 1 if the configuration is invalid or the server cannot listen.
+    """
+    logs.set_up(log_level, as_json=log_format == "json")
+    try:
+        service = CanalService(folder)
+        for note in service.notes:
+            log.info("%s", note)
+        asyncio.run(_serve(service))
+    except (ConfigurationError, ConnectorError) as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"cannot listen at canal.ip and canal.port: {error}") from error
+
+
+async def _serve(service: CanalService) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await service.run(stop, _listening)
+    log.info("stopped")
+
+
+def _listening(address: Address) -> None:
+    log.info("serving Canal's clients at %s:%d", *address)

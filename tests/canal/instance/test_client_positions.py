@@ -1,0 +1,98 @@
+"""Positions of clients on disk: what a restart, a crash or a Canal in between leaves of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rowtide.canal.instance.client_positions import META, OWN, ClientPositions, Resumption
+from rowtide.canal.instance.positions import CanalPosition, Master
+from rowtide.canal.server.stored_entry import LogPosition
+from rowtide.connector.errors import OffsetError
+from rowtide.connector.records.offset import SourceOffset
+
+BEGIN = SourceOffset("binlog.000001", 4)
+
+
+def offset(pos: int) -> SourceOffset:
+    return SourceOffset("binlog.000001", pos, "u:1-5", ts_sec=7)
+
+
+def place(pos: int, *, server_id: int = 1, seconds: int = 7, file: str = "binlog.000001") -> LogPosition:
+    return LogPosition(file, pos, server_id, seconds * 1000, "", offset(pos + 31))
+
+
+def opened(folder: Path) -> ClientPositions:
+    return ClientPositions(folder / "d", "d", Master("localhost", 3306))
+
+
+def test_the_oldest_client_counts(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.acknowledged(1, place(200))
+    found.acknowledged(2, place(100))
+    assert found.resumption() == Resumption(offset(131))
+    found.unsubscribed(2)
+    assert found.resumption() == Resumption(offset(231))
+
+
+def test_positions_of_two_servers_are_compared_by_time(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.acknowledged(1, place(100, server_id=2, seconds=20))
+    found.acknowledged(2, place(900, server_id=1, seconds=10, file="binlog.000009"))
+    assert found.resumption() == Resumption(offset(931))
+
+
+def test_a_restart_resumes_behind_what_was_acknowledged(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    assert found.resumption() is None
+    found.subscribed(1001, "a")
+    found.acknowledged(1001, place(100))
+    found.flush()
+    again = opened(tmp_path)
+    assert again.resumption() == Resumption(offset(131))
+    assert again.filter == "a"
+
+
+def test_a_client_without_a_position_begins_where_the_instance_did(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.subscribed(1, "")
+    found.acknowledged(2, place(100))
+    found.begins(BEGIN)
+    assert opened(tmp_path).resumption() == Resumption(BEGIN)
+
+
+def test_a_subscription_is_written_at_once(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.begins(BEGIN)
+    assert opened(tmp_path).resumption() is None  # nobody waits for what has happened since
+    found.subscribed(1, "")
+    assert opened(tmp_path).resumption() == Resumption(BEGIN)
+
+
+def test_after_canal_its_position_counts_and_its_event_is_done(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.acknowledged(1, place(100))
+    found.flush()
+    meta = tmp_path / "d" / META
+    meta.write_text(meta.read_text().replace('"position":100', '"position":500'))
+    done = CanalPosition("binlog.000001", 500, 1, 7000, "")
+    assert opened(tmp_path).resumption() == Resumption(SourceOffset("binlog.000001", 500, ts_sec=7), done)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"begin": 1}', '{"begin": null, "clients": {"x": 1}}'])
+def test_without_rowtides_own_file_meta_dat_is_enough(tmp_path: Path, damage: str) -> None:
+    found = opened(tmp_path)
+    found.acknowledged(1, place(100))
+    found.flush()
+    (tmp_path / "d" / OWN).write_text(damage)
+    resumption = opened(tmp_path).resumption()
+    assert resumption is not None
+    assert resumption.done is not None
+
+
+def test_a_damaged_meta_dat_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / META).write_text('{"clientDatas": [{}]}')
+    with pytest.raises(OffsetError, match=r"meta\.dat is damaged.*Restore it, or delete it"):
+        opened(tmp_path)

@@ -1,0 +1,194 @@
+"""``rowtide canal`` with real servers: every change once and in order, over stops and new positions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from canal_client import Change, changes, connected
+
+from rowtide.canal.instance.client_positions import META, OWN
+from rowtide.canal.server.tcp import Address
+from rowtide.canal.service import CanalService
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def database(request: pytest.FixtureRequest) -> Database:
+    found: Database = request.getfixturevalue(f"{request.param}_db")
+    return found
+
+
+def configured(folder: Path, database: Database, **more: str) -> Path:
+    server = database.server
+    (folder / "canal.properties").write_text("canal.port=0\ncanal.ip=127.0.0.1\ncanal.auto.scan.interval=1\n")
+    instance = folder / "example"
+    instance.mkdir(exist_ok=True)
+    properties = {
+        "canal.instance.master.address": f"{server.host}:{server.port}",
+        "canal.instance.dbUsername": server.user,
+        "canal.instance.dbPassword": server.password,
+        "canal.instance.filter.regex": rf"{database.name}\\..*",
+        **more,
+    }
+    (instance / "instance.properties").write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    return folder
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[Address, CanalService]]:
+    service = CanalService(folder)
+    up, ended = threading.Event(), []
+    addresses: list[Address] = []
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    def listening(address: Address) -> None:
+        addresses.append(address)
+        up.set()
+
+    def run() -> None:
+        loop.run_until_complete(service.run(stop, listening))
+        ended.append(True)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert up.wait(60)
+    try:
+        until(lambda: all(instance.reading for instance in service.instances.values()))
+        yield addresses[0], service
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(60)
+        loop.close()
+        assert ended
+
+
+def until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def read(address: Address, wanted: int, *, ack: bool = True) -> list[Change]:
+    """Read until so many rows have come."""
+    found: list[Change] = []
+    deadline = time.monotonic() + 60
+    with connected(address, "example") as client:
+        while sum(not change.sql for change in found) < wanted and time.monotonic() < deadline:
+            number, entries = client.get()
+            found += changes(entries)
+            if ack and number != -1:
+                client.ack(number)
+        assert not ack or client.get(timeout_ms=-1)  # the server has handled the acknowledgement
+    return found
+
+
+def ids(found: list[Change]) -> list[str | None]:
+    return [change.after["id"] for change in found if not change.sql]
+
+
+def test_every_change_comes_once_and_in_order_over_stops(database: Database, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20))")
+    folder = configured(tmp_path, database)
+    with serving(folder) as (address, _):
+        with connected(address, "example"):
+            pass
+        database.execute("INSERT INTO t VALUES (1, 'a'), (2, NULL)", "UPDATE t SET name = 'b' WHERE id = 2")
+        found = read(address, 3)
+        assert [change[:4] for change in found if not change.sql] == [
+            (1, "t", {}, {"id": "1", "name": "a"}),
+            (1, "t", {}, {"id": "2", "name": None}),
+            (2, "t", {"id": "2", "name": None}, {"id": "2", "name": "b"}),
+        ]
+        database.execute("INSERT INTO t VALUES (3, 'c')")
+        assert ids(read(address, 1, ack=False)) == ["3"]
+    assert '"journalName"' in (tmp_path / "example" / META).read_text()
+    database.execute("ALTER TABLE t ADD COLUMN price DECIMAL(9,2)", "INSERT INTO t VALUES (4, 'd', 1.5)")
+    with serving(folder) as (address, _):
+        found = read(address, 2)
+    assert ids(found) == ["3", "4"]
+    assert found[-1].after == {"id": "4", "name": "d", "price": "1.50"}
+    assert [change.sql for change in found if change.sql and change.kind == 5] == [
+        "ALTER TABLE t ADD COLUMN price DECIMAL(9,2)"
+    ]
+
+
+def test_a_position_of_canal_itself_is_taken_over(database: Database, tmp_path: Path) -> None:
+    """Without rowtide's own file, as after Canal: the event at the position is done."""
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    folder = configured(tmp_path, database)
+    with serving(folder) as (address, _):
+        with connected(address, "example"):
+            pass
+        database.execute("INSERT INTO t VALUES (1)")
+        assert ids(read(address, 1)) == ["1"]
+    (tmp_path / "example" / OWN).unlink()
+    database.execute("INSERT INTO t VALUES (2)")
+    with serving(folder) as (address, _):
+        assert ids(read(address, 1)) == ["2"]
+
+
+def test_a_client_that_has_acknowledged_nothing_loses_nothing_by_a_restart(database: Database, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    folder = configured(tmp_path, database)
+    with serving(folder) as (address, _), connected(address, "example"):
+        database.execute("INSERT INTO t VALUES (1)")
+    with serving(folder) as (address, _):
+        assert ids(read(address, 1)) == ["1"]
+
+
+def test_beginning_at_a_time(database: Database, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    time.sleep(1.1)
+    (now,) = database.query("SELECT UNIX_TIMESTAMP()")[0]
+    time.sleep(1.1)
+    database.execute("INSERT INTO t VALUES (2)")
+    folder = configured(tmp_path, database, **{"canal.instance.master.timestamp": f"{now}000"})
+    with serving(folder) as (address, _):
+        assert ids(read(address, 1)) == ["2"]
+
+
+def test_destinations_appear_change_and_vanish(database: Database, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (id INT PRIMARY KEY)")
+    folder = configured(tmp_path, database)
+    text = (folder / "example" / "instance.properties").read_text()
+    with serving(folder) as (_, service):
+        (folder / "second").mkdir()
+        (folder / "second" / "instance.properties").write_text(text)
+        until(lambda: "second" in service.instances and service.instances["second"].reading)
+        first = service.instances["example"]
+        (folder / "example" / "instance.properties").write_text(text + "canal.instance.gtidon=maybe\n")
+        time.sleep(2)
+        assert service.instances["example"] is first
+        (folder / "example" / "instance.properties").write_text(text + "canal.instance.get.ddl.isolation=true\n")
+        until(lambda: service.instances.get("example") not in (None, first) and service.instances["example"].reading)
+        (folder / "second" / "instance.properties").unlink()
+        until(lambda: "second" not in service.instances)
+
+
+def test_a_full_store_waits_for_its_client_and_loses_nothing(database: Database, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, filler VARCHAR(200))")
+    folder = configured(
+        tmp_path,
+        database,
+        **{"canal.instance.memory.buffer.size": "8", "canal.instance.memory.batch.mode": "ITEMSIZE"},
+    )
+    with serving(folder) as (address, service):
+        with connected(address, "example"):
+            pass
+        for number in range(60):
+            database.execute(f"INSERT INTO t VALUES ({number}, REPEAT('x', 200))")
+        until(lambda: service.instances["example"].destination.store.unread >= 8)
+        assert ids(read(address, 60)) == [str(number) for number in range(60)]

@@ -1,0 +1,45 @@
+"""``rowtide canal``: what stops it at the start. Its work is tested in ``tests/canal``."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rowtide.cli import main
+from rowtide.connector.worker import logs
+
+
+@pytest.fixture(autouse=True)
+def _log_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of the process that runs the tests stays as it is."""
+    monkeypatch.setattr(logs, "set_up", lambda *_arguments, **_more: None)
+
+
+def run(folder: Path) -> Result:
+    return CliRunner().invoke(main, ["canal", str(folder)])
+
+
+def test_all_problems_of_the_folder_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "canal.properties").write_text("canal.port=no\n")
+    (tmp_path / "example").mkdir()
+    (tmp_path / "example" / "instance.properties").write_text("canal.instance.dbUsername=canal\n")
+    result = run(tmp_path)
+    assert result.exit_code == 1
+    assert "canal.properties: canal.port: must be an integer" in result.output
+    assert "example/instance.properties: canal.instance.master.address: is required" in result.output
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        (tmp_path / "canal.properties").write_text(f"canal.port={port}\ncanal.ip=127.0.0.1\n")
+        (tmp_path / "example").mkdir()
+        (tmp_path / "example" / "instance.properties").write_text(
+            "canal.instance.master.address=127.0.0.1:1\ncanal.instance.dbUsername=canal\n"
+        )
+        result = run(tmp_path)
+    assert result.exit_code == 1
+    assert f"cannot listen at canal.ip and canal.port: 127.0.0.1:{port}" in result.output or str(port) in result.output
