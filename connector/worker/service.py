@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _LAG_TIMEOUT_S = 2.0
 """A page waits this long for the lag in bytes, then it is served without it."""
+_STOP_POLL_S = 0.5
+_RESTARTING = "RESTARTING"
 
 
 class ConnectorService(Service):
@@ -162,12 +164,25 @@ class ConnectorService(Service):
         """Stop the connector and start it again at the stored position, unless it is held.
 
         Raises:
-            StillStopping: it does not stop; then it stays ``STOPPED`` until it is resumed.
+            StillStopping: it has not stopped in time; it is started as soon as it has, unless it is held meanwhile.
         """
         async with self._change:
             if self._held is None:
-                await self._hold("STOPPED")
-                self._resume()
+                await self._hold(_RESTARTING)
+                try:
+                    self._resume()
+                except StillStopping:
+                    self.add_future(self._resume_when_stopped())
+                    raise
+
+    async def _resume_when_stopped(self) -> None:
+        while not self.should_stop:
+            await self.sleep(_STOP_POLL_S)
+            async with self._change:
+                if self._held != _RESTARTING:
+                    return
+                with contextlib.suppress(StillStopping):
+                    self._resume()
 
     async def status(self) -> Status:
         """The connector's status, with the lag in bytes, which the server is queried for."""
