@@ -8,7 +8,6 @@
 """
 
 import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -69,8 +68,9 @@ class ParallelReading:
         self._sessions = sessions
         self._parts = parts
         self._taking = threading.Lock()
-        self._changed = threading.Condition()
-        self._read: deque[ReadRows] = deque()
+        state = threading.Lock()
+        self._arrived, self._taken = threading.Condition(state), threading.Condition(state)
+        self._read: list[ReadRows] = []
         self._failure: ReadFailed | None = None
         self._running = len(sessions)
         self._closed = False
@@ -87,9 +87,9 @@ class ParallelReading:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with self._changed:
+        with self._taken:
             self._closed = True
-            self._changed.notify_all()
+            self._taken.notify_all()
             unfinished = self._running > 0
         for session in self._sessions if unfinished else ():
             session.close()
@@ -103,15 +103,15 @@ class ParallelReading:
             ReadFailed: a connection failed.
         """
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._read or self._failure or not self._running)
+            with self._arrived:
+                self._arrived.wait_for(lambda: self._read or self._failure or not self._running)
                 if self._failure is not None:
                     raise self._failure from self._failure.__cause__
                 if not self._read:
                     return
-                item = self._read.popleft()
-                self._changed.notify_all()
-            yield item
+                items, self._read = self._read, []  # all at once, because each change of threads takes long
+                self._taken.notify_all()
+            yield from items
 
     def _run(self, session: Session) -> None:
         table: TableToRead | None = None
@@ -123,12 +123,12 @@ class ParallelReading:
         except BaseException as error:  # noqa: BLE001 - raised in the thread that iterates
             failure = ReadFailed(table or self._parts.current)
             failure.__cause__ = error
-            with self._changed:
+            with self._arrived:
                 self._failure = self._failure or failure
         finally:
-            with self._changed:
+            with self._arrived:
                 self._running -= 1
-                self._changed.notify_all()
+                self._arrived.notify()
 
     def _take(self, session: Session) -> Part | None:
         with self._taking:
@@ -148,7 +148,7 @@ class ParallelReading:
             self._put(ReadRows(table, micros, (), complete=True))
 
     def _put(self, item: ReadRows) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._read) < _QUEUED * len(self._sessions))
+        with self._taken:
+            self._taken.wait_for(lambda: self._closed or len(self._read) < _QUEUED * len(self._sessions))
             self._read.append(item)
-            self._changed.notify_all()
+            self._arrived.notify()
