@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from rowtide.connector.delivery.sinks import FileSink, HttpSink, Record, RecordSink, StreamSink
     from rowtide.connector.engine.changes.batch import ChangeBatch
     from rowtide.connector.engine.engine import Engine, EngineError, capture
-    from rowtide.connector.errors import ConnectorError
+    from rowtide.connector.errors import ConnectorError, SignalError
+    from rowtide.connector.pipeline.signals.signal import Signal
     from rowtide.connector.records.change import (
         UNAVAILABLE,
         Change,
@@ -39,6 +40,8 @@ _MODULES = {
     "Record": "rowtide.connector.delivery.sinks",
     "RecordSink": "rowtide.connector.delivery.sinks",
     "Row": "rowtide.connector.records.change",
+    "Signal": "rowtide.connector.pipeline.signals.signal",
+    "SignalError": "rowtide.connector.errors",
     "SourcePosition": "rowtide.connector.records.change",
     "StreamSink": "rowtide.connector.delivery.sinks",
     "Table": "rowtide.schema_history.model",
@@ -64,6 +67,8 @@ __all__ = [
     "Record",
     "RecordSink",
     "Row",
+    "Signal",
+    "SignalError",
     "SourcePosition",
     "StreamSink",
     "Table",

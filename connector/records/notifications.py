@@ -3,7 +3,7 @@
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.codecs.debezium_messages import json_message
@@ -77,13 +77,7 @@ class Notifier:
             Its record, if there is a topic for notifications.
         """
         settings, millis = self._settings, (self._clock() if at is None else at) // 1_000_000
-        value = {
-            "id": self._new_id() if signal_id is None else signal_id,
-            "type": kind,
-            "aggregate_type": aggregate,
-            "additional_data": java_hash_map_order({**data, "connector_name": settings.topic_prefix}),
-            "timestamp": millis,
-        }
+        value = self._value(aggregate, kind, data, signal_id or self._new_id(), millis)
         if settings.log_notifications:
             log.info("notification: %s", value)
         if settings.on_notification is not None:
@@ -94,6 +88,22 @@ class Notifier:
             schemas = KEY_SCHEMA, VALUE_SCHEMA
             message = key, text, ()
             yield Batch(settings.notification_topic, -1, [message], offset, len(key) + len(text), millis, schemas)
+
+    def keep(self, aggregate: str, kind: str, data: Mapping[str, str], signal_id: str) -> None:
+        """Make a notification that Debezium does not have, for the HTTP endpoint and callers in this process only."""
+        if self._settings.on_notification is not None:
+            self._settings.on_notification(self._value(aggregate, kind, data, signal_id, self._clock() // 1_000_000))
+
+    def _value(
+        self, aggregate: str, kind: str, data: Mapping[str, str], notification_id: str, millis: int
+    ) -> dict[str, Any]:
+        return {
+            "id": notification_id,
+            "type": kind,
+            "aggregate_type": aggregate,
+            "additional_data": java_hash_map_order({**data, "connector_name": self._settings.topic_prefix}),
+            "timestamp": millis,
+        }
 
 
 class Notifications:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rowtide.schema_history.model import TableId
 
@@ -19,6 +20,11 @@ class TableRows:
     done: int = 0
     estimated: int | None = None
     finished: bool = False
+
+    @property
+    def state(self) -> Literal["WAITING", "READING", "FINISHED"]:
+        """What is done with the table."""
+        return "FINISHED" if self.finished else "READING" if self.done else "WAITING"
 
 
 class SnapshotStatus:

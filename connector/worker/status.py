@@ -1,7 +1,8 @@
 """The status of a connector as one value, for ``/health``, metrics and the log."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 from rowtide import __version__
@@ -26,6 +27,8 @@ STATES = (
     "FAILED",
 )
 _HEALTHY = frozenset({"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
+_MOST_TABLES = 10
+"""Tables whose state ``/health`` has, at most."""
 _STUCK_S = 30.0
 """Records are acknowledged within milliseconds; after this long, the sink does not answer."""
 
@@ -198,8 +201,23 @@ def health(status: Status) -> dict[str, Any]:
             "max_bytes": queue.max_bytes,
         },
         "snapshot": None if not status.snapshot else _snapshot(status.snapshot),
+        "snapshot_tables": dict(islice(_unfinished(status.snapshot), _MOST_TABLES)),
         "second_writer": None if status.second_writer is None else asdict(status.second_writer),
     }
+
+
+def tables_of(status: Status) -> dict[str, dict[str, Any]]:
+    """The state of every table of the snapshot, in reading order."""
+    return {
+        name: {"state": rows.state, "rows": rows.done, "estimated_rows": rows.estimated}
+        for name, rows in status.snapshot.items()
+    }
+
+
+def _unfinished(tables: Mapping[str, TableRows]) -> Iterator[tuple[str, str]]:
+    """The states of tables that are not read completely; those that are being read come first."""
+    for state in ("READING", "WAITING"):
+        yield from ((name, state) for name, rows in tables.items() if rows.state == state)
 
 
 def _snapshot(tables: Mapping[str, TableRows]) -> dict[str, int]:

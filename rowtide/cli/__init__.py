@@ -40,6 +40,10 @@ COMMANDS = {
     "schema": Command("rowtide.cli.schema", "schema", "connector", "Look up table structures and their history."),
     "tables": Command("rowtide.cli.tables", "tables", "spark", "Update Spark tables from the topics."),
     "run": Command("rowtide.cli.connectors.run", "run", "connector", "Run a connector until it is stopped."),
+    "signal": Command("rowtide.cli.connectors.signal", "signal", "connector", "Send a signal to a running connector."),
+    "snapshot": Command(
+        "rowtide.cli.connectors.snapshot", "snapshot", "connector", "Show the state of a connector's snapshots."
+    ),
     "properties": Command(
         "rowtide.cli.properties", "properties", "connector", "Show the reference of configuration properties."
     ),

@@ -71,10 +71,12 @@ class Signals:
         """Carry out a signal; one that is wrong is refused, and never raises."""
         log.info("signal %r of type %s came by channel %s", signal.id, signal.type, signal.channel)
         try:
-            return list(self._action(signal)(signal, context))
+            outputs = list(self._action(signal)(signal, context))
         except SignalError as error:
             error.signal_id, error.signal_type = signal.id, signal.type
             return self.refuse(error, signal.channel, context.at)
+        self._notifier.keep(AGGREGATE, "COMPLETED", {"channel": signal.channel, "signal_type": signal.type}, signal.id)
+        return outputs
 
     def refuse(self, error: SignalError, channel: str, at: SourceOffset) -> list[Output]:
         """Answer a signal that cannot be carried out, or not even be read.

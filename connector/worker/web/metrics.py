@@ -200,6 +200,8 @@ def _snapshot(status: Status) -> Iterator[Metric]:
     yield Metric("snapshot_tables", "gauge", "Tables of the snapshot.", one(len(tables)))
     finished = sum(rows.finished for rows in tables.values())
     yield Metric("snapshot_tables_finished", "gauge", "Tables that are read.", one(finished))
+    whole = {name: int(rows.finished) for name, rows in tables.items()}
+    yield Metric("snapshot_table_finished", "gauge", "Whether a table is read completely.", _by_table(whole))
     done = {name: rows.done for name, rows in tables.items()}
     yield Metric("snapshot_rows", "gauge", "Rows that were read.", _by_table(done))
     estimated = {name: rows.estimated for name, rows in tables.items() if rows.estimated is not None}

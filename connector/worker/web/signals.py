@@ -1,4 +1,4 @@
-"""Signals and notifications over HTTP, in place of Debezium's JMX beans."""
+"""Signals, notifications and the state of snapshots over HTTP, in place of Debezium's JMX beans."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from rowtide.connector.errors import SignalError
+from rowtide.connector.worker.status import Status, tables_of
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import error, guarded_by
 
@@ -26,9 +27,13 @@ class Signalled(Protocol):
         """The last notifications, oldest first; those of one signal if its id is given."""
         ...
 
+    async def status_at_once(self) -> Status:
+        """Its status."""
+        ...
+
 
 def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[web.RouteDef]:
-    """``POST /connectors/NAME/signals`` and ``GET /connectors/NAME/notifications``."""
+    """``POST /connectors/NAME/signals``, ``GET /connectors/NAME/notifications`` and ``…/snapshot``."""
 
     async def send(request: web.Request) -> web.Response:
         connector = connectors.get(request.match_info["name"])
@@ -51,10 +56,18 @@ def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[w
             return _unknown(request)
         return web.json_response(list(connector.notifications(request.query.get("id"))))
 
+    async def snapshot(request: web.Request) -> web.Response:
+        connector = connectors.get(request.match_info["name"])
+        if connector is None:
+            return _unknown(request)
+        now = await connector.status_at_once()
+        return web.json_response({"connector": now.name, "state": now.state, "tables": tables_of(now)})
+
     guarded = guarded_by(access)
     return [
         web.post("/connectors/{name}/signals", guarded(send)),
         web.get("/connectors/{name}/notifications", guarded(notifications)),
+        web.get("/connectors/{name}/snapshot", guarded(snapshot)),
     ]
 
 

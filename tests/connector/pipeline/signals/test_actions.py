@@ -47,7 +47,7 @@ class Connector:
 
     @property
     def error(self) -> str:
-        (value,) = self.notified
+        value = self.notified[-1]
         assert (value["id"], value["aggregate_type"], value["type"]) == ("1", "Signal", "FAILED")
         return str(value["additional_data"]["error"])
 
@@ -68,7 +68,7 @@ def test_log_writes_the_message_with_the_position(caplog: pytest.LogCaptureFixtu
 def test_a_position_takes_effect_at_the_next_start() -> None:
     connector = Connector()
     connector.send("set-binlog-position", binlog_filename="mysql-bin.000003", binlog_position=1234)
-    assert connector.notified == []
+    assert [one["type"] for one in connector.notified] == ["COMPLETED"]
     assert connector.progress.offset(None).pos == 4, "the stream goes on meanwhile"
     start = connector.start()
     assert start == SourceOffset("mysql-bin.000003", 1234, carried={"rowtide_signal_kafka": 5})
@@ -115,7 +115,7 @@ def test_users_add_actions_and_replace_built_in_ones() -> None:
     connector.send("refill-cache", name="x")
     connector.send("log")
     assert [(signal.type, dict(signal.data)) for signal in called] == [("refill-cache", {"name": "x"}), ("log", {})]
-    assert connector.notified == []
+    assert [one["type"] for one in connector.notified] == ["COMPLETED", "COMPLETED"]
 
 
 def test_an_action_that_fails_stops_nothing() -> None:

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from made_statuses import status
 
 from rowtide.connector.engine.signals.signalling import Signalling
+from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.server import json_errors
 from rowtide.connector.worker.web.signals import signal_routes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from rowtide.connector.worker.status import Status
 
 
 class Connector:
@@ -25,6 +29,9 @@ class Connector:
 
     def signal(self, fields: Mapping[str, Any], channel: str = "in-process") -> str:
         return self.signalling.send(fields, channel)
+
+    async def status_at_once(self) -> Status:
+        return status(name="shop", snapshot={"shop.a": TableRows(5, 9), "shop.b": TableRows()})
 
     def notifications(self, signal_id: str | None = None) -> Sequence[Mapping[str, Any]]:
         return self.signalling.notifications.all(signal_id)
@@ -68,6 +75,20 @@ def test_the_last_notifications() -> None:
     assert ask(connector, "GET", "/connectors/shop/notifications?id=b") == (200, found)
 
 
+def test_the_state_of_every_table_of_a_snapshot() -> None:
+    assert ask(Connector(), "GET", "/connectors/shop/snapshot") == (
+        200,
+        {
+            "connector": "shop",
+            "state": "RUNNING",
+            "tables": {
+                "shop.a": {"state": "READING", "rows": 5, "estimated_rows": 9},
+                "shop.b": {"state": "WAITING", "rows": 0, "estimated_rows": None},
+            },
+        },
+    )
+
+
 def test_only_those_who_may_control_the_connector_send_signals() -> None:
     connector = Connector()
     assert ask(connector, "POST", "/connectors/shop/signals", "secret", json={"type": "log"})[0] == 401
@@ -77,5 +98,5 @@ def test_only_those_who_may_control_the_connector_send_signals() -> None:
 
 
 def test_an_unknown_connector() -> None:
-    for method, path in (("POST", "signals"), ("GET", "notifications")):
+    for method, path in (("POST", "signals"), ("GET", "notifications"), ("GET", "snapshot")):
         assert ask(Connector(), method, f"/connectors/other/{path}", json={"type": "log"})[0] == 404

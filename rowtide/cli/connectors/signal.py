@@ -1,0 +1,130 @@
+"""``rowtide signal``: sends a signal to a running connector, and waits for what becomes of it."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TextIO
+
+import click
+
+from rowtide.cli.connectors import config_argument, read_configuration
+from rowtide.connector.config import Configuration
+
+CHANNELS = "http", "source", "kafka", "file"
+_POLL_S = 0.5
+_LAST = frozenset({"COMPLETED", "ABORTED", "FAILED"})
+
+
+@click.command()
+@click.argument("kind", metavar="TYPE")
+@config_argument()
+@click.option("--data", metavar="JSON", default="{}", help="The parameters of the signal, as a JSON object.")
+@click.option("--id", "signal_id", help="The id of the signal, which its notifications have.  [default: a new one]")
+@click.option(
+    "--channel",
+    type=click.Choice(CHANNELS),
+    help="How the signal is sent.  [default: the first enabled one of source, kafka and file, else http]",
+)
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the result, and print notifications.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    default=60.0,
+    show_default=True,
+    help="How long to wait for the next notification.",
+)
+@click.option("--web", metavar="URL", help="The web server of the worker.  [default: http://127.0.0.1:6066]")
+@click.option("--web-token-file", type=click.File(encoding="utf-8"), help="A file with the token of the web server.")
+def signal(
+    kind: str,
+    config: tuple[str, ...],
+    *,
+    data: str,
+    signal_id: str | None,
+    channel: str | None,
+    wait: bool,
+    timeout: float,
+    web: str | None,
+    web_token_file: TextIO | None,
+) -> None:
+    """Send a signal to the connector of CONFIG.
+
+    TYPE is execute-snapshot, stop-snapshot, pause-snapshot, resume-snapshot, log, schema-changes, set-binlog-position,
+    or an action of your own. The result comes from the web server of the worker (rowtide run), whatever the channel is.
+
+    The exit code is 0 if the signal is carried out (an incremental snapshot: to its end), 1 if it is refused, or if no
+    result comes in time.
+    """
+    from rowtide.cli.connectors import signal_channels  # noqa: PLC0415 - needs the extra
+    from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415
+
+    configuration = read_configuration(config)
+    fields = {"id": signal_id or str(uuid.uuid4()), "type": kind, "data": _parsed(data)}
+    worker = WorkerClient.of(configuration.name, web, web_token_file)
+    chosen = channel or _enabled(configuration)
+    signal_channels.send(configuration, fields, chosen, worker)
+    click.echo(f"sent signal {fields['id']} by channel {chosen}", err=True)
+    if not wait:
+        return
+    end = None
+    for one in _notifications(lambda: worker.notifications(str(fields["id"])), timeout):
+        click.echo(json.dumps(one, ensure_ascii=False))
+        if _is_result(one, fields):
+            end = one
+            break
+    if end is None:
+        raise click.ClickException(
+            f"no result in {timeout:g} s: look at the log of the connector, or at GET /connectors/{configuration.name}/"
+            "notifications. A signal waits while the connector starts or takes its initial snapshot"
+        )
+    if end["type"] != "COMPLETED":
+        raise SystemExit(1)
+
+
+def _parsed(data: str) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"it is no JSON: {error}", param_hint="--data") from None
+    if not isinstance(found, dict):
+        raise click.BadParameter("it must be a JSON object", param_hint="--data")
+    return found
+
+
+def _enabled(config: Configuration) -> str:
+    if config.signals.source and config.capture.tables.always:
+        return "source"
+    if config.signals.topic is not None:
+        return "kafka"
+    return "http" if config.signals.file is None else "file"
+
+
+def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    """Whether nothing further is to be expected: an incremental snapshot goes on after its signal is carried out."""
+    if notification["type"] not in _LAST:
+        return False
+    kind = str(fields["data"].get("type", "incremental")).lower()
+    goes_on = fields["type"] == "execute-snapshot" and kind == "incremental"
+    return not (goes_on and notification["aggregate_type"] == "Signal" and notification["type"] == "COMPLETED")
+
+
+def _notifications(
+    read: Callable[[], list[dict[str, Any]]], timeout: float, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[dict[str, Any]]:
+    """The notifications as they come; ends when none has come for so long."""
+    seen: list[dict[str, Any]] = []
+    left = timeout
+    while True:
+        found = read()
+        new = [one for one in found if one not in seen]
+        seen = found
+        yield from new
+        if new:
+            left = timeout
+        elif left <= 0:
+            return
+        pause = min(_POLL_S, max(left, 0.0))
+        sleep(pause)
+        left -= pause

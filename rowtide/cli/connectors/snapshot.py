@@ -1,0 +1,49 @@
+"""``rowtide snapshot``: the state of a connector's snapshots."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO
+
+import click
+
+from rowtide.cli.connectors import config_argument, read_configuration
+
+
+@click.group()
+def snapshot() -> None:
+    """Show the state of a running connector's snapshots.
+
+    Snapshots are started and stopped by signals: see rowtide signal.
+    """
+
+
+@snapshot.command()
+@config_argument()
+@click.option("--web", metavar="URL", help="The web server of the worker.  [default: http://127.0.0.1:6066]")
+@click.option("--web-token-file", type=click.File(encoding="utf-8"), help="A file with the token of the web server.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(config: tuple[str, ...], *, web: str | None, web_token_file: TextIO | None, as_json: bool) -> None:
+    """Show the tables of the snapshot of CONFIG's connector, and the last notification of each kind of snapshot."""
+    from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415 - needs the extra
+
+    worker = WorkerClient.of(read_configuration(config).name, web, web_token_file)
+    now = worker.snapshot()
+    last = {one["aggregate_type"]: one for one in worker.notifications() if one["aggregate_type"] != "Signal"}
+    if as_json:
+        click.echo(json.dumps({**now, "notifications": list(last.values())}, indent=2, ensure_ascii=False))
+        return
+    click.echo("\n".join(_lines(now, last)))
+
+
+def _lines(now: Mapping[str, Any], last: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield f"connector {now['connector']}: {now['state']}"
+    tables = now["tables"]
+    width = max(map(len, tables), default=0)
+    for name, table in tables.items():
+        estimated = "" if table["estimated_rows"] is None else f" of about {table['estimated_rows']:,}"
+        yield f"  {name:<{width}}  {table['state'].lower():<8}  {table['rows']:,}{estimated} rows"
+    for aggregate, one in last.items():
+        data = ", ".join(f"{key}={text}" for key, text in one["additional_data"].items() if key != "connector_name")
+        yield f"{aggregate} {one['id']}: {one['type']}{f' ({data})' if data else ''}"
+    if not tables and not last:
+        yield "no snapshot since the connector was started"

@@ -1,0 +1,88 @@
+"""Edge: the web server of a worker, for commands."""
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TextIO
+
+import click
+
+from rowtide.connector.config import ConfigurationError
+from rowtide.connector.worker.web.address import WebAddress
+from rowtide.connector.worker.web.server import url
+
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerClient:
+    """The web server of the worker that runs a connector.
+
+    Attributes:
+        base: its URL.
+        connector: the connector's name.
+        token: the token, if it needs one.
+    """
+
+    base: str
+    connector: str
+    token: str | None
+
+    @classmethod
+    def of(cls, connector: str, base: str | None, token_file: TextIO | None) -> Self:
+        """The worker at a URL; by default where ``rowtide run`` would serve with the same environment.
+
+        Raises:
+            click.ClickException: ``WEB_PORT`` of the environment is no port.
+        """
+        token = os.environ.get("WEB_TOKEN") if token_file is None else token_file.read().strip()
+        if base is None:
+            try:
+                address = WebAddress.choose()
+            except ConfigurationError as error:
+                raise click.ClickException(str(error)) from None
+            base = url(address.host, address.port)
+        return cls(base.rstrip("/"), connector, token or None)
+
+    def send(self, fields: Mapping[str, Any]) -> None:
+        """Send a signal. Raises ``click.ClickException`` if the worker does not take it."""
+        self._request("signals", json.dumps(fields).encode())
+
+    def notifications(self, signal_id: str | None = None) -> list[dict[str, Any]]:
+        """The last notifications. Raises ``click.ClickException`` if the worker does not answer."""
+        query = "" if signal_id is None else f"?{urllib.parse.urlencode({'id': signal_id})}"
+        found: list[dict[str, Any]] = self._request(f"notifications{query}")
+        return found
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state of the snapshot. Raises ``click.ClickException`` if the worker does not answer."""
+        found: dict[str, Any] = self._request("snapshot")
+        return found
+
+    def _request(self, path: str, body: bytes | None = None) -> Any:
+        where = f"{self.base}/connectors/{urllib.parse.quote(self.connector, safe='')}/{path}"
+        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        try:
+            request = urllib.request.Request(where, body, headers)
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            text = error.read().decode(errors="replace")
+            raise click.ClickException(f"the worker at {self.base} answers {error.code}: {_message(text)}") from None
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise click.ClickException(
+                f"the web server of the worker cannot be reached at {self.base}: {error}. Give its URL by --web; "
+                "rowtide signal --no-wait needs it for the channel http only"
+            ) from None
+
+
+def _message(text: str) -> str:
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text[:200]

@@ -1,0 +1,120 @@
+"""``rowtide signal``: the channel, the wait for a result, and the exit code; ``rowtide snapshot status``."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rowtide.cli import main
+from rowtide.cli.connectors.worker_client import WorkerClient
+
+SIGNAL = {"id": "s-1", "aggregate_type": "Signal", "additional_data": {}}
+SNAPSHOT = {"id": "s-1", "aggregate_type": "Incremental Snapshot", "additional_data": {"connector_name": "shop"}}
+
+
+class Worker:
+    """The answers of a worker, one after the other; the last one for ever."""
+
+    def __init__(self, *answers: list[Mapping[str, Any]]) -> None:
+        self.answers = list(answers)
+        self.sent: list[Mapping[str, Any]] = []
+
+    def send(self, fields: Mapping[str, Any]) -> None:
+        self.sent.append(fields)
+
+    def notifications(self, _client: WorkerClient, signal_id: str | None = None) -> list[Mapping[str, Any]]:
+        assert signal_id in ("s-1", None)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    config = tmp_path / "shop.properties"
+    config.write_text(
+        "name=shop\ntopic.prefix=shop\ndatabase.hostname=127.0.0.1\ndatabase.user=u\ndatabase.password=p\n"
+        "database.server.id=1\nbootstrap.servers=127.0.0.1:1\nschema.history.internal.kafka.topic=h\n"
+        f"signal.enabled.channels=file\nsignal.file={tmp_path}/signals.txt\n"
+    )
+
+    def invoke(worker: Worker, *arguments: str) -> Result:
+        monkeypatch.setattr(WorkerClient, "send", worker.send)
+        monkeypatch.setattr(WorkerClient, "notifications", lambda client, name=None: worker.notifications(client, name))
+        found = [str(config) if argument == "CONFIG" else argument for argument in arguments]
+        return CliRunner().invoke(main, found)
+
+    monkeypatch.setattr("rowtide.cli.connectors.signal._POLL_S", 0.001)
+    return invoke
+
+
+def of(kind: str, of_what: Mapping[str, Any] = SIGNAL) -> dict[str, Any]:
+    return {**of_what, "type": kind}
+
+
+def test_the_first_enabled_channel_is_used(run: Callable[..., Result], tmp_path: Path) -> None:
+    data = '{"message": "ä"}'
+    result = run(Worker([]), "signal", "log", "CONFIG", "--id", "s-1", "--data", data, "--no-wait")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "sent signal s-1 by channel file\n"
+    lines = (tmp_path / "signals.txt").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [{"id": "s-1", "type": "log", "data": {"message": "ä"}}]
+
+
+def test_it_waits_for_the_result(run: Callable[..., Result]) -> None:
+    worker = Worker([], [], [of("COMPLETED")])
+    result = run(worker, "signal", "log", "CONFIG", "--id", "s-1", "--channel", "http")
+    assert (result.exit_code, json.loads(result.stdout)["type"]) == (0, "COMPLETED")
+    assert worker.sent == [{"id": "s-1", "type": "log", "data": {}}]
+
+
+def test_a_refused_signal_fails(run: Callable[..., Result]) -> None:
+    result = run(Worker([of("FAILED")]), "signal", "log", "CONFIG", "--id", "s-1")
+    assert (result.exit_code, json.loads(result.stdout)["type"]) == (1, "FAILED")
+
+
+def test_an_incremental_snapshot_is_awaited_to_its_end(run: Callable[..., Result]) -> None:
+    begun = [of("STARTED", SNAPSHOT), of("COMPLETED")]
+    worker = Worker(begun, begun, [*begun, of("IN_PROGRESS", SNAPSHOT), of("COMPLETED", SNAPSHOT)])
+    result = run(worker, "signal", "execute-snapshot", "CONFIG", "--id", "s-1")
+    types = [json.loads(line)["type"] for line in result.stdout.splitlines()]
+    assert (result.exit_code, types) == (0, ["STARTED", "COMPLETED", "IN_PROGRESS", "COMPLETED"])
+
+
+def test_no_result_in_time_is_an_error(run: Callable[..., Result]) -> None:
+    result = run(Worker([]), "signal", "log", "CONFIG", "--id", "s-1", "--timeout", "0.01")
+    assert result.exit_code == 1
+    assert "no result in 0.01 s: look at the log of the connector" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "{"], "it is no JSON"),
+        (["--data", "5"], "it must be a JSON object"),
+        (["--channel", "source"], "the channel source needs signal.data.collection"),
+        (["--channel", "kafka"], "the channel kafka needs kafka in signal.enabled.channels"),
+    ],
+)
+def test_what_cannot_be_sent_is_named(run: Callable[..., Result], arguments: list[str], message: str) -> None:
+    result = run(Worker([]), "signal", "log", "CONFIG", *arguments)
+    assert result.exit_code != 0
+    assert message in result.output
+
+
+def test_the_state_of_a_snapshot(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {
+        "shop.a": {"state": "FINISHED", "rows": 1000, "estimated_rows": 990},
+        "shop.orders": {"state": "READING", "rows": 5, "estimated_rows": None},
+    }
+    now = {"connector": "shop", "state": "SNAPSHOT", "tables": tables}
+    monkeypatch.setattr(WorkerClient, "snapshot", lambda _client: now)
+    progress = {**SNAPSHOT, "type": "IN_PROGRESS", "additional_data": {"connector_name": "shop", "maximum_key": "9"}}
+    result = run(Worker([of("COMPLETED"), progress]), "snapshot", "status", "CONFIG")
+    assert result.output.splitlines() == [
+        "connector shop: SNAPSHOT",
+        "  shop.a       finished  1,000 of about 990 rows",
+        "  shop.orders  reading   5 rows",
+        "Incremental Snapshot s-1: IN_PROGRESS (maximum_key=9)",
+    ]
