@@ -5,15 +5,16 @@ until its structure changes, and those that were used last are kept, also when t
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rowtide.connector.errors import ProtocolError, RemoteProtocolError, SchemaError
 from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.row_observer import RowObserver
 from rowtide.connector.pipeline.structures import CurrentStructures, RowsPosition, Structures
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
-from rowtide.connector.records.batch import Output
+from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.offset import SourceOffset
@@ -63,6 +64,7 @@ class CapturedTables:
 
     Attributes:
         topics: the owners of topics.
+        observer: is shown row events, and which tables change.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class CapturedTables:
         current: CurrentStructures | None = None,
     ) -> None:
         self.topics = TopicGuard(settings, tables)
+        self.observer: RowObserver | None = None
         self._settings = settings
         self._tables = tables
         self._names = CapturedNames(settings.tables, tables.exists)
@@ -160,6 +163,32 @@ class CapturedTables:
             self.topics.register(table)
         else:
             self.topics.release(table)
+        self.truncated(table)
+
+    def truncated(self, table: TableId) -> None:
+        """Report a table whose rows a statement has removed."""
+        if self.observer is not None:
+            self.observer.changed(table)
+
+    def observed(self, steps: Iterator[None], event: Rows, captured: CapturedTable) -> Iterator[None]:
+        """The steps that make the records of a row event, which is shown to the observer if it watches the table."""
+        observer = self.observer
+        return (
+            steps
+            if observer is None or observer.watched != captured.table.id
+            else _shown(steps, event, captured, observer)
+        )
+
+    def emitted(self, batch: Batch) -> None:
+        """Show the topics of a batch of an XA transaction."""
+        if self.observer is not None:
+            for piece in batch.destinations():
+                self.observer.emitted(piece.topic)
+
+
+def _shown(steps: Iterator[None], event: Rows, captured: CapturedTable, observer: RowObserver) -> Iterator[None]:
+    yield from steps
+    observer.observe(event, captured.structure, captured.table)
 
 
 def table_map_of(event: Rows, table_ids: Mapping[int, TableStructure]) -> TableStructure:

@@ -95,7 +95,7 @@ class Pipeline:
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
-        self.xa = XaTransactions(self.progress, start, read_xa, self._leave_out)
+        self.xa = XaTransactions(self.progress, start, read_xa, self._leave_out, self._captured.emitted)
         self._row_writer = RowWriter(settings, self.progress, self._monitor, clock, self._batch_offset, self._put)
         self.signals = signals
         self._event_end = start.pos
@@ -383,7 +383,8 @@ class Pipeline:
             return None
         if signals is not None:
             self._out += signals.rows(event, captured, skip, self.progress, self._batch_offset, in_xa=self.xa.is_open)
-        return None if skipped else self._row_writer.write(event, captured, skip)
+        steps = None if skipped else self._row_writer.write(event, captured, skip)
+        return steps if steps is None or self.xa.is_open else self._captured.observed(steps, event, captured)
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])

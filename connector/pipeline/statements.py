@@ -144,6 +144,9 @@ class Statements:
             return []
         for altered, now in applied.altered:
             self._captured.changed(altered, exists=now is not None)
+        for change in applied.changes:
+            if change.kind is ChangeKind.TRUNCATE and change.table_id is not None:
+                self._captured.truncated(change.table_id)
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out

@@ -9,7 +9,7 @@ tables from being altered, so their current structure is that of its rows.
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
@@ -72,6 +72,7 @@ class XaTransactions:
         start: the start position, with the transactions that are prepared there.
         read_xa: reads a transaction again; without it all records are held.
         leave_out: called with a problem of reading a transaction again; raises it, or continues without the rows.
+        emitted: called with each batch of a committed transaction.
 
     Attributes:
         state: the transactions that have not ended; assign an earlier value to return to it.
@@ -83,11 +84,13 @@ class XaTransactions:
         start: SourceOffset,
         read_xa: ReadXa | None,
         leave_out: Callable[[ProtocolError], None],
+        emitted: Callable[[Batch], None] = lambda _batch: None,
     ) -> None:
         self._progress = progress
         self._hold_all = read_xa is None
         self._read_xa = read_xa or _unreadable
         self._leave_out = leave_out
+        self._emitted = emitted
         self.state = XaState(None, {xa.xid: xa for xa in start.prepared})
         self._held: dict[str, _OpenXa] = {}
         self._held_bytes = 0
@@ -193,11 +196,11 @@ class XaTransactions:
         yield from self._records(prepared, self._held.get(xid))
 
     def _records(self, xa: PreparedXa, held: _OpenXa | None) -> Iterator[Batch]:
-        if held is not None and held.batches is not None:
-            yield from held.batches
-            return
+        batches: Iterable[Batch] | None = None if held is None else held.batches
         try:
-            yield from self._read_xa(xa)
+            for batch in self._read_xa(xa) if batches is None else batches:
+                self._emitted(batch)
+                yield batch
         except ProtocolError as problem:
             self._leave_out(problem)
 

@@ -50,8 +50,11 @@ class ChangeTable(SnapshotTable):
         """The changes of rows, with one marker for all of them."""
         now = read_time.clock()
         read_time = replace(read_time, clock=lambda: now)
-        offset = read_time.offset
-        position = SourcePosition(offset.file, offset.pos, None, 0, None, None, read_time.micros, now, snapshot=marker)
+        at, offset = read_time, read_time.offset
+        pos = offset.pos if at.pos is None else at.pos
+        position = SourcePosition(
+            offset.file, pos, at.gtid, at.server_id, at.thread, None, at.micros, now, snapshot=marker
+        )
         json_messages = super().messages
 
         def debezium(chunk: _Chunk, place: int) -> DebeziumMessage:

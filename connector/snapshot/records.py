@@ -68,11 +68,13 @@ class SnapshotTable:
 
     def messages(self, rows: Rows, marker: Snapshot, read_time: "ReadTime") -> Sequence[Any]:
         """The messages of rows, with one marker for all of them."""
-        source = self._source.prefix(read_time.micros, marker, 0, None, read_time.offset.file, read_time.offset.pos)
+        at = read_time
+        file, pos = at.offset.file, at.offset.pos if at.pos is None else at.pos
+        source = self._source.prefix(at.micros, marker, at.server_id, at.gtid, file, pos)
         now = read_time.clock()
         micros = now // 1000
         tail = (
-            f',"source":{source}0{self._source.suffix(None, None)},{NO_TRANSACTION},"op":"r",'
+            f',"source":{source}0{self._source.suffix(at.thread, None)},{NO_TRANSACTION},"op":"r",'
             f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}}}'
         ).encode() + self._value_close
         start = self._value_open + b'{"before":null,"after":'
@@ -95,11 +97,17 @@ class ReadTime:
         micros: the server's time, in µs since the epoch.
         offset: the offset of the snapshot while it is in progress.
         clock: the connector's clock, in nanoseconds since the epoch.
+        pos: the position in the file for ``source``, if it is not that of the offset.
+        server_id, gtid, thread: those of the stream's last event, for snapshots beside the stream.
     """
 
     micros: int
     offset: SourceOffset
     clock: Callable[[], int]
+    pos: int | None = None
+    server_id: int = 0
+    gtid: str | None = None
+    thread: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

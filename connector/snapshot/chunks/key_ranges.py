@@ -100,6 +100,17 @@ class KeyRanges:
         """
         return f"{self._select(self.where(None, None), condition)} ORDER BY {self._order(reverse=True)} LIMIT 1"
 
+    def rows_query(self, columns: Sequence[str], where: str, condition: str = "") -> str:
+        """The query for the rows of a range, in the order of the key.
+
+        Args:
+            columns: the names of the columns to select.
+            where: the range: from :meth:`where`, or :attr:`nulls`.
+            condition: a further condition, as SQL.
+        """
+        selected = ", ".join(map(quoted, columns)) or "1"
+        return f"SELECT {selected} FROM {self._table} WHERE {where}{_more(condition)} ORDER BY {self.order}"
+
     def bound(self, row: Sequence[Any]) -> Bound:
         """The bound in a row of the result of one of these queries."""
         return tuple(repr(value) if isinstance(value, float) else str(value) for value in row)
@@ -129,8 +140,7 @@ class KeyRanges:
 
     def _select(self, where: str, condition: str) -> str:
         selected = ", ".join(form.selected.format(name) for form, name in zip(self._forms, self._names, strict=True))
-        more = f" AND ({condition})" if condition else ""
-        return f"SELECT {selected} FROM {self._table} WHERE {where}{more}"
+        return f"SELECT {selected} FROM {self._table} WHERE {where}{_more(condition)}"
 
     def _order(self, *, reverse: bool) -> str:
         # The names are those of the table's columns: without the table, an alias in the SELECT list has precedence.
@@ -179,6 +189,10 @@ def _literal(form: _Form, text: str) -> str:
     return form.literal.format(text)
 
 
+def _more(condition: str) -> str:
+    return f" AND ({condition})" if condition else ""
+
+
 def _open(column: Column) -> bool:
     """Whether the column can be NULL."""
     return column.nullable
@@ -197,6 +211,11 @@ class ChunkKey:
     columns: tuple[Column, ...]
     descending: tuple[bool, ...]
     unique: bool
+
+    def has_bounds_of(self, other: "ChunkKey") -> bool:
+        """Whether the bounds of another key are bounds of this one as well."""
+        here, there = ([(one.name, one.column_type, one.collation) for one in key.columns] for key in (self, other))
+        return here == there and self.descending == other.descending
 
     def ranges(self, table: TableId) -> KeyRanges:
         """The ranges of this key in its table. Raises ``ValueError`` if a type cannot be compared exactly."""
@@ -221,6 +240,11 @@ def surrogate_key(table: Table, name: str) -> ChunkKey | None:
         return None
     unique = any(_is_unique(index, column) for index in table.indexes)
     return ChunkKey((column,), (False,), unique=unique and not column.nullable)
+
+
+def chunk_key(table: Table, surrogate: str | None) -> ChunkKey | None:
+    """The key by which a table is cut: the surrogate key, if there is one, else that of its rows."""
+    return row_key(table) if surrogate is None else surrogate_key(table, surrogate)
 
 
 def _columns(table: Table, parts: Sequence[KeyPart]) -> tuple[Column, ...]:

@@ -1,0 +1,49 @@
+"""Makes the records of a chunk's rows: op ``r``, with the position of an event of the stream."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.text_protocol_rows import Rows
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+
+_BATCH_ROWS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """What ``source`` of a chunk's rows has of an event: the last one of its window, or the last one of the stream."""
+
+    file: str
+    pos: int
+    server_id: int
+    gtid: str | None
+    thread: int | None
+
+    @classmethod
+    def of(cls, progress: Progress) -> "StreamEvent":
+        """The current event."""
+        return cls(progress.file, progress.pos, progress.server_id, progress.gtid, progress.thread)
+
+
+def row_batches(
+    table: SnapshotTable, blocks: Sequence[Rows], event: StreamEvent, offset: SourceOffset, clock: Callable[[], int]
+) -> Iterator[Batch]:
+    """The records of rows, in batches of a bounded size.
+
+    Args:
+        table: the table.
+        blocks: its rows.
+        event: the event whose position they have.
+        offset: the resume position of the batches.
+        clock: nanoseconds since the epoch.
+    """
+    micros = clock() // 1000
+    at = replace(offset, file=event.file)
+    read_time = ReadTime(micros, at, clock, event.pos, event.server_id, event.gtid, event.thread)
+    for rows in blocks:
+        for begin in range(0, len(rows), _BATCH_ROWS):
+            messages = table.messages(rows[begin : begin + _BATCH_ROWS], "incremental", read_time)
+            yield table.batch(messages, micros // 1000, offset)

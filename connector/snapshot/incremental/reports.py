@@ -1,0 +1,73 @@
+"""The notifications of incremental snapshots, in Debezium's form."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from rowtide.connector.protocol.charset import charset_decoder
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.notifications import Notifier
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.snapshot.chunks.key_ranges import Bound
+from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.schema_history.model import Column
+
+ScanStatus = Literal["SUCCEEDED", "EMPTY", "NO_PRIMARY_KEY", "SQL_EXCEPTION", "UNKNOWN_SCHEMA"]
+
+_AGGREGATE = "Incremental Snapshot"
+
+
+class Reports:
+    """Makes the notifications of incremental snapshots. Their id is that of the signal that asked for the table."""
+
+    def __init__(self, settings: PipelineSettings, clock: Callable[[], int]) -> None:
+        self._notifier = Notifier(settings, clock)
+
+    def changed(
+        self, kind: Literal["STARTED", "PAUSED", "RESUMED", "ABORTED"], signal_id: str, tables: Sequence[str],
+        offset: SourceOffset,
+    ) -> Iterator[Batch]:  # fmt: skip
+        """A snapshot started, paused or resumed with these tables, or these tables are no longer read."""
+        data = {"data_collections": ",".join(tables)}
+        yield from self._notifier.notify(_AGGREGATE, kind, data, offset, signal_id=signal_id)
+
+    def progress(
+        self, state: SnapshotState, columns: Sequence[Column], key: Bound | None, offset: SourceOffset
+    ) -> Iterator[Batch]:
+        """A chunk of the first table was read, up to a key."""
+        table = state.tables[0]
+        data = {
+            "data_collections": ",".join(state.names(table.signal_id)),
+            "current_collection_in_progress": table.name,
+            "maximum_key": _shown(columns, table.last),
+            "last_processed_key": _shown(columns, key),
+        }
+        yield from self._notifier.notify(_AGGREGATE, "IN_PROGRESS", data, offset, signal_id=table.signal_id)
+
+    def scanned(self, state: SnapshotState, status: ScanStatus, offset: SourceOffset) -> Iterator[Batch]:
+        """The first table is done; and its signal, if it was the last table of it."""
+        table: TableToRead = state.tables[0]
+        data = {
+            "data_collections": ",".join(state.names(table.signal_id)),
+            "scanned_collection": table.name,
+            "total_rows_scanned": str(table.rows),
+            "status": status,
+        }
+        yield from self._notifier.notify(_AGGREGATE, "TABLE_SCAN_COMPLETED", data, offset, signal_id=table.signal_id)
+        if not state.without_first().names(table.signal_id):
+            yield from self._notifier.notify(_AGGREGATE, "COMPLETED", {}, offset, signal_id=table.signal_id)
+
+
+def _shown(columns: Sequence[Column], bound: Bound | None) -> str:
+    """A key as text."""
+    if bound is None:
+        return "<null>"
+    return ",".join(_value(column, text) for column, text in zip(columns, bound, strict=True))
+
+
+def _value(column: Column, text: str) -> str:
+    if column.charset is not None and column.data_type not in ("enum", "set"):
+        return charset_decoder(column.charset)(bytes.fromhex(text))
+    if column.data_type == "enum":
+        return column.labels[int(text) - 1] if 0 < int(text) <= len(column.labels) else ""
+    return text

@@ -1,0 +1,89 @@
+"""The keys by which rows of a chunk are compared with row events: equal for the same row, from either source."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rowtide.connector.protocol.events.classes import Rows, RowsKind
+from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.records.change import UNAVAILABLE
+from rowtide.connector.records.codecs.builder import Codec, Codecs, column_output
+from rowtide.connector.records.codecs.python_values import python_output
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, TextRows, key_value_rows
+from rowtide.envelope.table import RecordRules, build_table_schema
+from rowtide.schema_history.model import Column, Table
+from rowtide.topics.filters import ColumnFilter, Patterns, Selection
+
+_NO_COLUMNS = ColumnFilter(Selection(include=Patterns.parse("")))
+
+
+class RowKeys:
+    """Decodes the keys of a table's rows, from row events and from result sets. Masks do not apply to them.
+
+    Args:
+        table: the structure.
+        columns: the columns of the key.
+        settings: of the records.
+        topics: the owners of topics.
+
+    Attributes:
+        exact: whether both sources give the same values. A result set has FLOAT with six digits only.
+    """
+
+    def __init__(self, table: Table, columns: Sequence[Column], settings: PipelineSettings, topics: TopicGuard) -> None:
+        names = tuple(column.name for column in columns)
+        self.exact = all(column.data_type != "float" for column in columns)
+        self._table = replace(table, debezium=replace(table.debezium, primary_key=names))
+        rules = RecordRules(values=settings.rules.values, columns=_NO_COLUMNS)
+        self._settings = replace(settings, rules=rules, changes=True)
+        self._codecs = Codecs(self._settings, topics)
+        self._codec: tuple[TableStructure, Codec] | None = None
+        padded = {place for place, column in enumerate(columns) if column.data_type == "binary"}
+        self._normalized: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+        if padded:  # row events have BINARY without its trailing zeros
+            self._normalized = lambda key: tuple(
+                value.rstrip(b"\0") if place in padded else value for place, value in enumerate(key)
+            )
+
+    def of_event(self, event: Rows, structure: TableStructure) -> list[Hashable]:
+        """The keys of all row images of an event.
+
+        Raises:
+            ConnectorError, ValueError: the images do not match the structure.
+        """
+        if self._codec is None or self._codec[0] is not structure:
+            self._codec = structure, self._codecs.codec(structure, self._table)
+        return self._keys(self._codec[1].rows(event))
+
+    def reader(self, names: Sequence[str]) -> TextRows:
+        """Compile a reader of keys for a result set with columns of these names; see :meth:`of_rows`."""
+        settings, table = self._settings, self._table
+        records = build_table_schema(table, "", settings.rules, "snapshot", lambda _table, _column: None)
+        outputs = [(one, python_output(column_output(one, settings), one)) for one in records.columns]
+        columns = [ResultColumn(one.column, output, "", UNAVAILABLE) for one, output in outputs]
+        places = {record.index: place for place, record in enumerate(records.columns)}
+        return key_value_rows(columns, [places[index] for index in records.key_columns], names)
+
+    def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Hashable]:
+        """The keys of the rows that the reader has returned."""
+        return self._keys(rows)
+
+    def _keys(self, rows: Sequence[tuple[Any, ...]]) -> list[Hashable]:
+        if self._normalized is None:
+            return [row[0] for row in rows]
+        return [self._normalized(row[0]) for row in rows]
+
+
+def replaces_rows(event: Rows, *, skip_unchanged: bool) -> bool:
+    """Whether a consumer that has the records of an event needs no earlier state of its rows.
+
+    Not after an update whose image lacks columns or has differences of JSON documents, or that may be left out because
+    it changes nothing that is published (``skip.messages.without.change``).
+    """
+    if event.kind is not RowsKind.UPDATE:
+        return True
+    after = event.columns_after
+    complete = all(after[index >> 3] >> (index & 7) & 1 for index in range(event.column_count))
+    return complete and not event.partial and not skip_unchanged

@@ -1,0 +1,175 @@
+"""A table that is being read: what to cut and read next, and what was read. Without input or output.
+
+The reader's thread makes a scan, replaces it when something changes, and takes the chunks that were read. Workers take
+work from it. A scan that was replaced is abandoned: what its workers still read is dropped.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.text_protocol_rows import Rows
+from rowtide.connector.snapshot.chunks.key_ranges import Bound, ChunkKey, KeyRanges
+from rowtide.connector.snapshot.incremental.row_keys import RowKeys
+from rowtide.connector.snapshot.records import SnapshotTable
+from rowtide.schema_history.model import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of the stream, between two transactions.
+
+    Attributes:
+        number: the number of the journal's last event.
+        position: the stream's position.
+    """
+
+    number: int
+    position: SourceOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a table.
+
+    Attributes:
+        number: from 0, in the order of the key.
+        lower: the key before it; ``None`` for the first one.
+        upper: its last key; ``None`` for the rows whose key is NULL.
+        final: whether no chunk comes behind it.
+    """
+
+    number: int
+    lower: Bound | None
+    upper: Bound | None
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of a chunk, with the bytes that they were decoded from.
+
+    Attributes:
+        rows: decoded by the table's reader.
+        data: the packets, or the payload of one row.
+        single: whether it is the payload of one row.
+    """
+
+    rows: Rows
+    data: bytes
+    single: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """A chunk that was read.
+
+    Attributes:
+        chunk: the chunk.
+        since: the journal's last event before it was read.
+        blocks: its rows.
+        names: the columns of the result set.
+        end: a position of the binlog behind all that it has seen.
+        window: the id of its window in the signal table, if there is one.
+    """
+
+    chunk: Chunk
+    since: int
+    blocks: Sequence[Block]
+    names: Sequence[str]
+    end: SourceOffset
+    window: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A chunk, or the search for it, that the server refused.
+
+    Attributes:
+        reason: the error.
+        end: a position of the binlog behind the failure; ``None`` if it could not be read.
+        lost: whether the connection was lost, which says nothing about the table.
+        rows: if the chunk is too large: the rows that fit into memory.
+    """
+
+    reason: str
+    end: SourceOffset | None = None
+    lost: bool = False
+    rows: int | None = None
+
+
+@dataclass
+class Scan:
+    """A table that is being read. Its changing attributes are guarded by the lock of the chunk reader.
+
+    Attributes:
+        structure: the table's structure in the stream when the scan began.
+        table: from rows to records.
+        key: by which it is cut.
+        ranges: the ranges of this key.
+        row_keys: by which rows are compared with events.
+        condition: a condition for its rows, as SQL; ``""`` for none.
+        size: rows of the next chunk.
+        tries: how often it was begun again without a chunk in between.
+        begun: whether ``last`` is known.
+        last: the largest key.
+        lower: up to this key, chunks are cut.
+        number: the number of the next chunk.
+        nulls: whether rows whose key is NULL are to be read behind all others.
+        cut: whether all chunks are cut.
+        cutting: whether a worker searches for the next bound.
+        failed: whether a worker has failed; nothing more is read then.
+        reading: the chunks that are being read or wait to be taken, each with the journal's number before it.
+    """
+
+    structure: Table
+    table: SnapshotTable
+    key: ChunkKey
+    ranges: KeyRanges
+    row_keys: RowKeys
+    condition: str
+    size: int
+    tries: int = 0
+    begun: bool = False
+    last: Bound | None = None
+    lower: Bound | None = None
+    number: int = 0
+    nulls: bool = False
+    cut: bool = False
+    cutting: bool = False
+    failed: bool = False
+    reading: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return str(self.structure.id)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a worker may cut the next chunk."""
+        return not (self.cut or self.cutting or self.failed)
+
+    def select(self, chunk: Chunk) -> str:
+        """The query for the rows of a chunk."""
+        columns = [*self.table.columns]
+        columns += [column.name for column in self.key.columns if column.name not in self.table.columns]
+        where = self.ranges.nulls if chunk.upper is None else self.ranges.where(chunk.lower, chunk.upper)
+        return self.ranges.rows_query(columns, where or "TRUE", self.condition)
+
+    def next_chunk(self, bound: Bound | None) -> Chunk:
+        """Cut the next chunk.
+
+        Args:
+            bound: its last key; ``None`` if it has all that is left.
+        """
+        if self.last is None or self.lower == self.last:
+            chunk = Chunk(self.number, None, None, final=True)
+        else:
+            ends = bound is None or bound == self.last
+            upper = self.last if bound is None else bound
+            chunk = Chunk(self.number, self.lower, upper, final=ends and not self.nulls)
+            self.lower = upper
+        self.number += 1
+        self.cut = chunk.final
+        return chunk

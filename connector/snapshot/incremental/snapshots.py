@@ -1,0 +1,397 @@
+"""Incremental snapshots in the reader's thread: what signals change, and what becomes of the chunks that were read."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from rowtide.connector.errors import ConnectorError, SnapshotError
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest
+from rowtide.connector.pipeline.signals.snapshots import Window
+from rowtide.connector.protocol.events.classes import Rows
+from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.snapshot.changes import snapshot_table
+from rowtide.connector.snapshot.chunks.key_ranges import chunk_key, row_key
+from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
+from rowtide.connector.snapshot.incremental.chunk_records import StreamEvent, row_batches
+from rowtide.connector.snapshot.incremental.journal import Journal
+from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
+from rowtide.connector.snapshot.incremental.reports import Reports, ScanStatus
+from rowtide.connector.snapshot.incremental.requests import requested_tables, stopped_tables
+from rowtide.connector.snapshot.incremental.row_keys import RowKeys, replaces_rows
+from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
+from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.watermarks import binlog_order, has_passed
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table, TableId
+
+log = logging.getLogger(__name__)
+
+_MAX_TRIES = 8
+_MAX_KEYS = 500_000
+"""Keys that the journal holds at most. Behind a transaction with more rows, chunks are read again, and smaller."""
+_NO_KEY = (
+    "table %s is left out of the incremental snapshot: %s. Name a column of it in the signal's 'surrogate-key', best "
+    "one with a unique index"
+)
+
+
+class IncrementalSnapshots:
+    """Reads tables in chunks beside the stream, and emits their rows between its transactions.
+
+    All methods are called in the reader's thread. It is the
+    :class:`~rowtide.connector.pipeline.signals.snapshots.SnapshotsOnDemand` for incremental snapshots.
+
+    Args:
+        settings: of the records.
+        tables: every table's structure, as the stream has it.
+        reader: reads chunks in other threads.
+        chunk_size: rows of the first chunk of a table.
+        clock: nanoseconds since the epoch.
+
+    Attributes:
+        watched: the table whose row events are to be passed to :meth:`observe`, if any.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        tables: Tables,
+        reader: ChunkReader,
+        chunk_size: int,
+        clock: Callable[[], int],
+    ) -> None:
+        self.watched: TableId | None = None
+        self._settings = settings
+        self._tables = tables
+        self._reader = reader
+        self._first_size = self._size = chunk_size
+        self._clock = clock
+        self._reports = Reports(settings, clock)
+        self._topics: TopicGuard | None = None
+        self._state: SnapshotState | None = None
+        self._progress: Progress | None = None
+        self._journal = Journal()
+        self._scan: Scan | None = None
+        self._failure: Failed | None = None
+        self._chunks: dict[int, ReadChunk] = {}
+        self._windows: dict[str, StreamEvent] = {}
+        self._waiting: tuple[int, str, int] | None = None
+        self._next = self._tries = 0
+
+    # --- the stream -----------------------------------------------------------------------------------------------
+
+    def attach(self, pipeline: Pipeline) -> None:
+        """Go on beside a new stream: chunks that were read beside the one before are read again.
+
+        Args:
+            pipeline: that of the new stream. The snapshot that its start offset has is continued.
+        """
+        progress = self._progress = pipeline.progress
+        if self._state is None:
+            self._state = SnapshotState.from_carried(progress.carried)
+            if self._state.tables:
+                names = ", ".join(table.name for table in self._state.tables)
+                log.info("the incremental snapshot of %s goes on behind its last chunk", names)
+        self._carry(self._state)
+        self._abandon()
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a table to read."""
+        return self._state is not None and bool(self._state.tables) and not self._state.paused
+
+    def observe(self, event: Rows, structure: TableStructure, table: Table) -> None:
+        """Record the keys of a row event whose records are emitted, of the table that is :attr:`watched`."""
+        scan, journal = self._scan, self._journal
+        if scan is None:
+            return
+        try:
+            if not scan.row_keys.exact or table is not scan.structure:
+                journal.record_unknown()
+                return
+            keys = scan.row_keys.of_event(event, structure)
+        except (ConnectorError, ValueError):
+            journal.record_unknown()
+            return
+        journal.record(keys, replaces=replaces_rows(event, skip_unchanged=self._settings.skip_unchanged))
+        if len(journal) > _MAX_KEYS:
+            log.info("more than %d rows of table %s have changed: its last chunk is read again", _MAX_KEYS, scan.name)
+            self._size = max(1, scan.size // 2)
+            self._abandon()
+
+    def emitted(self, topic: str) -> None:
+        """Records were emitted whose keys are not known: those of an XA transaction."""
+        if self._scan is not None and self._scan.table.topic == topic:
+            self._journal.record_unknown()
+
+    def changed(self, table: TableId) -> None:
+        """A statement has changed or truncated a table: what was read of it may be from before."""
+        if table == self.watched and self._scan is not None and self._tables.table(*self._id) is self._scan.structure:
+            self._abandon()
+
+    @property
+    def due(self) -> bool:
+        """Whether :meth:`run` has something to do: a worker has found something, or the stream has reached a chunk."""
+        if not self.active:
+            return False
+        if self._scan is None or self._reader.found:
+            return True
+        waiting, progress = self._waiting, self._progress
+        return waiting is not None and progress is not None and binlog_order(progress.file, progress.end) >= waiting
+
+    def run(self, pipeline: Pipeline) -> Iterator[Output]:
+        """Emit the rows of the chunks that the stream has passed. Call it between two transactions."""
+        if not self.active:
+            return
+        at, progress, header = pipeline.offset(), pipeline.progress, pipeline.decoder.format
+        position = replace(at, file=progress.file, pos=progress.end, server=header and str(header.header.server_id))
+        self._take_found()
+        yield from self._outputs(at, position)
+        self._reader.mark(Mark(self._journal.number, position))
+
+    def close(self) -> None:
+        """End the threads."""
+        self._reader.close()
+
+    def _outputs(self, at: SourceOffset, position: SourceOffset) -> Iterator[Output]:
+        while self.active:
+            if self._scan is None:
+                yield from self._begin(at, position)
+            elif self._tables.table(*self._id) is not self._scan.structure:
+                self._structure_changed(self._scan)
+            elif self._failure is not None and self._is_passed(self._failure.end, position):
+                yield from self._failed(self._failure, at)
+            elif self._failure is None and self._is_complete(self._scan):
+                yield from self._scanned("SUCCEEDED" if self._first.rows else "EMPTY", at)
+            elif (chunk := self._chunks.get(self._next)) is not None and self._is_passed(chunk.end, position):
+                yield from self._emit(self._scan, chunk, at)
+            else:
+                break
+
+    def _take_found(self) -> None:
+        found = self._reader.found
+        while found:
+            scan, result = found.popleft()
+            if scan is not self._scan:
+                continue
+            if isinstance(result, ReadChunk):
+                self._chunks[result.chunk.number] = result
+            elif isinstance(result, Failed):
+                self._failure = self._failure or result
+            else:
+                self._change(replace(self._first, begun=True, last=scan.last))
+
+    def _is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
+        try:
+            passed = end is None or has_passed(position, end, self._settings.connector)
+        except SnapshotError as error:
+            self._failure, self._waiting = Failed(str(error)), binlog_order("", 0)
+            return False
+        # With GTIDs, file and position may be those of another server than the stream's: then look at any time.
+        same = end is not None and end.server == position.server
+        self._waiting = (
+            None if passed or end is None else binlog_order(end.file, end.pos) if same else binlog_order("", 0)
+        )
+        return passed
+
+    def _is_complete(self, scan: Scan) -> bool:
+        """Whether all chunks are cut and emitted."""
+        return self._first.begun and scan.cut and self._next == scan.number
+
+    # --- the scan of a table --------------------------------------------------------------------------------------
+
+    @property
+    def _current(self) -> SnapshotState:
+        assert self._state is not None, "attach() comes first"
+        return self._state
+
+    @property
+    def _first(self) -> TableToRead:
+        return self._current.tables[0]
+
+    @property
+    def _id(self) -> tuple[str, str]:
+        assert self._scan is not None
+        return self._scan.structure.id.database, self._scan.structure.id.table
+
+    def _begin(self, at: SourceOffset, position: SourceOffset) -> Iterator[Output]:
+        """Begin to read the first table, or read on behind its last chunk."""
+        first, settings = self._first, self._settings
+        structure = None if first.table is None else self._tables.table(first.table.database, first.table.table)
+        if structure is None or not settings.tables.captures(structure.id.database, structure.id.table):
+            log.warning("table %s of the incremental snapshot is not captured, or does not exist", first.name)
+            yield from self._scanned("UNKNOWN_SCHEMA", at)
+            return
+        key = chunk_key(structure, first.surrogate_key)
+        if key is None:
+            lacks = f"column {first.surrogate_key}" if first.surrogate_key else "primary key"
+            log.warning(_NO_KEY, first.name, f"it has no {lacks}")
+            yield from self._scanned("NO_PRIMARY_KEY", at)
+            return
+        try:
+            ranges = key.ranges(structure.id)
+        except ValueError as error:
+            log.warning(_NO_KEY, first.name, error)
+            yield from self._scanned("NO_PRIMARY_KEY", at)
+            return
+        self._topics = self._topics or TopicGuard(settings, self._tables)
+        self._scan = Scan(
+            structure,
+            snapshot_table(structure, settings, custom_query=False),
+            key,
+            ranges,
+            RowKeys(structure, (row_key(structure) or key).columns, settings, self._topics),
+            first.condition or "",
+            self._size,
+            self._tries,
+            last=first.last,
+            lower=first.lower,
+        )
+        self.watched, self._next = structure.id, 0
+        self._reader.read(self._scan, Mark(self._journal.number, position))
+
+    def _abandon(self) -> None:
+        """Drop what was read and not emitted; the table is read on behind its last chunk."""
+        self._reader.read(None)
+        self._scan = self.watched = self._failure = self._waiting = None
+        self._journal = Journal()
+        self._chunks.clear()
+        self._windows.clear()
+
+    def _structure_changed(self, scan: Scan) -> None:
+        """Read on behind the last chunk with the new structure; from the beginning if the table has another key now."""
+        structure = self._tables.table(*self._id)
+        key = None if structure is None else chunk_key(structure, self._first.surrogate_key)
+        if key is not None and key.has_bounds_of(scan.key):
+            log.info("the structure of table %s has changed: its last chunk is read again", scan.name)
+        else:
+            log.info("the key of table %s has changed: the table is read again from its beginning", scan.name)
+            self._change(self._first.restarted())
+        self._abandon()
+
+    def _failed(self, failure: Failed, at: SourceOffset) -> Iterator[Output]:
+        self._abandon()
+        if failure.rows is not None:
+            self._size = max(1, failure.rows // 2)
+        elif not failure.lost:
+            yield from self._try_again(failure.reason, at)
+
+    def _try_again(self, reason: str, at: SourceOffset) -> Iterator[Output]:
+        """Read the last chunk again, or give the table up."""
+        self._abandon()
+        self._tries += 1
+        name = self._first.name
+        if self._tries < _MAX_TRIES:
+            self._size = max(1, self._size // 2)
+            log.warning("the last chunk of table %s is read again: %s", name, reason)
+            return
+        log.error(
+            "table %s is NOT read completely: %s. Correct the cause, and send an execute-snapshot signal for the table",
+            name, reason,
+        )  # fmt: skip
+        yield from self._scanned("SQL_EXCEPTION", at)
+
+    def _scanned(self, status: ScanStatus, at: SourceOffset) -> Iterator[Output]:
+        """The first table is done."""
+        state, first = self._current, self._first
+        self._abandon()
+        self._tries, self._size = 0, self._first_size
+        if status == "SUCCEEDED":
+            log.info("the incremental snapshot has read %d rows of table %s", first.rows, first.name)
+        self._carry(state.without_first())
+        yield from self._reports.scanned(state, status, self._here(at))
+
+    # --- the rows of a chunk --------------------------------------------------------------------------------------
+
+    def _emit(self, scan: Scan, read: ReadChunk, at: SourceOffset) -> Iterator[Output]:
+        kept = kept_rows(scan, read, self._journal)
+        if kept is None:
+            yield from self._try_again("its rows were changed while it was read", at)
+            return
+        rows = sum(len(block.rows) for block in read.blocks)
+        first = replace(self._first, lower=read.chunk.upper or self._first.lower, rows=self._first.rows + rows)
+        yield from self._reports.progress(self._current, scan.key.columns, read.chunk.upper, self._here(at))
+        assert self._progress is not None
+        event = self._windows.pop(read.window or "", None) or StreamEvent.of(self._progress)
+        yield from row_batches(scan.table, kept, event, self._here(at), self._clock)
+        self._change(first)
+        yield Batch("", -1, (), self._here(at), 0, 0)
+        del self._chunks[read.chunk.number]
+        self._next += 1
+        self._tries, self._size = 0, scan.size
+        self._journal.prune(self._reader.taken(scan, read.chunk.number))
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def _here(self, at: SourceOffset) -> SourceOffset:
+        """The offset with the present state."""
+        assert self._progress is not None
+        return replace(at, carried=self._progress.carried)
+
+    def _change(self, first: TableToRead) -> None:
+        self._carry(self._current.with_first(first))
+
+    def _carry(self, state: SnapshotState) -> None:
+        assert self._progress is not None
+        self._state = state
+        self._progress.carried = state.carried(self._progress.carried)
+
+    # --- signals --------------------------------------------------------------------------------------------------
+
+    def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
+        """Add tables to those that are read."""
+        captures = self._settings.tables.captures
+        captured = (table for table in self._tables.names() if captures(table.database, table.table))
+        added, state = requested_tables(request, captured), self._current
+        names = [table.name for table in added]
+        self._carry(replace(state, tables=(*state.tables, *added)))
+        log.info("an incremental snapshot of %s begins", ", ".join(names))
+        return list(self._reports.changed("STARTED", request.signal.id, names, at))
+
+    def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
+        """Leave out tables."""
+        state = self._current
+        stopped = stopped_tables(request, state)
+        if not stopped:
+            log.info("there is no incremental snapshot of these tables to stop")
+            return ()
+        left = tuple(table for table in state.tables if table not in stopped)
+        if state.tables[0] in stopped:
+            self._abandon()
+            self._tries, self._size = 0, self._first_size
+        self._carry(replace(state, tables=left, paused=state.paused and bool(left)))
+        log.info("the incremental snapshot of %s is stopped", ", ".join(table.name for table in stopped))
+        out: list[Output] = []
+        for signal_id in dict.fromkeys(table.signal_id for table in stopped):
+            names = [table.name for table in stopped if table.signal_id == signal_id]
+            out += self._reports.changed("ABORTED", signal_id, names, at)
+        return out
+
+    def pause(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
+        """Read no more chunks."""
+        self._abandon()
+        return self._paused(at, paused=True)
+
+    def resume(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
+        """Read on."""
+        return self._paused(at, paused=False)
+
+    def _paused(self, at: SourceOffset, *, paused: bool) -> Iterable[Output]:
+        state = self._current
+        if not state.tables or state.paused is paused:
+            return ()
+        self._carry(replace(state, paused=paused))
+        signal_id = state.tables[0].signal_id
+        return list(self._reports.changed("PAUSED" if paused else "RESUMED", signal_id, state.names(signal_id), at))
+
+    def window(self, window_id: str, kind: Window) -> None:
+        """Keep the position of the last row of a window, for ``source`` of its chunk's rows."""
+        if kind != "open" and self._scan is not None and self._progress is not None:
+            self._windows[window_id.rpartition("-")[0]] = StreamEvent.of(self._progress)

@@ -1,0 +1,153 @@
+"""What an incremental snapshot still has to read, and how every offset stores it. Pure."""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rowtide.connector.snapshot.chunks.key_ranges import Bound
+from rowtide.schema_history.model import TableId
+
+log = logging.getLogger(__name__)
+
+_STATE = "rowtide_snapshot_state"
+_DEBEZIUM = "incremental_snapshot_"
+_COLLECTIONS, _CORRELATION = f"{_DEBEZIUM}collections", f"{_DEBEZIUM}correlation_id"
+_ID, _CONDITION, _SURROGATE = (f"{_COLLECTIONS}_{name}" for name in ("id", "additional_condition", "surrogate_key"))
+
+
+@dataclass(frozen=True, slots=True)
+class TableToRead:
+    """A table that an incremental snapshot reads.
+
+    Attributes:
+        name: ``database.table``, as notifications have it.
+        table: the table; ``None`` if no captured table has that name.
+        signal_id: the id of the signal that asked for it.
+        condition: a condition for its rows, as SQL.
+        surrogate_key: the column to cut it by, instead of its primary key.
+        begun: whether the largest key is known.
+        last: the largest key when it was begun; ``None`` if it was empty.
+        lower: up to this key, its rows are read.
+        rows: how many rows were read.
+    """
+
+    name: str
+    table: TableId | None
+    signal_id: str
+    condition: str | None = None
+    surrogate_key: str | None = None
+    begun: bool = False
+    last: Bound | None = None
+    lower: Bound | None = None
+    rows: int = 0
+
+    def restarted(self) -> "TableToRead":
+        """The table before its first chunk."""
+        return replace(self, begun=False, last=None, lower=None, rows=0)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotState:
+    """The tables that are still to be read, in order; the first one is being read.
+
+    Attributes:
+        tables: the tables.
+        paused: whether ``pause-snapshot`` was received.
+    """
+
+    tables: tuple[TableToRead, ...] = ()
+    paused: bool = False
+
+    def names(self, signal_id: str) -> list[str]:
+        """The names of the tables that a signal asked for."""
+        return [table.name for table in self.tables if table.signal_id == signal_id]
+
+    def with_first(self, table: TableToRead) -> "SnapshotState":
+        """The state with another first table."""
+        return replace(self, tables=(table, *self.tables[1:]))
+
+    def without_first(self) -> "SnapshotState":
+        """The state when the first table is read."""
+        return replace(self, tables=self.tables[1:])
+
+    def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """The fields of all offsets from now on: those of ``others`` that are not of snapshots, and the state's.
+
+        Debezium's fields name the tables. It has the keys as serialised Java objects, and reads a table from its
+        beginning without them.
+        """
+        fields = {
+            name: value for name, value in (others or {}).items() if name != _STATE and not name.startswith(_DEBEZIUM)
+        }
+        if self.tables:
+            fields[_COLLECTIONS] = _json(list(map(_for_debezium, self.tables)))
+            fields[_CORRELATION] = self.tables[0].signal_id
+            fields[_STATE] = _json({"paused": self.paused, "tables": [_stored(table) for table in self.tables]})
+        return fields or None
+
+    @classmethod
+    def from_carried(cls, fields: Mapping[str, Any] | None) -> "SnapshotState":
+        """The state that an offset has. One that Debezium has stored has the tables, but not how far they are read."""
+        fields = fields or {}
+        try:
+            if _STATE in fields:
+                found = json.loads(fields[_STATE])
+                return cls(tuple(map(_restored, found["tables"])), bool(found["paused"]))
+            if _COLLECTIONS in fields:
+                signal_id = str(fields.get(_CORRELATION) or "")
+                return cls(tuple(_of_debezium(item, signal_id) for item in json.loads(fields[_COLLECTIONS])))
+        except (KeyError, TypeError, ValueError):
+            log.exception(
+                "the stored position has an incremental snapshot that cannot be read, so it does not go on; "
+                "send its execute-snapshot signal again: %.500s", {_STATE: fields.get(_STATE)}
+            )  # fmt: skip
+        return cls()
+
+
+def _for_debezium(table: TableToRead) -> dict[str, Any]:
+    condition = None if table.condition is None else f"({table.condition})"
+    return {_ID: table.name, _CONDITION: condition, _SURROGATE: table.surrogate_key}
+
+
+def _stored(table: TableToRead) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": table.name, "signal": table.signal_id}
+    if table.table is not None:
+        found["table"] = [table.table.database, table.table.table]
+    others = {"condition": table.condition, "surrogate": table.surrogate_key, "lower": table.lower}
+    found |= {name: value for name, value in others.items() if value is not None}
+    if table.begun:
+        found |= {"last": table.last, "rows": table.rows}
+    return found
+
+
+def _restored(stored: Mapping[str, Any]) -> TableToRead:
+    table = stored.get("table")
+    return TableToRead(
+        str(stored["name"]),
+        None if table is None else TableId(str(table[0]), str(table[1])),
+        str(stored["signal"]),
+        stored.get("condition"),
+        stored.get("surrogate"),
+        "last" in stored,
+        _bound(stored.get("last")),
+        _bound(stored.get("lower")),
+        int(stored.get("rows", 0)),
+    )
+
+
+def _of_debezium(stored: Mapping[str, Any], signal_id: str) -> TableToRead:
+    name = str(stored[_ID])
+    database, dot, table = name.partition(".")
+    return TableToRead(
+        name, TableId(database, table) if dot else None, signal_id, stored.get(_CONDITION), stored.get(_SURROGATE)
+    )
+
+
+def _bound(stored: Any) -> Bound | None:
+    return None if stored is None else tuple(map(str, stored))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

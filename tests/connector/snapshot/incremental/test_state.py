@@ -1,0 +1,65 @@
+"""What is still to be read, in the fields of offsets: those of Debezium for it, and rowtide's for every detail."""
+
+import json
+
+import pytest
+
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.schema_history.model import TableId
+
+BIG = TableToRead(
+    "d.big", TableId("d", "big"), "s1", "a > 1", None, begun=True, last=("18446744073709551615",), lower=("7",), rows=7
+)
+TEXT = TableToRead("d.t", TableId("d", "t"), "s1", None, "u", begun=True, last=None)
+UNKNOWN = TableToRead("d.nosuch", None, "s2")
+FIELDS = ("id", "additional_condition", "surrogate_key")
+STATE = SnapshotState((BIG, TEXT, UNKNOWN), paused=True)
+
+
+def test_a_stored_offset_has_everything() -> None:
+    offset = SourceOffset("b.000001", 4, carried=STATE.carried({"rowtide_signal_x": 1}))
+    restored = SourceOffset.from_json(offset.to_json())
+    assert SnapshotState.from_carried(restored.carried) == STATE
+    assert restored.carried is not None
+    assert restored.carried["rowtide_signal_x"] == 1
+
+
+def test_debezium_finds_the_tables_in_its_own_fields() -> None:
+    carried = STATE.carried(None)
+    assert carried is not None
+    assert carried["incremental_snapshot_correlation_id"] == "s1"
+    names = [
+        tuple(
+            item[f"incremental_snapshot_collections_{name}"] for name in ("id", "additional_condition", "surrogate_key")
+        )
+        for item in json.loads(carried["incremental_snapshot_collections"])
+    ]
+    assert names == [("d.big", "(a > 1)", None), ("d.t", None, "u"), ("d.nosuch", None, None)]
+    assert "incremental_snapshot_primary_key" not in carried  # a serialised Java object: it begins the table again
+
+
+def test_an_offset_of_debezium_has_the_tables_from_their_beginning() -> None:
+    carried = {
+        "incremental_snapshot_correlation_id": "inc-1",
+        "incremental_snapshot_maximum_key": "aced0005",
+        "incremental_snapshot_collections": (
+            '[{"incremental_snapshot_collections_id":"sig.comp",'
+            '"incremental_snapshot_collections_additional_condition":"(a % 2 = 0)",'
+            '"incremental_snapshot_collections_surrogate_key":null}]'
+        ),
+    }
+    assert SnapshotState.from_carried(carried).tables == (
+        TableToRead("sig.comp", TableId("sig", "comp"), "inc-1", "(a % 2 = 0)"),
+    )
+
+
+def test_nothing_is_carried_when_all_is_read() -> None:
+    assert SnapshotState().carried(STATE.carried(None)) is None
+    assert SnapshotState().carried({"rowtide_signal_x": 1}) == {"rowtide_signal_x": 1}
+    assert SnapshotState.from_carried(None) == SnapshotState()
+
+
+def test_a_state_that_cannot_be_read_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    assert SnapshotState.from_carried({"rowtide_snapshot_state": "{}"}) == SnapshotState()
+    assert "send its execute-snapshot signal again" in caplog.text
