@@ -4,7 +4,7 @@ The catalogue documents the properties; docstrings here only describe what diffe
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.choices import (
@@ -26,7 +26,7 @@ from rowtide.connector.config.choices import (
 )
 from rowtide.connector.config.kafka.clients import ClientSettings
 from rowtide.connector.config.secret import Sanitizer, Secret
-from rowtide.connector.config.signals import SignalsConfig
+from rowtide.connector.config.signals import IncrementalConfig, SignalsConfig
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (
     ColumnFilter,
@@ -165,6 +165,7 @@ class SnapshotConfig:
         select_overrides: queries by (database, table).
         threads: the number of connections that read rows.
         cut_tables: whether several connections read parts of one table.
+        incremental: snapshots beside the stream.
     """
 
     mode: SnapshotMode
@@ -177,6 +178,7 @@ class SnapshotConfig:
     lock_timeout_ms: int
     threads: int = 1
     cut_tables: bool = True
+    incremental: IncrementalConfig = field(default_factory=IncrementalConfig)
 
     def reads_rows_of(self, database: str, table: str) -> bool:
         """Whether the rows of a captured table belong to the snapshot."""

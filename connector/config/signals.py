@@ -1,7 +1,8 @@
-"""The settings of signals."""
+"""The settings of signals, and of the snapshots that they start."""
 
 from dataclasses import dataclass
 
+from rowtide.connector.config.choices import Watermarking
 from rowtide.connector.config.kafka.clients import ClientSettings
 
 
@@ -24,3 +25,22 @@ class SignalsConfig:
     poll_timeout_ms: int
     file: str | None
     poll_interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalConfig:
+    """Incremental snapshots.
+
+    Attributes:
+        chunk_size: rows of the first chunk of a table.
+        target_ms: how long a chunk should take, to which its size adapts; 0 for a fixed size.
+        threads: how many chunks are read at a time.
+        watermarking: how windows are written to the signal table.
+        read_only: whether nothing is written to the database.
+    """
+
+    chunk_size: int = 1024
+    target_ms: int = 0
+    threads: int = 1
+    watermarking: Watermarking = Watermarking.INSERT_INSERT
+    read_only: bool = False

@@ -20,6 +20,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
+from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.source.stream_reader import StreamFactory, StreamReader
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
@@ -63,6 +64,7 @@ class Reader(StreamReader[Pipeline]):
         xa_packets: reads prepared XA transactions beside the stream.
         signals: the actions of signals.
         work: what to do between two transactions.
+        snapshots: incremental snapshots beside the stream.
 
     Attributes:
         status: the state of the reader.
@@ -83,6 +85,7 @@ class Reader(StreamReader[Pipeline]):
         xa_packets: XaPackets | None = None,
         signals: Signals | None = None,
         work: Sequence[BoundaryWork] = (),
+        snapshots: IncrementalSnapshots | None = None,
     ) -> None:
         super().__init__(config.failure, start, streams)
         self._settings = settings
@@ -94,13 +97,19 @@ class Reader(StreamReader[Pipeline]):
         self._captured = CapturedTables(settings, tables, clock, current)
         self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets)
         self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
-        self._work = work
+        self._snapshots = self._captured.observer = snapshots
+        self._work = work if snapshots is None else (*work, snapshots)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self._put_at = time.monotonic()
         self._put_offset = start
 
     def _pipeline(self, start: SourceOffset) -> Pipeline:
-        return Pipeline(self._settings, self._tables, start, self._clock, self._captured, self._read_xa, self._signals)
+        pipeline = Pipeline(
+            self._settings, self._tables, start, self._clock, self._captured, self._read_xa, self._signals
+        )
+        if self._snapshots is not None:
+            self._snapshots.attach(pipeline)
+        return pipeline
 
     def _written(self, packets: list[bytes], pipeline: Pipeline) -> Iterator[None]:
         """Write the outputs of events; yields whenever everything up to the pipeline's offset is written."""
@@ -150,6 +159,9 @@ class Reader(StreamReader[Pipeline]):
         self._store.put(batches)
         self._put_at = time.monotonic()
         self._put_offset = batches[-1].offset
+
+    def _waits_beside(self) -> bool:
+        return self._snapshots is not None and self._snapshots.active
 
     def _ticked(self, pipeline: Pipeline) -> None:
         offset = pipeline.offset()

@@ -27,7 +27,6 @@ from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.unread_tables import unread_findings
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
 from rowtide.connector.pipeline.signals.binlog_position import start_of
-from rowtide.connector.pipeline.signals.snapshots import NoSnapshots
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
@@ -35,6 +34,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
+from rowtide.connector.snapshot.incremental.building import incremental_snapshots
 from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.current_structure import CurrentStructure
@@ -332,6 +332,7 @@ class ConnectorRun:
         if components.summaries is not None:
             kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
             history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
+        snapshots = incremental_snapshots(config, self._settings, tables, time.time_ns)
         self.reader = Reader(
             config,
             self._settings,
@@ -343,12 +344,14 @@ class ConnectorRun:
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
             current=CurrentStructure(config.database, mariadb=mariadb),
             xa_packets=BinlogSearch(config.database, mariadb=mariadb).packets,
-            signals=self._signalling.actions(config, self._settings, NoSnapshots()),
+            signals=self._signalling.actions(config, self._settings, snapshots),
             work=[self._signalling.inbox],
+            snapshots=snapshots,
         )
         if not self._stop.is_set() and not components.store.closed:
             self._signalling.start(config, start, lambda: self.last_stored)
-            self.reader.run()
+            with contextlib.closing(snapshots):
+                self.reader.run()
 
     def _stream(self, start: SourceOffset) -> BinlogStream:
         if self._config.capture.gtid_ignore_on_recovery:

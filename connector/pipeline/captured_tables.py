@@ -7,10 +7,10 @@ until its structure changes, and those that were used last are kept, also when t
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from rowtide.connector.errors import ProtocolError, RemoteProtocolError, SchemaError
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.row_observer import RowObserver
 from rowtide.connector.pipeline.structures import CurrentStructures, RowsPosition, Structures
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
@@ -51,6 +51,27 @@ class CapturedTable:
     table: Table
     codec: Codec
     source: SourceTemplate
+
+
+class RowObserver(Protocol):
+    """Is shown the row events of one table, and what changes tables, for an incremental snapshot."""
+
+    @property
+    def watched(self) -> TableId | None:
+        """The table whose row events it is shown."""
+        ...
+
+    def observe(self, event: Rows, structure: TableStructure, table: Table) -> None:
+        """The records of a row event of the watched table were made, outside of XA transactions."""
+        ...
+
+    def emitted(self, topic: str) -> None:
+        """Records of an XA transaction were emitted to a topic."""
+        ...
+
+    def changed(self, table: TableId) -> None:
+        """A statement has created, changed, renamed, dropped or truncated a table."""
+        ...
 
 
 class CapturedTables:

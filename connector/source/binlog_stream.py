@@ -29,6 +29,7 @@ _CHUNK = 1 << 20
 _RECEIVE_BUFFER = 4 << 20
 _TICK_S = 0.25
 """An idle stream yields an empty list this often, so that its reader can send heartbeats and stop."""
+_SHORT_TICK_S = 0.01
 _FATAL_READING_BINLOG = 1236
 _ACCESS_DENIED = 1227
 
@@ -129,6 +130,11 @@ class BinlogStream:
             raise StreamBroken(f"the replication connection to {self._address()} broke: {error}") from error
         finally:
             self.close()
+
+    def yield_often(self, *, often: bool) -> None:
+        """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
+        if self._client is not None:
+            self._client.raw_socket().settimeout(_SHORT_TICK_S if often else _TICK_S)
 
     def taken_bytes(self) -> int:
         """Bytes received since the last call."""

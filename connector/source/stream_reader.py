@@ -87,6 +87,7 @@ class StreamReader(ABC, Generic[P]):
         self._failure = failure
         self._start = start
         self._streams = streams
+        self._often = False
         self._stop = threading.Event()
 
     @abstractmethod
@@ -100,6 +101,10 @@ class StreamReader(ABC, Generic[P]):
         Raises:
             StoreClosed: the consumer has ended.
         """
+
+    def _waits_beside(self) -> bool:
+        """Whether the thread waits for something beside the stream, so that it must not wait long for an event."""
+        return False
 
     def _ticked(self, pipeline: P) -> None:
         """Called behind each step of :meth:`_written`, and about once a second without events."""
@@ -145,6 +150,7 @@ class StreamReader(ABC, Generic[P]):
 
     def _read(self, pipeline: P) -> None:
         stream = self._streams(self._start)
+        self._often = False
         with contextlib.closing(stream.events()) as pieces:
             for packets in pieces:
                 if not self.status.connected:
@@ -159,6 +165,9 @@ class StreamReader(ABC, Generic[P]):
     def _tick(self, pipeline: P, stream: BinlogStream, *, idle: bool) -> None:
         status, progress = self.status, pipeline.progress
         status.received_bytes += stream.taken_bytes()
+        if (often := self._waits_beside()) != self._often:
+            self._often = often
+            stream.yield_often(often=often)
         status.offset = pipeline.offset()
         status.file, status.pos, status.gtid = progress.file, progress.end, progress.gtid
         status.transactions += progress.taken_transactions()

@@ -80,7 +80,6 @@ EDGES = {
     "rowtide.connector.records.heartbeat": "clock",
     "rowtide.connector.rows.native.implementation": "files",
     "rowtide.connector.snapshot.chunks.parallel_reading": "mysql threads",
-    "rowtide.connector.snapshot.chunks.parallel_reading": "threads",
     "rowtide.connector.snapshot.incremental.chunk_reader": "clock mysql threads",
     "rowtide.connector.snapshot.incremental.watermarks": "clock",
     "rowtide.connector.snapshot.committed_position": "clock mysql",

@@ -185,33 +185,42 @@ CHUNK_SIZE = Property(
     "incremental.snapshot.chunk.size",
     integer(1),
     1024,
-    "Rows per chunk of an incremental snapshot.",
-    Status.NOT_YET,
-    "incremental snapshots are not implemented yet",
+    "Rows per chunk of an incremental snapshot. Unless it is set, the size adapts to the target time.",
+)
+CHUNK_TARGET = Property(
+    "rowtide.incremental.snapshot.chunk.target.ms",
+    long(0),
+    200,
+    "How long reading a chunk of an incremental snapshot should take, in milliseconds. The number of its rows adapts "
+    "to it, beginning with `incremental.snapshot.chunk.size`; 0 for chunks of that size.",
+    default_text="200, or 0 if `incremental.snapshot.chunk.size` is set",
+)
+INCREMENTAL_THREADS = Property(
+    "rowtide.incremental.snapshot.threads",
+    integer(1),
+    1,
+    "Connections that read chunks of an incremental snapshot at the same time.",
 )
 WATERMARKING = Property(
     "incremental.snapshot.watermarking.strategy",
     choice(Watermarking),
     Watermarking.INSERT_INSERT,
-    "How an incremental snapshot writes watermarks.",
-    Status.NOT_YET,
-    "incremental snapshots are not implemented yet",
+    "How an incremental snapshot writes the window of a chunk to the signal table: insert_insert (two rows), or "
+    "insert_delete (one row, which is deleted afterwards).",
 )
 ALLOW_SCHEMA_CHANGES = Property(
     "incremental.snapshot.allow.schema.changes",
     boolean(),
     False,
     "Allow schema changes during an incremental snapshot.",
-    Status.NOT_YET,
-    "incremental snapshots are not implemented yet",
+    Status.WITHOUT_EFFECT,
+    "they are always allowed: a chunk whose table has changed is read again",
 )
 READ_ONLY = Property(
     "read.only",
     boolean(),
     False,
-    "Incremental snapshots without writing to the database.",
-    Status.NOT_YET,
-    "incremental snapshots are not implemented yet",
+    "Incremental snapshots without writing to the database, even if there is a signal table.",
 )
 SCAN_ALL_COLUMNS = Property(
     "internal.snapshot.scan.all.columns.force",

@@ -18,6 +18,7 @@ from rowtide.connector.config.model import (
 )
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
+from rowtide.connector.config.signals import IncrementalConfig
 from rowtide.topics.column_rules import ColumnRules, Hash, is_rule_name, parse_rule_name
 from rowtide.topics.filters import (
     ColumnFilter,
@@ -223,6 +224,18 @@ def snapshot_config(reader: PropertyReader) -> SnapshotConfig:
         lock_timeout_ms=reader[snapshot.LOCK_TIMEOUT],
         threads=reader[snapshot.MAX_THREADS],
         cut_tables=not (reader[snapshot.LEGACY_THREADS] or reader[snapshot.LEGACY_THREADS_INTERNAL]),
+        incremental=_incremental_config(reader),
+    )
+
+
+def _incremental_config(reader: PropertyReader) -> IncrementalConfig:
+    adapts = reader.is_set(snapshot.CHUNK_TARGET) or not reader.is_set(snapshot.CHUNK_SIZE)
+    return IncrementalConfig(
+        chunk_size=reader[snapshot.CHUNK_SIZE],
+        target_ms=reader[snapshot.CHUNK_TARGET] if adapts else 0,
+        threads=reader[snapshot.INCREMENTAL_THREADS],
+        watermarking=reader[snapshot.WATERMARKING],
+        read_only=reader[snapshot.READ_ONLY],
     )
 
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from rowtide.connector.errors import ConnectorError, SnapshotError
+from rowtide.connector.errors import ConnectorError, SignalError, SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.signals.signal import Signal
@@ -347,6 +347,8 @@ class IncrementalSnapshots:
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
         """Add tables to those that are read."""
+        if request.type != "incremental":
+            raise SignalError("blocking snapshots are not supported yet: set 'type' to 'incremental' in the data")
         captures = self._settings.tables.captures
         captured = (table for table in self._tables.names() if captures(table.database, table.table))
         added, state = requested_tables(request, captured), self._current
