@@ -22,12 +22,12 @@ from rowtide.spark_consumers.messages.schemaless import key_without_schema, valu
 from rowtide.spark_consumers.messages.segments import Segment, after, ordered_versions, segments, truncations
 from rowtide.spark_consumers.messages.versions import KeyVersion, key_version, parse_schema, value_version
 from rowtide.spark_consumers.outcome import Outcome
-from rowtide.spark_consumers.rows.changes import BatchSchemas, keyed_changes, keyless_changes
+from rowtide.spark_consumers.rows.changes import BatchSchemas, keyed_changes, keyed_rows, keyless_changes
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve
-from rowtide.spark_consumers.rows.fold import (
+from rowtide.spark_consumers.rows.last import LastChanges
+from rowtide.spark_consumers.rows.multiset import (
     CONTENT,
     REPETITION_WINDOW,
-    latest,
     normalized_content,
     record_hashes,
     row_changes,
@@ -174,24 +174,22 @@ class _Step:
 
     def apply(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
         if self.segment.key_names:
-            return self._by_key(records)
+            return self._by_key(records, groups)
         if self.batch.settings.keyless is Keyless.APPEND:
             return self._append(records)
         return self._apply_to_multiset(records, removes=any(group.op in {"u", "d"} for group in groups))
 
-    def _by_key(self, records: DataFrame) -> RowCounts:
-        folded = latest(keyed_changes(records, self.schemas, self.segment.key_names))
-        try:
+    def _by_key(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
+        names = self.segment.key_names
+        with LastChanges(keyed_changes(records, self.schemas, names)) as last:
             return self.batch.table.upsert(
                 self.batch.path,
-                folded.rows,
-                self.segment.key_names,
+                keyed_rows(last.within(records), self.schemas, names, groups),
+                names,
                 fresh=self.schemas.evolution.before is None and self.first,
                 replace=self.replaces,
                 commit=self.commit,
             )
-        finally:
-            folded.cached.unpersist()
 
     def _append(self, records: DataFrame) -> RowCounts:
         names = {name for name, _ in CHANGE_COLUMNS}

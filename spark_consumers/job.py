@@ -21,7 +21,7 @@ from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError
 from rowtide.spark_consumers.formats import FORMATS
 from rowtide.spark_consumers.jvm.files import HadoopFiles
-from rowtide.spark_consumers.jvm.session import fit_partitions, own_session
+from rowtide.spark_consumers.jvm.session import fit_session, own_session
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
 from rowtide.spark_consumers.kafka.offsets import Ranges, count, ends, new_ranges, require
 from rowtide.spark_consumers.kafka.source import RecordSource
@@ -36,6 +36,7 @@ Progress = Callable[[TableName, int, int], None]
 _LARGE_BATCH = 2_000
 _SAMPLE = 10
 """Offsets at either end of a partition; some of them are transaction markers instead of records."""
+_SAMPLED_PARTITIONS = 8
 
 
 def update_tables(
@@ -104,8 +105,16 @@ def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, to
         raise SettingsError(f"no topic matches {pattern}: has the connector written anything yet?")
     names = [table_name(topic, settings.prefix) for topic in found]
     check_directories(names, settings.output, settings.state)
+    bounds = source.bounds(found)
     return [
-        TableJob(spark, source, settings, name, check_prefix=topics is None and name.may_have_longer_prefix)
+        TableJob(
+            spark,
+            source,
+            settings,
+            name,
+            bounds[name.topic],
+            check_prefix=topics is None and name.may_have_longer_prefix,
+        )
         for name in names
     ]
 
@@ -119,6 +128,7 @@ class TableJob:
         source: where the records are read.
         settings: of the run.
         name: of the table.
+        bounds: of the topic, when the run started.
         check_prefix: leave the topic out if its records come from a connector with a longer ``topic.prefix``.
     """
 
@@ -126,6 +136,7 @@ class TableJob:
     source: RecordSource
     settings: Settings
     name: TableName
+    bounds: Ranges
     check_prefix: bool = False
 
     @property
@@ -159,13 +170,16 @@ class TableJob:
             HadoopFiles(self.spark).delete(self.path)
 
     def _run(self, outcome: Outcome, progress: Progress) -> None:
+        stored = self.state.load()
+        if self._is_current(stored):
+            self._check(stored, FORMATS[self.settings.format](self.spark).exists(self.path))
+            return
         session = own_session(self.spark)
-        bounds = self.source.bounds(self.name.topic)
+        bounds = self.source.bounds([self.name.topic])[self.name.topic]  # earlier tables may have taken long
         if self.check_prefix and self._is_of_another_connector(session, bounds, outcome):
             return
         table = FORMATS[self.settings.format](session)
-        stored = self.state.load()
-        self._check(stored, table.columns(self.path) is not None)
+        self._check(stored, table.exists(self.path))
         step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds))
         done = stored.done
         if stored.planned is not None:
@@ -181,8 +195,14 @@ class TableJob:
             done = self._apply(step, planned, outcome)
             applied += count(ranges)
 
+    def _is_current(self, stored: StoredState) -> bool:
+        """Whether the table had all records of the topic when the run started."""
+        if stored.is_new or stored.planned is not None:
+            return False
+        return not new_ranges(self.name.topic, self.bounds, stored.done.offsets)
+
     def _apply(self, step: TableBatch, batch: Batch, outcome: Outcome) -> Batch:
-        fit_partitions(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))
+        fit_session(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))
         raw = self.source.read(step.spark, self.name.topic, batch.ranges)
         done = step.apply(raw, batch, self._sample(step.spark, batch))
         outcome.add_ranges(batch.ranges)
@@ -193,7 +213,8 @@ class TableJob:
         """Return some records of a large batch."""
         if count(batch.ranges) < _LARGE_BATCH:
             return None
-        first, last = ends(batch.ranges, _SAMPLE)
+        largest = sorted(batch.ranges.items(), key=lambda item: item[1][0] - item[1][1])
+        first, last = ends(dict(largest[:_SAMPLED_PARTITIONS]), _SAMPLE)
         return self.source.read(session, self.name.topic, first).unionAll(
             self.source.read(session, self.name.topic, last)
         )

@@ -30,6 +30,9 @@ class TableFormat(Protocol):
     :class:`rowtide.spark_consumers.errors.OverlappingRunsError` if the table has the commit from another plan.
     """
 
+    def exists(self, path: str) -> bool:
+        """Whether there is a table."""
+
     def columns(self, path: str) -> Columns | None:
         """Return the table's columns, ``None`` if there is no table."""
 
@@ -46,7 +49,7 @@ class TableFormat(Protocol):
 
         Args:
             path: the table's directory.
-            rows: the table's columns and :data:`rowtide.spark_consumers.rows.fold.DELETED`, one row for each key.
+            rows: the table's columns and :data:`rowtide.spark_consumers.rows.changes.DELETED`, one row for each key.
             keys: the key's columns.
             fresh: the table was created by this batch and is still empty.
             replace: remove all other rows.

@@ -12,8 +12,8 @@ from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import OverlappingRunsError
 from rowtide.spark_consumers.formats.base import RowCounts
 from rowtide.spark_consumers.jvm.driver import driver, java_session
+from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
-from rowtide.spark_consumers.rows.fold import DELETED
 from rowtide.spark_consumers.state import Commit
 
 _NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")
@@ -34,9 +34,14 @@ class DeltaFormat:
 
     spark: SparkSession
 
+    def exists(self, path: str) -> bool:
+        """Whether there is a table."""
+        delta_table = driver(self.spark).io.delta.tables.DeltaTable  # spares the user Delta's Python package
+        return bool(delta_table.isDeltaTable(java_session(self.spark), path))
+
     def columns(self, path: str) -> Columns | None:
         """Return the table's columns."""
-        if not self._exists(path):
+        if not self.exists(path):
             return None
         return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
 
@@ -77,7 +82,11 @@ class DeltaFormat:
             f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
             f"VALUES ({', '.join(f's.{name}' for name in names)})"
         )
-        return self._merge(path, merge, rows, replace, commit)
+        cached = rows.persist()  # a merge reads its source twice
+        try:
+            return self._merge(path, merge, cached, replace, commit)
+        finally:
+            cached.unpersist()
 
     def replace_rows(
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
@@ -109,13 +118,9 @@ class DeltaFormat:
         return RowCounts(found["num_inserted_rows"], found["num_updated_rows"], found["num_deleted_rows"])
 
     def _append(self, path: str, rows: DataFrame, commit: Commit) -> RowCounts:
-        with self._identity(path, commit):
+        with self._identity(path, commit) as metrics:
             rows.write.format("delta").mode("append").save(path)
-        return RowCounts(inserted=rows.count())
-
-    def _exists(self, path: str) -> bool:
-        delta_table = driver(self.spark).io.delta.tables.DeltaTable  # spares the user Delta's Python package
-        return bool(delta_table.isDeltaTable(java_session(self.spark), path))
+        return RowCounts(inserted=int(metrics.get("numOutputRows", 0)))
 
     def _create(self, path: str, columns: Columns) -> None:
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in _features(columns).items())
@@ -141,8 +146,11 @@ class DeltaFormat:
             rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
 
     @contextmanager
-    def _identity(self, path: str, commit: Commit) -> Iterator[None]:
-        """Give the commits made in the context an identity. Delta silently ignores one that the table has.
+    def _identity(self, path: str, commit: Commit) -> Iterator[dict[str, str]]:
+        """Give the commit made in the context an identity. Delta silently ignores one that the table has.
+
+        Yields:
+            An empty dictionary, which has the metrics of the commit when the context has ended.
 
         Raises:
             OverlappingRunsError: the table has the commit from another plan, or gets it at the same moment.
@@ -154,8 +162,9 @@ class DeltaFormat:
         }
         for name, value in settings.items():
             self.spark.conf.set(name, value)
+        metrics: dict[str, str] = {}
         try:
-            yield
+            yield metrics
         except PySparkException as error:
             if "DELTA_CONCURRENT_TRANSACTION" in str(error):
                 raise OverlappingRunsError(commit.batch) from error
@@ -163,17 +172,23 @@ class DeltaFormat:
         finally:
             for name in settings:
                 self.spark.conf.unset(name)
-        commit.is_applied(self._newest_commit(path, commit.app_id))
+        newest, found = self._newest_commit(path, commit.app_id)
+        commit.is_applied(newest)
+        if newest == commit:
+            metrics.update(found)
 
-    def _newest_commit(self, path: str, app_id: str) -> Commit | None:
-        """Return the newest commit of this state in the table's log, which other writers may have continued."""
+    def _newest_commit(self, path: str, app_id: str) -> tuple[Commit | None, dict[str, str]]:
+        """Return the newest commit of this state in the table's log, and its metrics.
+
+        Other writers may have continued the log.
+        """
         for length in _HISTORY_LENGTHS:
-            rows = self.spark.sql(f"DESCRIBE HISTORY {_table(path)} LIMIT {length}").select("userMetadata").collect()
-            for row in rows:
+            history = self.spark.sql(f"DESCRIBE HISTORY {_table(path)} LIMIT {length}")
+            for row in history.select("userMetadata", "operationMetrics").collect():
                 commit = Commit.from_json(row["userMetadata"] or "")
                 if commit is not None and commit.app_id == app_id:
-                    return commit
-        return None
+                    return commit, row["operationMetrics"] or {}
+        return None, {}
 
 
 def _table(path: str) -> str:

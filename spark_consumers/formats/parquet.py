@@ -16,8 +16,8 @@ from rowtide.spark_consumers.errors import StateError
 from rowtide.spark_consumers.formats.base import RowCounts
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.kafka.naming import join
+from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
-from rowtide.spark_consumers.rows.fold import DELETED
 from rowtide.spark_consumers.state import Commit
 
 _COMMIT_FILE = "_rowtide.json"
@@ -29,10 +29,14 @@ class ParquetFormat:
 
     spark: SparkSession
 
-    def columns(self, path: str) -> Columns | None:
-        """Return the table's columns, after completing an interrupted replacement."""
+    def exists(self, path: str) -> bool:
+        """Whether there is a table, after completing an interrupted replacement."""
         self._repair(path)
-        if not self._files.exists(path):
+        return self._files.exists(path)
+
+    def columns(self, path: str) -> Columns | None:
+        """Return the table's columns."""
+        if not self.exists(path):
             return None
         return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
 
@@ -54,6 +58,13 @@ class ParquetFormat:
         """Join by key and write the result."""
         if self._is_applied(path, commit):
             return RowCounts()
+        cached = rows.persist()
+        try:
+            return self._upsert(path, cached, keys, replace=replace, commit=commit)
+        finally:
+            cached.unpersist()
+
+    def _upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         old = self.read(path)
         names = [quote(name) for name in old.columns]
         same_key = F.expr(" AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys))

@@ -79,22 +79,33 @@ def session_settings(
     return {**found, **(_DELTA_SETTINGS if delta else {}), **more}
 
 
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _LOG_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
 _RECORDS_OF_A_PARTITION = 50_000
 _BYTES_OF_A_PARTITION = 64 << 20
 _MOST_PARTITIONS = 200
+_FEW_RECORDS = 2_000
 
 
-def fit_partitions(session: SparkSession, records: int, table_bytes: int) -> None:
-    """Set the number of shuffle partitions by the size of the work. With Spark's 200, a handful of rows takes longer.
+def fit_session(session: SparkSession, records: int, table_bytes: int) -> None:
+    """Fit the settings of a session to the size of a batch and of its table.
 
-    A number that the user configured stays.
+    For a few rows, Spark's 200 partitions, the compilation of each plan and its adaptation take longer than the work. A
+    number of partitions that the user configured stays.
     """
-    name = "spark.sql.shuffle.partitions"
-    if session.sparkContext.getConf().contains(name):
-        return
+    small = records < _FEW_RECORDS and table_bytes < _BYTES_OF_A_PARTITION
+    session.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
+    session.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
+    cores = session.sparkContext.defaultParallelism
     needed = max(records // _RECORDS_OF_A_PARTITION, table_bytes // _BYTES_OF_A_PARTITION)
-    session.conf.set(name, str(min(_MOST_PARTITIONS, max(session.sparkContext.defaultParallelism, needed))))
+    _set_default(session, _SHUFFLE_PARTITIONS, 1 if small else min(_MOST_PARTITIONS, max(cores, needed)))
+    _set_default(session, _LOG_PARTITIONS, 1 if small else cores)  # by default, Delta reads its log with 50 tasks
+
+
+def _set_default(session: SparkSession, name: str, value: int) -> None:
+    if not session.sparkContext.getConf().contains(name):
+        session.conf.set(name, str(value))
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -107,9 +118,11 @@ def own_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
     session.conf.set("spark.sql.caseSensitive", "false")
-    if not session.sparkContext.getConf().contains(_LOG_PARTITIONS):
-        # By default Delta reads its log with 50 tasks at each commit.
-        session.conf.set(_LOG_PARTITIONS, str(session.sparkContext.defaultParallelism))
+    # The cached records are read once or twice: compressing them costs more than it saves. Arrays of more than half a
+    # megabyte burden the garbage collector.
+    session.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
+    session.conf.set("spark.sql.inMemoryColumnarStorage.batchSize", "500")
+    session.conf.set("spark.databricks.delta.history.metricsEnabled", "true")  # has the number of rows
     # The source of a merge is cached already, and reading the same offsets again returns the same rows.
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
     return session

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.errors import KafkaUnreachableError
 from rowtide.spark_consumers.jvm.driver import driver
-from rowtide.spark_consumers.kafka.offsets import Ranges, assignment, count, ending_offsets, starting_offsets
+from rowtide.spark_consumers.kafka.offsets import Range, Ranges, assignment, count, ending_offsets, starting_offsets
 
 ANSWER_TIMEOUT_MS = 20_000
 OFFSETS_OF_A_TASK = 20_000
@@ -23,8 +23,8 @@ class RecordSource(Protocol):
     def topics(self, pattern: str) -> list[str]:
         """Return the topics whose whole name matches a regular expression, sorted."""
 
-    def bounds(self, topic: str) -> Ranges:
-        """Return the first available offset and the readable end of each partition."""
+    def bounds(self, topics: Collection[str]) -> Mapping[str, Ranges]:
+        """Return the first available offset and the readable end of each partition, by topic."""
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the columns ``partition`` int, ``offset`` bigint, ``key`` and ``value`` binary."""
@@ -49,13 +49,16 @@ class KafkaSource:
         expression = re.compile(pattern)
         return sorted(name for name in names if expression.fullmatch(name))
 
-    def bounds(self, topic: str) -> Ranges:
+    def bounds(self, topics: Collection[str]) -> Mapping[str, Ranges]:
         """Return first and end offsets; with ``read_committed`` the end is the last stable offset."""
         with _Consumer(self) as consumer:
-            partitions = consumer.partitions(topic)
+            partitions = consumer.partitions(topics)
             first = consumer.call("beginningOffsets", partitions)
             end = consumer.call("endOffsets", partitions)
-            return {found.partition(): (int(first[found]), int(end[found])) for found in partitions}
+            found: dict[str, dict[int, Range]] = {topic: {} for topic in topics}
+            for partition in partitions:
+                found[partition.topic()][partition.partition()] = (int(first[partition]), int(end[partition]))
+            return found
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the records of the ranges."""
@@ -116,11 +119,12 @@ class _Consumer:
         except Exception as error:
             raise self._unreachable(error) from error
 
-    def partitions(self, topic: str) -> Any:
-        """Return a Java list of the topic's partitions."""
+    def partitions(self, topics: Collection[str]) -> Any:
+        """Return a Java list of the topics' partitions."""
         found = self._jvm.java.util.ArrayList()
-        for partition in self.call("partitionsFor", topic):
-            found.add(self._jvm.org.apache.kafka.common.TopicPartition(topic, partition.partition()))
+        for topic in topics:
+            for partition in self.call("partitionsFor", topic) or ():  # it may have been deleted
+                found.add(self._jvm.org.apache.kafka.common.TopicPartition(topic, partition.partition()))
         return found
 
     def _unreachable(self, error: Exception) -> KafkaUnreachableError:
@@ -141,11 +145,13 @@ class FrameSource:
         names = (row.topic for row in self.frame.select("topic").distinct().collect())
         return sorted(name for name in names if expression.fullmatch(name))
 
-    def bounds(self, topic: str) -> Ranges:
+    def bounds(self, topics: Collection[str]) -> Mapping[str, Ranges]:
         """Return first and end offsets."""
-        found = self.frame.where(self.frame.topic == topic).groupBy("partition")
-        rows = found.agg(F.min("offset").alias("first"), F.max("offset").alias("last")).collect()
-        return {row["partition"]: (row["first"], row["last"] + 1) for row in rows}
+        grouped = self.frame.where(self.frame.topic.isin(*topics)).groupBy("topic", "partition")
+        found: dict[str, dict[int, Range]] = {topic: {} for topic in topics}
+        for row in grouped.agg(F.min("offset").alias("first"), F.max("offset").alias("last")).collect():
+            found[row["topic"]][row["partition"]] = (row["first"], row["last"] + 1)
+        return found
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the records of the ranges."""

@@ -12,8 +12,18 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from rowtide.spark_consumers.columns.spark_types import literal
+
 _HEAD, _SPLIT = '{"schema":', ',"payload":'
 _COLUMNS = ("key", "value")
+# The end of an envelope that JsonConverter wrote. No text in a value can look like it: its quotes would be escaped.
+_TAIL = r',"op":"([a-z])"(?:,"(?:ts_[mun]s|transaction)":(?:[0-9]+|null))*\}$'
+_TAIL_BYTES = 120
+_OPERATION = (
+    f"coalesce(nullif(regexp_extract(CAST(substring(CAST(value AS binary), -{_TAIL_BYTES}) AS string), "
+    f"{literal(_TAIL)}), ''), get_json_object(value, '$.op'))"
+)
+"""SQL of the operation of an envelope. Parsing the envelope for it takes as long as reading the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +40,11 @@ class KnownSchemas:
 
 def known_schemas(sample: DataFrame) -> KnownSchemas:
     """Return the schemas of some of Kafka's records."""
-    records = split_messages(sample)
-    found = [
-        {
-            row["version"]: row["text"]
-            for row in records.where(f"{column}_version IS NOT NULL")
-            .groupBy(F.col(f"{column}_version").alias("version"))
-            .agg(F.expr(f"any_value({column}_schema)").alias("text"))
-            .collect()
-        }
-        for column in _COLUMNS
-    ]
-    return KnownSchemas(*found)
+    rows = split_messages(sample).select("key_version", "key_schema", "value_version", "value_schema").collect()
+    return KnownSchemas(
+        {row["key_version"]: row["key_schema"] for row in rows if row["key_schema"] is not None},
+        {row["value_version"]: row["value_schema"] for row in rows if row["value_schema"] is not None},
+    )
 
 
 def split_messages(raw: DataFrame, known: KnownSchemas | None = None) -> DataFrame:
@@ -62,7 +65,7 @@ def split_messages(raw: DataFrame, known: KnownSchemas | None = None) -> DataFra
     )
     return split.selectExpr(
         "partition", "offset", "key", "key_schema", "value", "value_schema", *versions,
-        "get_json_object(value, '$.op') AS op",
+        f"{_OPERATION} AS op",
     )  # fmt: skip
 
 
@@ -165,9 +168,9 @@ def summarize(records: DataFrame, known: KnownSchemas | None = None) -> list[Rec
         "value_version", "op", F.expr("value IS NULL").alias("tombstone"),
     )  # fmt: skip
     counted = grouped.agg(
-        # Records with a known schema do not have its text.
-        F.expr("any_value(key_schema, true)").alias("key_schema"),
-        F.expr("any_value(value_schema, true)").alias("value_schema"),
+        # Records with a known schema do not have its text. A set is aggregated without sorting, unlike any_value.
+        F.collect_set("key_schema").alias("key_schemas"),
+        F.collect_set("value_schema").alias("value_schemas"),
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.count("*").alias("records"),
@@ -176,10 +179,10 @@ def summarize(records: DataFrame, known: KnownSchemas | None = None) -> list[Rec
         RecordGroup(
             partition=row["partition"],
             key_version=row["key_version"],
-            key_schema=known.key.get(row["key_version"], row["key_schema"]),
+            key_schema=known.key.get(row["key_version"]) or next(iter(row["key_schemas"]), None),
             key_fields=None if row["key_fields"] is None else tuple(row["key_fields"]),
             value_version=row["value_version"],
-            value_schema=known.value.get(row["value_version"], row["value_schema"]),
+            value_schema=known.value.get(row["value_version"]) or next(iter(row["value_schemas"]), None),
             op=row["op"],
             tombstone=row["tombstone"],
             first=row["first"],

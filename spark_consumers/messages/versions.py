@@ -86,4 +86,4 @@ def row_schema(columns: Sequence[Column]) -> str:
     source = (
         "STRUCT<ts_ms: BIGINT, snapshot: STRING, server_id: BIGINT, gtid: STRING, file: STRING, pos: BIGINT, row: INT>"
     )
-    return f"STRUCT<before: {row}, after: {row}, source: {source}, op: STRING>"
+    return f"STRUCT<before: {row}, after: {row}, source: {source}>"

@@ -10,15 +10,19 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.conversion import Column
 from rowtide.spark_consumers.columns.spark_types import literal, quote
-from rowtide.spark_consumers.messages.records import KeyId
+from rowtide.spark_consumers.messages.records import KeyId, RecordGroup
 from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, row_schema, wire_struct
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
 
+DELETED = "_rowtide_deleted"
+"""The column that marks rows to delete. Only their key has values."""
+
 FILE_NUMBER = "CAST(regexp_extract({source}.file, '([0-9]+)$', 1) AS bigint)"
 _AT = "struct<file:bigint,pos:bigint,row:int>"
 _STRICT = "map('mode', 'FAILFAST')"
-_IS_SNAPSHOT = "e.op = 'r'"
+_SOURCE_POSITION = "STRUCT<file: STRING, pos: BIGINT, row: INT>"
+_IS_SNAPSHOT = "op = 'r'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,57 +44,90 @@ class BatchSchemas:
         types = {name.lower(): kind for name, kind in self.evolution.after}
         return {column.name: types[column.name.lower()] for column in key.columns}
 
+    def keys_of(self, names: Sequence[str]) -> list[KeyVersion]:
+        """Return the schemas of keys with these columns."""
+        return [key for key in self.keys.values() if key.columns and key.names == tuple(names)]
+
 
 def keyed_changes(records: DataFrame, schemas: BatchSchemas, key_names: Sequence[str]) -> DataFrame:
-    """Return the columns ``partition``, ``offset``, ``at`` (binlog position), ``key``, ``row`` and ``deleted``.
+    """Return the columns ``partition``, ``offset``, ``at`` (binlog position, null for a tombstone) and ``key``.
 
-    The key of a record identifies its row. The row of a deletion has the key's columns only.
+    The key of a record identifies its row.
+    """
+    source = f"STRUCT<source: {_SOURCE_POSITION}>"
+    return reduce(
+        DataFrame.unionAll,
+        (
+            _with_key(records, key)
+            .select("partition", "offset", "op", _from_json("key", wire_struct(key.columns)).alias("k"),
+                    _from_json("value", source).alias("e"))
+            .selectExpr("partition", "offset", f"IF(op IS NULL, NULL, {_position('e.source')}) AS at",
+                        f"{_key_struct(_key_values(schemas, key), key.columns)} AS key")
+            for key in schemas.keys_of(key_names)
+        ),
+    )  # fmt: skip
+
+
+def keyed_rows(
+    records: DataFrame, schemas: BatchSchemas, key_names: Sequence[str], groups: Sequence[RecordGroup]
+) -> DataFrame:
+    """Return the rows after some changes: the table's columns and :data:`DELETED`.
+
+    Args:
+        records: the changes.
+        schemas: of the batch.
+        key_names: the columns of the key.
+        groups: of the batch. Records of other kinds are not looked for.
     """
     parts = []
-    for key in schemas.keys.values():
-        if not key.columns or key.names != tuple(key_names):
-            continue
-        mine = records.where(_is("key_version", key.id) + " AND key IS NOT NULL")
-        parts.append(_tombstones(mine, schemas, key))
-        parts.extend(_rows(mine, schemas, key, index) for index in range(len(schemas.values)))
+    for key in schemas.keys_of(key_names):
+        mine = _with_key(records, key)
+        kinds = [group for group in groups if group.key_version == key.id]
+        if any(group.tombstone or group.op == "d" for group in kinds):
+            parts.append(_deleted(mine.where("value IS NULL OR op = 'd'"), schemas, key))
+        written = {group.value_version for group in kinds if not group.tombstone and group.op not in {"d", "t"}}
+        for index, version in enumerate(schemas.values):
+            if version.id in written:
+                there = mine.where(_is("value_version", version.id) + " AND value IS NOT NULL AND op NOT IN ('d', 't')")
+                parts.append(_written(there, schemas, key, index))
     return reduce(DataFrame.unionAll, parts)
 
 
-def _key_values(schemas: BatchSchemas, key: KeyVersion, snapshot: str) -> dict[str, str]:
+def _with_key(records: DataFrame, key: KeyVersion) -> DataFrame:
+    return records.where(_is("key_version", key.id) + " AND key IS NOT NULL AND (op IS NULL OR op <> 't')")
+
+
+def _key_values(schemas: BatchSchemas, key: KeyVersion) -> dict[str, str]:
     kinds = schemas.key_types(key)
     return {
-        column.name.lower(): convert(column, f"k.{quote(column.name)}", snapshot, kinds[column.name])
+        column.name.lower(): convert(column, f"k.{quote(column.name)}", _IS_SNAPSHOT, kinds[column.name])
         for column in key.columns
     }
 
 
-def _rows(records: DataFrame, schemas: BatchSchemas, key: KeyVersion, index: int) -> DataFrame:
+def _written(records: DataFrame, schemas: BatchSchemas, key: KeyVersion, index: int) -> DataFrame:
     version = schemas.values[index]
-    keys = _key_values(schemas, key, _IS_SNAPSHOT)
-    row = row_expression(schemas.evolution, schemas.values, index, Image("after", _IS_SNAPSHOT), keys)
+    image = Image("after", _IS_SNAPSHOT)
+    row = row_expression(schemas.evolution, schemas.values, index, image, _key_values(schemas, key))
     return (
-        records.where(_is("value_version", version.id) + " AND value IS NOT NULL AND op <> 't'")
-        .select("partition", "offset", _from_json("key", wire_struct(key.columns)).alias("k"),
-                _from_json("value", row_schema(version.columns)).alias("e"), *_field_names(version))
-        .selectExpr("partition", "offset", _at("e.source"), _key_struct(keys, key.columns), f"{row} AS row",
-                    "e.op = 'd' AS deleted")
+        records.select("op", _from_json("key", wire_struct(key.columns)).alias("k"),
+                       _from_json("value", f"STRUCT<after: {wire_struct(version.columns)}>").alias("e"),
+                       *_field_names(version))
+        .selectExpr(f"{row} AS row")
+        .selectExpr("row.*", f"false AS {DELETED}")
     )  # fmt: skip
 
 
-def _tombstones(records: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> DataFrame:
-    """Return the tombstones as deletions: compaction may have removed the delete event before a tombstone."""
-    keys = _key_values(schemas, key, "false")
+def _deleted(records: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> DataFrame:
+    """Return rows with the key's columns only. Tombstones delete, too: compaction may have left nothing else."""
+    keys = _key_values(schemas, key)
     values = [
-        f"{literal(name)}, {keys.get(name.lower()) or f'CAST(NULL AS {kind})'}"
+        f"{keys.get(name.lower()) or f'CAST(NULL AS {kind})'} AS {quote(name)}"
         for name, kind in schemas.evolution.after
     ]
-    return (
-        records.where("value IS NULL")
-        .select("partition", "offset", _from_json("key", wire_struct(key.columns)).alias("k"))
-        .selectExpr("partition", "offset",
-                    f"CAST(NULL AS {_AT}) AS at",
-                    _key_struct(keys, key.columns), f"named_struct({', '.join(values)}) AS row", "true AS deleted")
-    )  # fmt: skip
+    return records.select("op", _from_json("key", wire_struct(key.columns)).alias("k")).selectExpr(
+        *values, f"true AS {DELETED}"
+    )
 
 
 def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, truncations: bool = False) -> DataFrame:
@@ -104,9 +141,9 @@ def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, truncations: b
         parts.append(
             records.where(_is("value_version", version.id) + " AND key IS NULL AND value IS NOT NULL")
             .where("true" if truncations else "op <> 't'")
-            .select("partition", "offset", _from_json("value", row_schema(version.columns)).alias("e"),
+            .select("partition", "offset", "op", _from_json("value", row_schema(version.columns)).alias("e"),
                     *_field_names(version))
-            .selectExpr("partition", "offset", _at("e.source"), "e.op AS op", "e.source.ts_ms AS ts_ms",
+            .selectExpr("partition", "offset", f"{_position('e.source')} AS at", "op", "e.source.ts_ms AS ts_ms",
                         "e.source.server_id AS server_id", "e.source.gtid AS gtid",
                         f"IF(e.before IS NULL, NULL, {old}) AS before", f"IF(e.after IS NULL, NULL, {new}) AS after")
         )  # fmt: skip
@@ -122,14 +159,13 @@ def _no_changes(records: DataFrame, schemas: BatchSchemas) -> DataFrame:
     return records.limit(0).selectExpr("partition", "offset", *nulls)
 
 
-def _at(source: str) -> str:
+def _position(source: str) -> str:
     number = FILE_NUMBER.replace("{source}", source)
-    return f"named_struct('file', {number}, 'pos', {source}.pos, 'row', {source}.row) AS at"
+    return f"named_struct('file', {number}, 'pos', {source}.pos, 'row', {source}.row)"
 
 
 def _key_struct(keys: Mapping[str, str], columns: Sequence[Column]) -> str:
-    parts = (f"{literal(column.name)}, {keys[column.name.lower()]}" for column in columns)
-    return f"named_struct({', '.join(parts)}) AS key"
+    return f"named_struct({', '.join(f'{literal(column.name)}, {keys[column.name.lower()]}' for column in columns)})"
 
 
 def _from_json(column: str, ddl: str) -> SparkColumn:

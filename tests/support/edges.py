@@ -132,7 +132,8 @@ EDGES = {
     "rowtide.spark_consumers.messages.schemaless": "spark",
     "rowtide.spark_consumers.messages.segments": "spark",
     "rowtide.spark_consumers.rows.changes": "spark",
-    "rowtide.spark_consumers.rows.fold": "spark",
+    "rowtide.spark_consumers.rows.last": "spark",
+    "rowtide.spark_consumers.rows.multiset": "spark",
     "rowtide.topics.admin": "clock kafka threads",
 }
 """The edges and what each may do. A name with a star matches the modules that are not listed themselves."""

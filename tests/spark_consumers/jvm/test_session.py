@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowtide.spark_consumers.jvm.session import session_settings
+from rowtide.spark_consumers.jvm.session import fit_session, session_settings
 
 UI = "spark.ui.enabled"
 
@@ -30,3 +30,15 @@ def test_jars_replace_packages() -> None:
     assert "spark.jars.packages" not in session_settings(delta=True, jars="a.jar")
     assert session_settings(delta=True, packages="x:y:1")["spark.jars.packages"] == "x:y:1"
     assert "delta" in session_settings(delta=True)["spark.jars.packages"]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_plans_are_compiled_for_many_records_or_a_large_table_only(spark) -> None:
+    session = spark.newSession()
+    compiled = []
+    for records, table_bytes in [(1_999, 0), (2_000, 0), (1, 64 << 20), (0, (64 << 20) - 1)]:
+        fit_session(session, records, table_bytes)
+        compiled.append(session.conf.get("spark.sql.codegen.wholeStage"))
+        assert session.conf.get("spark.sql.shuffle.partitions") == "2"  # as the session was configured
+    assert compiled == ["false", "true", "true", "false"]

@@ -1,9 +1,4 @@
-"""The result of a batch of changes: the last row of each key, or the number of copies of each row without keys.
-
-The last change of a key is the one with the highest offset: all records of a key are in one partition, in the order of
-commits. Binlog positions are not comparable after a failover to another server. Only if partitions were added to the
-topic, records of a key can be in two of them; then the binlog position decides.
-"""
+"""The result of a batch of changes to a table without keys: the number of copies of each row."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +9,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rowtide.spark_consumers.columns.spark_types import literal, quote
 from rowtide.spark_consumers.rows.evolution import Columns
 
-DELETED = "_rowtide_deleted"
 CONTENT = "content"
 REPETITION_WINDOW = 5_000
 """The number of the last records without a key whose repetition is recognized in later batches."""
@@ -23,34 +17,6 @@ _STREAMED = "key IS NULL AND value IS NOT NULL AND op NOT IN ('r', 't')"
 _HASH = (
     f"xxhash64(op, {', '.join(f'get_json_object(value, {name!r})' for name in ('$.source', '$.before', '$.after'))})"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Latest:
-    """The last change of each key.
-
-    Attributes:
-        rows: the table's columns and :data:`DELETED`.
-        cached: a frame to unpersist after use.
-    """
-
-    rows: DataFrame
-    cached: DataFrame
-
-
-def latest(changes: DataFrame) -> Latest:
-    """Return the last change of each key."""
-    folded = _folded(changes, "offset")
-    if folded.selectExpr("bool_or(moved) AS moved").collect()[0]["moved"]:
-        folded.unpersist()
-        # A tombstone has no position. Null is the smallest value, so a tombstone only counts if it is alone.
-        folded = _folded(changes, "struct(at, offset)")
-    return Latest(folded.select("last.row.*", F.col("last.deleted").alias(DELETED)), folded)
-
-
-def _folded(changes: DataFrame, order: str) -> DataFrame:
-    last = F.expr(f"max_by(struct(row, deleted), {order})").alias("last")
-    return changes.groupBy("key").agg(last, F.expr("min(partition) <> max(partition)").alias("moved")).persist()
 
 
 @dataclass(frozen=True, slots=True)
