@@ -1,0 +1,23 @@
+"""The benchmark of tables with few rows: rowtide and the plain job have the same result."""
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> None:
+    from recorded_tables import same_rows
+
+    from tests.bench.tables import Bench
+
+    bench = Bench(spark, tmp_path)
+    bench.batch(300, rounds=1)
+    rows = rows_of(str(tmp_path / "batch/t"))
+    assert len(rows) == 300
+    assert len({row["text_0"] for row in rows}) == 300
+    same_rows(rows, rows_of(str(tmp_path / "plain-batch")))
+    assert set(bench.figures) == {
+        "table of 300 rows, rowtide", "1 % of its rows, plain", "1 % of its rows, rowtide",
+    }  # fmt: skip
