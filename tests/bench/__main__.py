@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,10 +19,11 @@ from rowtide_stack import Kafka, MySQL  # noqa: E402
 
 from tests.bench.connectors import DEFAULT, TUNED, Connector, Debezium, Rowtide  # noqa: E402
 from tests.bench.load import Load  # noqa: E402
-from tests.bench.measure import Figures, TopicWatch, servers_below  # noqa: E402
+from tests.bench.measure import Figures, TopicWatch, medians, servers_below  # noqa: E402
 from tests.bench.runs import prepare, snapshot_run, stream_run  # noqa: E402
 
 SCHEMA = "bench"
+_UNMEASURED = ", not measured"
 
 
 class FastKafka(Kafka):
@@ -41,6 +42,8 @@ class FastKafka(Kafka):
 @click.option("--schemas/--no-schemas", default=True, show_default=True, help="JSON with or without schemas.")
 @click.option("--tuned/--defaults", default=True, show_default=True, help="lz4 and large batches, or the defaults.")
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="A property of both connectors. Repeatable.")
+@click.option("--runs", default=1, show_default=True, help="Measured runs of each connector. The median is shown.")
+@click.option("--warm-up", is_flag=True, help="One more run before, with the same messages, which is not measured.")
 @click.option("--keep", type=click.Path(), help="Folder in which the logs are kept; by default they are removed.")
 def main(
     modes: tuple[str, ...],
@@ -50,12 +53,15 @@ def main(
     schemas: bool,
     tuned: bool,
     extra: tuple[str, ...],
+    runs: int,
+    warm_up: bool,
     keep: str | None,
 ) -> None:
     """Measure the speed of streaming and of snapshots (both if no mode is given).
 
     Starts its own MySQL and Kafka. The load is executed while the connectors are stopped. Each connector then runs
-    alone, and is timed from the first to the last record that it writes.
+    alone, and is timed from the first to the last record that it writes. Debezium's worker runs until the end, so that
+    its code remains compiled.
     """
     properties = dict(TUNED if tuned else DEFAULT) | dict(part.split("=", 1) for part in extra)
     if not schemas:
@@ -68,58 +74,95 @@ def main(
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-bench-")))
         database = stack.enter_context(MySQL({"innodb_buffer_pool_size": "256M"}))
         kafka = stack.enter_context(FastKafka())
-        figures = _all(modes or ("stream", "snapshot"), kinds, Load(rows), database, kafka, properties, folder)
-        show(list(figures))
+        bench = Bench(Load(rows), database, kafka, properties, folder, range(-warm_up, runs))
+        show(list(bench.figures(kinds, modes or ("stream", "snapshot"))))
 
 
-def _all(
-    modes: tuple[str, ...],
-    kinds: list[type[Connector]],
-    load: Load,
-    database: MySQL,
-    kafka: Kafka,
-    properties: dict[str, str],
-    folder: Path,
-) -> Iterator[Figures]:
-    servers = servers_below(os.getpid())
-    watch = TopicWatch(kafka.bootstrap)
+class Bench:
+    """The runs of all connectors, which use the same servers one after the other.
 
-    def create(kind: type[Connector], mode: str, snapshot_mode: str) -> Connector:
-        name = f"{kind.kind.lower()}-{mode}"
-        history = history_topic(kafka.bootstrap, f"{name}-history")
-        own = {**properties, "snapshot.mode": snapshot_mode}
-        return kind(name, connector_properties(name, database, SCHEMA, history) | own, kafka.bootstrap)
+    Args:
+        load: the load.
+        database: the database.
+        kafka: the broker.
+        properties: of both connectors.
+        folder: for the logs.
+        rounds: the numbers of the runs; negative ones are not measured.
+    """
 
-    database.execute(f"CREATE DATABASE {SCHEMA}")
-    database.execute(*load.setup(), database=SCHEMA)
-    streaming = [create(kind, "stream", "no_data") for kind in kinds] if "stream" in modes else []
-    try:
-        for connector in streaming:
+    def __init__(
+        self, load: Load, database: MySQL, kafka: Kafka, properties: dict[str, str], folder: Path, rounds: range
+    ) -> None:
+        self._load = load
+        self._database = database
+        self._kafka = kafka
+        self._properties = properties
+        self._folder = folder
+        self._rounds = rounds
+        self._servers = servers_below(os.getpid())
+        self._watch = TopicWatch(kafka.bootstrap)
+        self._connectors: list[Connector] = []
+
+    def figures(self, kinds: list[type[Connector]], modes: Sequence[str]) -> Iterator[Figures]:
+        """Yield the figures of each measured run."""
+        self._database.execute(f"CREATE DATABASE {SCHEMA}")
+        self._database.execute(*self._load.setup(), database=SCHEMA)
+        streaming = [self._create(kind, f"{kind.kind.lower()}-stream") for kind in kinds]
+        self._connectors = list(streaming)
+        try:
+            if "stream" in modes:
+                yield from self._streams(streaming)
+            else:
+                self._database.execute(*self._load.changes(), database=SCHEMA)
+            if "snapshot" in modes:
+                for connector in streaming:
+                    yield from self._snapshots(connector)
+        finally:
+            for connector in self._connectors:
+                connector.stop()
+            self._watch.close()
+
+    def _create(self, kind: type[Connector], name: str) -> Connector:
+        return kind(name, self._properties_of(name) | {"snapshot.mode": "no_data"}, self._kafka.bootstrap)
+
+    def _properties_of(self, name: str) -> dict[str, str]:
+        history = history_topic(self._kafka.bootstrap, f"{name}-history")
+        return connector_properties(name, self._database, SCHEMA, history) | self._properties
+
+    def _streams(self, connectors: list[Connector]) -> Iterator[Figures]:
+        for connector in connectors:
             click.echo(f"preparing {connector.kind}", err=True)
-            prepare(connector, database, folder / connector.name)
-        click.echo("executing the load", err=True)
-        database.execute(*load.changes(), database=SCHEMA)
-        for connector in streaming:
-            click.echo(f"streaming with {connector.kind}", err=True)
-            yield stream_run(connector, SCHEMA, load, watch, servers, folder / connector.name)
-        if "snapshot" in modes:
-            for kind in kinds:
-                click.echo(f"snapshot with {kind.kind}", err=True)
-                connector = create(kind, "snapshot", "initial")
-                streaming.append(connector)
-                yield snapshot_run(connector, SCHEMA, load, watch, servers, folder / connector.name)
-    finally:
-        for connector in streaming:
-            connector.stop()
-        watch.close()
+            prepare(connector, self._database, self._folder / connector.name)
+        for number in self._rounds:
+            click.echo("executing the load", err=True)
+            if number != self._rounds.start:
+                self._database.execute(*self._load.again(), database=SCHEMA)
+            self._database.execute(*self._load.changes(), database=SCHEMA)
+            for connector in connectors:
+                click.echo(f"streaming with {connector.kind}{_UNMEASURED if number < 0 else ''}", err=True)
+                folder = self._folder / connector.name
+                figures = stream_run(connector, SCHEMA, self._load, self._watch, self._servers, folder)
+                if number >= 0:
+                    yield figures
+
+    def _snapshots(self, connector: Connector) -> Iterator[Figures]:
+        for number in self._rounds:
+            click.echo(f"snapshot with {connector.kind}{_UNMEASURED if number < 0 else ''}", err=True)
+            name = f"{connector.kind.lower()}-snapshot-{number - self._rounds.start}"
+            connector = connector.successor(name, self._properties_of(name) | {"snapshot.mode": "initial"})
+            self._connectors.append(connector)
+            figures = snapshot_run(connector, SCHEMA, self._load, self._watch, self._servers, self._folder / name)
+            if number >= 0:
+                yield figures
 
 
 def show(figures: list[Figures]) -> None:
-    """Print the figures as a Markdown table."""
+    """Print the median run of each connector and mode as a Markdown table."""
     head = ("run", "messages", "seconds", "messages/s", "CPU s", "µs/message", "servers' CPU s", "peak MB", "ratio")
     rows = [head, ("---", *["--:"] * (len(head) - 1))]
-    base = {figure.name.split()[1]: figure.rate for figure in figures if figure.name.startswith("Debezium")}
-    for figure in figures:
+    found = medians(figures)
+    base = {figure.name.split()[1]: figure.rate for figure in found if figure.name.startswith("Debezium")}
+    for figure in found:
         reference = base.get(figure.name.split()[1])
         rows.append(
             (

@@ -1,12 +1,13 @@
 """The two connectors that are compared, each in its own process, with the same database and broker.
 
-Both can be stopped and started any number of times, and resume at their stored offset.
+Both can be paused and started any number of times, and resume at their stored offset.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 
 from kafka_connect import KafkaConnect
@@ -23,6 +24,9 @@ TUNED = {
 """Settings that make Debezium fast. Its defaults are small batches without compression."""
 DEFAULT: dict[str, str] = {}
 
+_OF_WORKER = {"exactly.once.source.support"}
+"""Properties of the worker, not of the connector."""
+
 _OFFSETS_S = 5.0
 """Kafka Connect stores offsets at an interval, and not when a connector is stopped before."""
 
@@ -31,6 +35,14 @@ class Rowtide(RowtideProcess):
     """rowtide, as a user runs it."""
 
     kind = "rowtide"
+
+    def pause(self) -> None:
+        """End the process."""
+        self.stop()
+
+    def successor(self, name: str, properties: Mapping[str, str]) -> Rowtide:
+        """A new connector."""
+        return Rowtide(name, properties, self._config["bootstrap.servers"])
 
 
 class Debezium(KafkaConnect):
@@ -48,21 +60,34 @@ class Debezium(KafkaConnect):
     programs = Path()
 
     def __init__(self, name: str, properties: Mapping[str, str], bootstrap: str) -> None:
-        of_worker = {key: text for key, text in properties.items() if key == "exactly.once.source.support"}
+        of_worker = {key: text for key, text in properties.items() if key in _OF_WORKER}
         super().__init__(name, self.programs, ["debezium-mysql"], bootstrap, worker=of_worker)
-        self._properties = {key: text for key, text in properties.items() if key not in of_worker}
+        self._properties = _of_connector(properties)
+        self._created = False
 
     def start(self, folder: Path) -> None:
-        if self.alive():
+        if self._created:
             self.resume(self.name)
-        else:
+            return
+        if not self.alive():
             super().start(folder)
-            self.create(self.name, self._properties)
+        self.create(self.name, self._properties)
+        self._created = True
+
+    def successor(self, name: str, properties: Mapping[str, str]) -> Debezium:
+        """A new connector in the same worker."""
+        other = copy(self)
+        other.name, other._properties, other._created = name, _of_connector(properties), False
+        return other
 
     def pause(self) -> None:
         """Stop the connector, but not the worker."""
         time.sleep(_OFFSETS_S)
         self.halt(self.name)
+
+
+def _of_connector(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in properties.items() if key not in _OF_WORKER}
 
 
 Connector = Rowtide | Debezium

@@ -75,6 +75,10 @@ class Load:
             f"INSERT INTO seq {numbers} SELECT n FROM s",
         ]
 
+    def again(self) -> list[str]:
+        """The statements after which :meth:`changes` makes the same rows once more."""
+        return [f"TRUNCATE TABLE {table}" for table in self.tables]
+
     def changes(self) -> list[str]:
         """The statements whose rows are streamed."""
         return [

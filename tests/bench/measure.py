@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-__all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "peak_bytes", "servers_below"]
+__all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "medians", "peak_bytes", "servers_below"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -41,6 +41,14 @@ class Figures:
     def rate(self) -> float:
         """Messages per second."""
         return self.messages / self.seconds if self.seconds else 0.0
+
+
+def medians(figures: Sequence[Figures]) -> list[Figures]:
+    """The run with the median rate of each name, in the order of the names' first runs."""
+    by_name: dict[str, list[Figures]] = {}
+    for one in figures:
+        by_name.setdefault(one.name, []).append(one)
+    return [sorted(runs, key=lambda one: one.rate)[(len(runs) - 1) // 2] for runs in by_name.values()]
 
 
 def cpu_seconds(pid: int) -> float:
@@ -103,15 +111,11 @@ class TopicWatch:
 
     def _end(self, topic: str) -> int:
         try:
-            return self._marks(topic)[1]
+            return int(self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
         except KafkaException as error:
             if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
                 raise
             return 0
-
-    def _marks(self, topic: str) -> tuple[int, int]:
-        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
-        return low, high
 
     def wait(self, topics: Mapping[str, int], alive: Callable[[], bool], patience: float = 600.0) -> None:
         """Wait until every topic has the given number of records.
@@ -130,13 +134,16 @@ class TopicWatch:
                 raise RuntimeError(f"the connector stopped at {counts} of {dict(topics)}")
             time.sleep(0.25)
 
-    def seconds(self, topics: Mapping[str, int]) -> float:
-        """Seconds between the first and the last record of all topics, by their timestamps."""
-        times = []
-        for topic in topics:
-            low, high = self._marks(topic)
-            times += [self._time(topic, low), self._time(topic, high - 1)]
-        return (max(times) - min(times)) / 1000
+    def seconds(self, begin: Mapping[str, int], end: Mapping[str, int]) -> float:
+        """Seconds between the first and the last record of all topics, by their timestamps.
+
+        Args:
+            begin: the offset of the first record of each topic.
+            end: the offset behind the last one.
+        """
+        first = [self._time(topic, offset) for topic, offset in begin.items()]
+        last = [self._time(topic, offset - 1) for topic, offset in end.items()]
+        return (max(last) - min(first)) / 1000
 
     def _time(self, topic: str, offset: int) -> int:
         while offset >= 0:  # a transaction's control record has no message: step back to the one before

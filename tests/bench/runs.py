@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from binlog_readers import binlog_readers, end_binlog_readers
 
-from tests.bench.connectors import Connector, Debezium
+from tests.bench.connectors import Connector
 from tests.bench.load import Load
 from tests.bench.measure import Figures, TopicWatch, Usage, cpu_seconds, peak_bytes
 
@@ -33,10 +33,7 @@ def prepare(connector: Connector, database: MySQL, folder: Path) -> None:
         if not connector.alive() or time.monotonic() > end:
             raise RuntimeError(f"{connector.kind} does not stream; see {folder}")
         time.sleep(0.3)
-    if isinstance(connector, Debezium):
-        connector.pause()
-    else:
-        connector.stop()
+    connector.pause()
     end_binlog_readers(database)
 
 
@@ -62,18 +59,20 @@ def _timed(
     folder: Path,
     mode: str,
 ) -> Figures:
+    begin = watch.counts(topics)
+    end = {topic: begin[topic] + number for topic, number in topics.items()}
     usage = Usage(*servers)
     own = Usage(connector.pid) if connector.alive() else None
     connector.start(folder)
-    watch.wait(topics, connector.alive)
+    watch.wait(end, connector.alive)
     cpu = own.seconds if own else cpu_seconds(connector.pid)
     figures = Figures(
         f"{connector.kind} {mode}",
         sum(topics.values()),
-        watch.seconds(topics),
+        watch.seconds(begin, end),
         cpu,
         usage.seconds,
         peak_bytes(connector.pid),
     )
-    connector.stop()
+    connector.pause()
     return figures
