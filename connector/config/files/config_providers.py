@@ -18,6 +18,9 @@ CLASSES = {
 """Kafka's providers and the names under which they are always available."""
 
 
+_UNKNOWN = "names an unknown provider; known are {}. A Kubernetes secret that is mounted as files is ${{dir:/path:key}}"
+
+
 class Provider(Protocol):
     """Looks up the value of a reference."""
 
@@ -55,7 +58,7 @@ def resolve(
         def value(match: re.Match[str]) -> str:
             kind = names.get(match[1])
             if kind is None:
-                problems.append((name, f"{match[0]} names an unknown provider; known are {', '.join(names)}"))
+                problems.append((name, f"{match[0]} {_UNKNOWN.format(', '.join(names))}"))
                 return match[0]
             try:
                 return providers[kind](match[2] or "", match[3])
