@@ -109,7 +109,9 @@ def _read(
 ) -> tuple[Configuration, tuple[Problem, ...]]:
     written, resolved, sources, problems = _resolved(properties, environ)
     problems = [problem for problem in problems if problem[0] not in not_required]
+    unresolved = {name for name, _ in problems}  # what else is wrong with their values does not matter
     configuration, more = build(resolved, written, not_required)
+    more = [problem for problem in more if problem.property not in unresolved]
     return configuration, tuple(Problem(_named(name, sources), message) for name, message in [*problems, *more])
 
 

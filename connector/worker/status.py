@@ -27,6 +27,7 @@ STATES = (
     "FAILED",
 )
 _HEALTHY = frozenset({"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
+_ENDED = frozenset({"PAUSED", "STOPPED", "FAILED"})
 _MOST_TABLES = 10
 """Tables whose state ``/health`` has, at most."""
 _STUCK_S = 30.0
@@ -87,8 +88,8 @@ class Status:
 
     @property
     def stuck(self) -> bool:
-        """Whether delivery has waited for the sink for too long."""
-        return self.delivery is not None and self.delivery.stuck_s > _STUCK_S
+        """Whether delivery has waited for the sink for too long. A connector that has ended waits for nothing."""
+        return self.state not in _ENDED and self.delivery is not None and self.delivery.stuck_s > _STUCK_S
 
     @property
     def problem(self) -> str | None:

@@ -15,6 +15,7 @@ from rowtide.envelope.transforms.record import (
 )
 
 _NULLS = "replace.null.with.default"
+_SCHEMA_CHANGE = ".SchemaChangeValue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class ValueToKey:
                 "out here: negate a predicate RecordIsTombstone"
             )
         schema, struct = require_struct(record.value_schema, record.value)
+        if schema.name is not None and schema.name.endswith(_SCHEMA_CHANGE):
+            raise TransformError(
+                "a schema change has none of the fields of rows. Write none (include.schema.changes=false), or leave "
+                "them out here: negate a predicate TopicNameMatches with the name of their topic"
+            )
         key_schema = self._schemas.get(self._schema, schema)
         key = {
             name: value_of(schema, struct, name) if self.replace_null_with_default else struct.get(name)

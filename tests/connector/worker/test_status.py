@@ -230,6 +230,8 @@ def test_a_connector_is_ready_if_it_streams(fields: dict[str, Any], ready: bool)
 
 
 def test_a_sink_that_does_not_answer_is_reported_with_its_error() -> None:
+    ended = status(delivery=DeliveryCounters(stuck_s=45.0), state="FAILED", error="no such table")
+    assert ended.problem == "no such table", "a connector that has failed waits for nothing"
     delivery = DeliveryCounters(stuck_s=45.0, problem="127.0.0.1:9092: Connection refused")
     assert (
         health(status(delivery=delivery))["error"]

@@ -68,6 +68,13 @@ def test_a_tombstone_has_no_value_to_make_a_key_of() -> None:
         applied(chain(a=TO_KEY), TOMBSTONE)
 
 
+def test_a_schema_change_has_no_row_to_make_a_key_of() -> None:
+    change = struct("io.debezium.connector.mysql.SchemaChangeValue", {"ddl": STRING})
+    record = ConnectRecord("s", 0, None, None, change, {"ddl": "DROP TABLE t"})
+    with pytest.raises(TransformError, match=r"include\.schema\.changes=false"):
+        applied(chain(a=TO_KEY), record)
+
+
 def test_the_field_of_a_tombstones_key_is_extracted() -> None:
     by_id = {"type": KAFKA + "ExtractField$Key", "field": "id"}
     record = applied(chain(a=by_id), TOMBSTONE)

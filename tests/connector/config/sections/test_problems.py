@@ -185,3 +185,9 @@ TEXT: Any = st.text(max_size=20)
 @given(st.dictionaries(st.sampled_from([case[0] for case in CASES]), TEXT))
 def test_any_text_is_parsed_or_refused_with_its_property(properties: dict[str, str]) -> None:
     assert all(subject and message for subject, message in problems(properties).items())
+
+
+def test_a_reference_that_cannot_be_resolved_is_one_problem(valid: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        from_properties(valid | {"database.port": "${env:ROWTIDE_TEST_NONE}"}, {})
+    assert [problem.property for problem in caught.value.problems] == ["database.port"]
