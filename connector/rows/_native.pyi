@@ -26,3 +26,6 @@ def message_values(
     first: int,
     tail: str,
 ) -> list[bytes]: ...
+
+# None: Python has to convert the document
+def json_text(stored: bytes) -> str | None: ...

@@ -1,6 +1,7 @@
 """Describes the columns of row images to the compiled row path."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from rowtide.connector.rows.layouts import (
     YEAR,
 )
 from rowtide.connector.rows.native.description import NO_MINIMUM, PYTHON, Description, Stored
+from rowtide.connector.rows.native.implementation import native
 from rowtide.connector.rows.row_compiler import CACHED_TYPES, Column, stored_text_lines, stored_value_lines
 from rowtide.connector.rows.text_cache import compile_text_cache, compile_text_function
 from rowtide.envelope.json.text import string_text
@@ -114,6 +116,8 @@ def _value_description(column: Column, *, separate: bool, every: bool, cached: b
     if output is None:
         return _unpublished(column)
     stored, form = _object_form(column, output)
+    if stored == "otherwise" and column.decoding.json_text is stream_text:
+        column = replace(column, decoding=replace(column.decoding, json_text=_compiled_json_text))
     return Description(
         stored,
         form,
@@ -130,6 +134,13 @@ def _value_description(column: Column, *, separate: bool, every: bool, cached: b
         if separate
         else None,
     )
+
+
+def _compiled_json_text(stored: bytes) -> str | None:
+    """The same as :func:`stream_text`, which converts what compiled code does not, and reports damages."""
+    assert native is not None
+    text: str | None = native.json_text(stored)
+    return stream_text(stored) if text is None else text
 
 
 def _python(column: Column, lines: Callable[[Any], Sequence[str]], *, cached: bool) -> Stored:

@@ -5,7 +5,22 @@
 #error "the compiled row path reads numbers of little-endian machines only; Python is used instead"
 #endif
 
+/* For columns whose values only Python makes, such as Engine's JsonText. */
+static PyObject *json_text(PyObject *module, PyObject *stored) {
+    if (!PyBytes_Check(stored)) {
+        PyErr_SetString(PyExc_TypeError, "a document is bytes");
+        return NULL;
+    }
+    Output text;
+    output_init(&text);
+    Result result = write_json((const byte *)PyBytes_AS_STRING(stored), (size_t)PyBytes_GET_SIZE(stored), &text);
+    PyObject *found = result == DONE ? output_unicode(&text, 0) : result == FAILED ? NULL : Py_NewRef(Py_None);
+    output_free(&text);
+    return found;
+}
+
 static PyMethodDef METHODS[] = {
+    {"json_text", json_text, METH_O, "The text of a document of binary JSON; None: Python has to convert it."},
     {"message_parts", message_parts, METH_VARARGS, "One text of each row, see rowtide.connector.rows.messages."},
     {"message_values", message_values, METH_VARARGS, "The values of messages, see rowtide.connector.rows.messages."},
     {NULL, NULL, 0, NULL},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -92,8 +94,18 @@ def outcome(rows: Callable[..., Any], data: bytes) -> tuple[str, Any]:
 
 
 COLUMN = json_column()
-PYTHON = row_compiler.text_rows([COLUMN], [0], [True]), row_compiler.key_value_rows([COLUMN], [0], [True])
-COMPILED = row_decoder.text_rows([COLUMN], [0], [True]), row_decoder.key_value_rows([COLUMN], [0], [True])
+CONVERTED = replace(
+    COLUMN, output=replace(COLUMN.output, type=replace(COLUMN.output.type, convert=lambda text: [text]))
+)
+"""A column whose values are objects that Python makes of the text."""
+
+
+def row_functions(module: ModuleType) -> tuple[Callable[..., Any], ...]:
+    values = (module.key_value_rows([column], [0], [True]) for column in (COLUMN, CONVERTED))
+    return module.text_rows([COLUMN], [0], [True]), *values
+
+
+PYTHON, COMPILED = row_functions(row_compiler), row_functions(row_decoder)
 
 
 def assert_same(data: bytes) -> None:
