@@ -65,7 +65,7 @@ class ColumnDescription(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a type's JSON text, for the compiled row path, which has no use for Python source.
+    """The form of a type's JSON text or objects, for the compiled row path, which has no use for Python source.
 
     Attributes:
         name: one of the forms in ``connector/rows/native/columns.c``.
@@ -89,6 +89,7 @@ class ColumnType:
         expression: Python source of the JSON text, which must agree with ``convert``.
         epoch: the Connect value of an invalid date in a NOT NULL column; ``None`` for types without invalid dates.
         form: what ``expression`` returns, by name; ``None`` for types that only Python converts.
+        object_form: the same of ``convert``.
     """
 
     schema: Schema
@@ -97,6 +98,7 @@ class ColumnType:
     expression: Expression
     epoch: Any = None
     form: Form | None = None
+    object_form: Form | None = None
 
 
 TypeFactory = Callable[[ColumnDescription, ValueSettings, Stage], ColumnType]

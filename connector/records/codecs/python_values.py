@@ -1,7 +1,7 @@
 """Column values as Python's: from the canonical values of binlog and result sets, without Connect between them."""
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Context, Decimal
 from typing import Any
@@ -10,7 +10,7 @@ from rowtide.connector.records.change import Geometry, JsonText
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.envelope.json.java_numbers import float_text
 from rowtide.envelope.table import RecordColumn
-from rowtide.envelope.types.column_type import Fallback, identity
+from rowtide.envelope.types.column_type import Fallback, Form, Kind, identity
 from rowtide.envelope.types.temporal_values import EPOCH_ORDINAL, InvalidDate, time_of_day
 from rowtide.schema_history.model import Column
 
@@ -21,10 +21,18 @@ _DATETIME_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a DATETIME has no zo
 _TIMESTAMP_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
+_OBJECT_FORMS: Mapping[Kind, Form] = {
+    "date": Form("date object"),
+    "datetime": Form("datetime object"),
+    "timestamp": Form("utc datetime object"),
+    "time": Form("timedelta object"),
+}
+
+
 def python_output(output: ColumnOutput, record: RecordColumn) -> ColumnOutput:
     """A column's output with Python values instead of Connect's; text and bytes stay masked, hashed or truncated."""
     fallback = Fallback("null", output.fallback.on_error)
-    python = replace(record.type, convert=python_conversion(record))
+    python = replace(record.type, convert=python_conversion(record), object_form=_OBJECT_FORMS.get(record.type.kind))
     change = record.mapper if record.type.kind in _TEXT_KINDS else None
     return replace(output, type=python, fallback=fallback, fallback_value=None, change=change, key=None)
 

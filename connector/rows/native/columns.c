@@ -20,7 +20,8 @@ static const char *const FORM_NAMES[] = {
     [STRING] = "string", [DOCUMENT] = "document", [MAPPED_STRING] = "mapped string", [BASE64_TEXT] = "base64",
     [BASE64_URL_TEXT] = "base64 url", [HEX_TEXT] = "hex", [BITS] = "bits", [LABEL] = "label", [LABELS] = "labels",
     [INT_OBJECT] = "int object", [FLOAT_OBJECT] = "float object", [TEXT_OBJECT] = "text object",
-    [BYTES_OBJECT] = "bytes object", [FROM_PYTHON] = "from python",
+    [BYTES_OBJECT] = "bytes object", [DATE_OBJECT] = "date object", [DATETIME_OBJECT] = "datetime object",
+    [UTC_OBJECT] = "utc datetime object", [TIMEDELTA_OBJECT] = "timedelta object", [FROM_PYTHON] = "from python",
 };
 
 #define COUNT(names) ((int)(sizeof(names) / sizeof(names)[0]))

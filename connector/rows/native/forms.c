@@ -1,4 +1,4 @@
-/* A canonical value to JSON text in the form of its Connect type, or to a Python object. */
+/* A canonical value to JSON text in the form of its Connect type. */
 #include "native.h"
 
 #include <math.h>
@@ -167,8 +167,6 @@ static char *clock_text(char *to, int64_t micros, int count) {
     return to;
 }
 
-static const int64_t FIRST_DAY = -719162, LAST_DAY = 2932896; /* 0001-01-01 and 9999-12-31 */
-
 static Result write_date(int128 days, Output *out) {
     char text[16] = "\"";
     if (days < FIRST_DAY || days > LAST_DAY) {
@@ -234,7 +232,7 @@ static Result write_mapped(const Column *column, const Value *value, Output *out
     return added(output_add(out, "\"", 1));
 }
 
-static size_t padding(const Column *column, const Value *value) {
+size_t padding(const Column *column, const Value *value) {
     return column->argument > 0 && (size_t)column->argument > value->size ? (size_t)column->argument - value->size : 0;
 }
 
@@ -344,33 +342,12 @@ Result write_form(const Column *column, const Value *value, Output *out) {
     case FLOAT_OBJECT:
     case TEXT_OBJECT:
     case BYTES_OBJECT:
+    case DATE_OBJECT:
+    case DATETIME_OBJECT:
+    case UTC_OBJECT:
+    case TIMEDELTA_OBJECT:
     case FROM_PYTHON:
         break;
     }
     return IN_PYTHON;
-}
-
-PyObject *make_object(const Column *column, const Value *value) {
-    switch (column->form) {
-    case INT_OBJECT:
-        if (value->number > INT64_MAX) {
-            return PyLong_FromUnsignedLongLong((uint64_t)value->number);
-        }
-        return PyLong_FromLongLong((int64_t)value->number);
-    case FLOAT_OBJECT:
-        return PyFloat_FromDouble(value->real);
-    case TEXT_OBJECT:
-        return PyUnicode_DecodeUTF8((const char *)value->bytes, (Py_ssize_t)value->size, "replace");
-    case BYTES_OBJECT: {
-        size_t zeros = padding(column, value);
-        PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(value->size + zeros));
-        if (made != NULL) {
-            memcpy(PyBytes_AS_STRING(made), value->bytes, value->size);
-            memset(PyBytes_AS_STRING(made) + value->size, 0, zeros);
-        }
-        return made;
-    }
-    default:
-        return NULL;
-    }
 }

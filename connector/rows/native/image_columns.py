@@ -197,7 +197,9 @@ def _text_in_charset(column: Column, form: Form) -> tuple[str, Form, tuple[bytes
 
 def _object_form(column: Column, output: ColumnOutput) -> tuple[str, str]:
     """How values are stored, and which object they become without a function."""
-    layout, decoding = column.layout, column.decoding
+    layout, decoding, form = column.layout, column.decoding, output.type.object_form
+    if form is not None and layout.type in _STORED and output.change is None and output.fallback_value is None:
+        return _STORED[layout.type], form.name
     if value_expression(output, "v", lambda _: "") == "v":
         if layout.type in INTEGERS:
             return "unsigned" if decoding.unsigned else "signed", "int object"

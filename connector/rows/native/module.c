@@ -35,7 +35,7 @@ static struct PyModuleDef MODULE = {
 };
 
 PyMODINIT_FUNC PyInit__native(void) {
-    PyObject *module = PyModule_Create(&MODULE);
+    PyObject *module = import_datetime() ? PyModule_Create(&MODULE) : NULL;
     if (module != NULL && (PyModule_AddType(module, &RowDecoderType) < 0)) {
         Py_CLEAR(module);
     }

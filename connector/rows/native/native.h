@@ -6,6 +6,7 @@
  *   decode.c        one stored value to its canonical value
  *   json.c          MySQL's binary JSON to text
  *   forms.c         a canonical value to JSON text, in the form of its Connect type
+ *   objects.c       a canonical value to a Python object
  *   output.c        the growing text, and what many forms need: digits, base64, escapes
  *   messages.c      keys and values of messages from the texts of rows
  *
@@ -70,7 +71,8 @@ typedef enum {
     INTEGER, WRAPPED, BOOLEAN, UNSCALED, PLAIN_DECIMAL, RATIO, JAVA_FLOAT, JAVA_DOUBLE, MILLIS, NANOS, DATETIME_NANOS,
     DATE_TEXT, ZONED, ZONED_TRIMMED, TIME_MILLIS, TIME_TEXT, STRING, DOCUMENT, MAPPED_STRING, BASE64_TEXT, BASE64_URL_TEXT,
     HEX_TEXT, BITS, LABEL, LABELS,
-    INT_OBJECT, FLOAT_OBJECT, TEXT_OBJECT, BYTES_OBJECT, FROM_PYTHON,
+    INT_OBJECT, FLOAT_OBJECT, TEXT_OBJECT, BYTES_OBJECT, DATE_OBJECT, DATETIME_OBJECT, UTC_OBJECT, TIMEDELTA_OBJECT,
+    FROM_PYTHON,
 } Form;
 
 typedef struct {
@@ -113,6 +115,7 @@ Result decode(const Column *column, const byte *data, size_t size, Value *value,
 
 /* Year, month and day from days since 1970-01-01, and the other way round (proleptic Gregorian). */
 typedef struct { int year, month, day; } Civil;
+static const int64_t FIRST_DAY = -719162, LAST_DAY = 2932896; /* 0001-01-01 and 9999-12-31 */
 Civil civil_from_days(int64_t days);
 int64_t days_from_civil(int year, int month, int day);
 
@@ -124,7 +127,15 @@ Result write_json(const byte *data, size_t size, Output *out);
 /* --- forms.c ------------------------------------------------------------------------------------------------------- */
 
 Result write_form(const Column *column, const Value *value, Output *out);
+size_t padding(const Column *column, const Value *value); /* zeros behind the bytes of a BINARY(n) */
+
+/* --- objects.c ----------------------------------------------------------------------------------------------------- */
+
+bool import_datetime(void); /* before the first object; false: an exception is set */
 PyObject *make_object(const Column *column, const Value *value); /* NULL without an exception: IN_PYTHON */
+
+/* --- columns.c ----------------------------------------------------------------------------------------------------- */
+
 /* The value of a column from its stored bytes, in Python if need be. FAILED: an exception is set. */
 Result write_value(const Column *column, const byte *data, size_t size, Output *out);
 PyObject *object_of(const Column *column, const byte *data, size_t size);
