@@ -15,12 +15,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 from unittest.mock import patch
 
+Result = TypeVar("Result")
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
 
@@ -56,8 +58,8 @@ class Recorded:
     batches: list[tuple[Any, ...]] = field(default_factory=list)
 
 
-def settings(form: str) -> Any:
-    """The pipeline's settings for a form of messages."""
+def settings(form: str, options: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """The pipeline's settings for a form of messages, with further properties."""
     properties = {
         "name": "bench",
         "connector.class": "io.debezium.connector.mysql.MySqlConnector",
@@ -71,12 +73,13 @@ def settings(form: str) -> Any:
         "bootstrap.servers": "none:9092",
         "table.exclude.list": r".*\.seq",
         **FORMS[form],
+        **options,
     }
     return pipeline_settings(from_properties(properties), "")
 
 
-def record(folder: Path, form: str) -> Recorded:
-    """Replay once, and record the calls."""
+def record(folder: Path, chosen: Any) -> Recorded:
+    """Replay once with these settings, and record the calls."""
     recorded = Recorded()
     rows, batch, context = RowsCodec.rows, RowsCodec.batch, RowWriter._context
 
@@ -97,7 +100,7 @@ def record(folder: Path, form: str) -> Recorded:
         patch.object(RowsCodec, "batch", recording_batch),
         patch.object(RowWriter, "_context", recording_context),
     ):
-        for output in replay(folder, settings(form), None):
+        for output in replay(folder, chosen, None):
             if isinstance(output, Batch) and output.messages:
                 recorded.made.append(output)
                 recorded.messages += len(output.messages)
@@ -151,29 +154,29 @@ def reader_stages(folder: Path, form: str, recorded: Recorded) -> dict[str, Call
     }
 
 
-def processor_seconds(stage: Callable[[], None], rounds: int) -> float:
-    """The least user time of a stage."""
-    found = []
+def processor_times(stage: Callable[[], Result], rounds: int) -> tuple[list[Result], list[float]]:
+    """What a stage returned, and its processor time, in each round."""
+    results, seconds = [], []
     for _ in range(rounds):
         gc.collect()
         begin = time.process_time()
-        stage()
-        found.append(time.process_time() - begin)
-    return min(found)
+        results.append(stage())
+        seconds.append(time.process_time() - begin)
+    return results, seconds
 
 
 def measured(folder: Path, form: str, rounds: int, snapshot_rows: int = 100_000) -> Iterator[tuple[str, float]]:
     """Every stage with its µs of processor time for each message, or row of the snapshot."""
-    recorded = record(folder, form)
+    recorded = record(folder, settings(form))
     named = reader_stages(folder, form, recorded) | {"event store": lambda: store_and_release(recorded.made)}
     for name, stage in named.items():
-        yield name, processor_seconds(stage, rounds) / recorded.messages * 1e6
+        yield name, min(processor_times(stage, rounds)[1]) / recorded.messages * 1e6
     for mode, exactly_once in (("at least once", False), ("exactly once", True)):
         found = [delivery_seconds(recorded.made, exactly_once=exactly_once) for _ in range(rounds)]
         for name in found[0]:
             yield f"{mode}: {name}", min(one[name] for one in found) / recorded.messages * 1e6
     for name, stage in snapshot_stages(settings(form), snapshot_rows).items():
-        yield name, processor_seconds(stage, rounds) / snapshot_rows * 1e6
+        yield name, min(processor_times(stage, rounds)[1]) / snapshot_rows * 1e6
 
 
 def make(load: Any, folder: Path) -> None:
