@@ -30,6 +30,7 @@ from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToR
 from rowtide.connector.snapshot.incremental.watermarks import binlog_order, has_passed
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
+from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class IncrementalSnapshots:
         self.watched: TableId | None = None
         self._settings = settings
         self._tables = tables
+        self._names = CapturedNames(settings.tables, tables.exists)
         self._reader = reader
         self._first_size = self._size = chunk_size
         self._clock = clock
@@ -225,7 +227,7 @@ class IncrementalSnapshots:
         """Begin to read the first table, or read on behind its last chunk."""
         first, settings = self._first, self._settings
         structure = None if first.table is None else self._tables.table(first.table.database, first.table.table)
-        if structure is None or not settings.tables.captures(structure.id.database, structure.id.table):
+        if structure is None or not self._names.captures(structure.id.database, structure.id.table):
             log.warning("table %s of the incremental snapshot is not captured, or does not exist", first.name)
             yield from self._scanned("UNKNOWN_SCHEMA", at)
             return
@@ -349,8 +351,7 @@ class IncrementalSnapshots:
         """Add tables to those that are read."""
         if request.type != "incremental":
             raise SignalError("blocking snapshots are not supported yet: set 'type' to 'incremental' in the data")
-        captures = self._settings.tables.captures
-        captured = (table for table in self._tables.names() if captures(table.database, table.table))
+        captured = (table for table in self._tables.names() if self._names.captures(table.database, table.table))
         added, state = requested_tables(request, captured), self._current
         names = [table.name for table in added]
         self._carry(replace(state, tables=(*state.tables, *added)))
