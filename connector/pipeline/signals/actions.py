@@ -5,7 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.binlog_position import restart_position, with_restart_position
+from rowtide.connector.pipeline.signals.binlog_position import (
+    is_repeated,
+    restart_position,
+    with_restart_position,
+)
 from rowtide.connector.pipeline.signals.context import SignalContext
 from rowtide.connector.pipeline.signals.schema_changes import schema_changes
 from rowtide.connector.pipeline.signals.signal import Signal
@@ -130,7 +134,10 @@ def _log(signal: Signal, context: SignalContext) -> Iterable[Output]:
 
 def _set_binlog_position(connector: str, signal: Signal, context: SignalContext) -> Iterable[Output]:
     """Let the next start resume from the position in the data; see :func:`restart_position`."""
-    start = restart_position(signal, connector, context.behind)
-    context.progress.carried = with_restart_position(context.progress.carried, start)
+    carried, start = context.progress.carried, restart_position(signal, connector, context.behind)
+    if is_repeated(carried, signal):
+        log.info("signal %r was carried out before: its row is read again", signal.id)
+        return ()
+    context.progress.carried = with_restart_position(carried, start, signal)
     log.warning("the next start of the connector resumes from %s, as signal %r demands", start.to_json(), signal.id)
     return ()

@@ -10,7 +10,7 @@ from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
-_RESTART = "rowtide_signal_restart"
+_RESTART, _MOVED_BY = "rowtide_signal_restart", "rowtide_signal_moved_by"
 _FILE = re.compile(r"[^/\\\x00]+\.\d{6,}")
 _FIRST_EVENT = 4
 """The position of the first event in a binlog file."""
@@ -55,9 +55,14 @@ def _gtid_set(text: str, connector: str) -> str:
     return parsed
 
 
-def with_restart_position(carried: Mapping[str, Any] | None, start: SourceOffset) -> dict[str, Any]:
+def with_restart_position(carried: Mapping[str, Any] | None, start: SourceOffset, signal: Signal) -> dict[str, Any]:
     """What offsets carry from now on."""
-    return {**(carried or {}), _RESTART: start.to_json()}
+    return {**(carried or {}), _RESTART: start.to_json(), _MOVED_BY: signal.id}
+
+
+def is_repeated(carried: Mapping[str, Any] | None, signal: Signal) -> bool:
+    """Whether a row of the signal table is read again because its own signal has moved the position back."""
+    return signal.channel == "source" and (carried or {}).get(_MOVED_BY) == signal.id
 
 
 def start_of(stored: SourceOffset) -> SourceOffset:

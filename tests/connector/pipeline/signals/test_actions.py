@@ -27,8 +27,11 @@ TAGGED = "70506b22-e621-11f1-b9cd-02fc00000001:1-10:tagged:1-3"
 class Connector:
     """The actions of a connector, and its position."""
 
-    def __init__(self, hooks: Mapping[str, SignalHook] | None = None, *, mariadb: bool = False) -> None:
+    def __init__(
+        self, hooks: Mapping[str, SignalHook] | None = None, *, mariadb: bool = False, channel: str = "file"
+    ) -> None:
         self.notified: list[Mapping[str, Any]] = []
+        self._channel = channel
         connector = "mariadb" if mariadb else "mysql"
         settings = PipelineSettings(
             connector,  # type: ignore[arg-type]
@@ -43,7 +46,7 @@ class Connector:
         self._context = SignalContext(OFFSET, OFFSET, self.progress, tables, captured)
 
     def send(self, kind: str, **data: Any) -> None:
-        assert self._signals.execute(Signal("1", kind, data, "file"), self._context) == []
+        assert self._signals.execute(Signal("1", kind, data, self._channel), self._context) == []
 
     @property
     def error(self) -> str:
@@ -71,8 +74,18 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
     assert [one["type"] for one in connector.notified] == ["COMPLETED"]
     assert connector.progress.offset(None).pos == 4, "the stream goes on meanwhile"
     start = connector.start()
-    assert start == SourceOffset("mysql-bin.000003", 1234, carried={"rowtide_signal_kafka": 5})
+    carried = {"rowtide_signal_kafka": 5, "rowtide_signal_moved_by": "1"}
+    assert start == SourceOffset("mysql-bin.000003", 1234, carried=carried)
     assert start_of(start) is start, "it counts once"
+
+
+def test_a_signal_that_moves_back_before_its_own_row_counts_once() -> None:
+    connector = Connector(channel="source")
+    connector.send("set-binlog-position", binlog_filename="b.000001", binlog_position=4)
+    connector.progress.carried = connector.start().carried
+    connector.send("set-binlog-position", binlog_filename="b.000001", binlog_position=4)
+    start = connector.start()
+    assert (start.file, start.pos) == (OFFSET.file, OFFSET.pos), "no signal waits for a start"
 
 
 def test_a_gtid_set_takes_effect_at_the_next_start() -> None:
