@@ -321,12 +321,7 @@ NOT_REPLAYED: dict[str, str] = {
 }
 """Cases without a stream that can be replayed."""
 
-PENDING: dict[str, str] = {
-    "incremental-snapshot": "incremental snapshots are not supported yet",
-    "signal-file-channel": "incremental snapshots are not supported yet",
-    "signal-kafka-channel": "incremental snapshots are not supported yet",
-    "signals-all": "incremental snapshots are not supported yet",
-}
+PENDING: dict[str, str] = {}
 """Cases that do not pass yet, each with what is missing. A case that passes must be removed from this list."""
 
 

@@ -80,6 +80,8 @@ def recorded(case: Case) -> SnapshotOutput:
                 ended.add(topic)  # by the stream, or by a later snapshot that repeats the structure
             if topic not in ended:
                 topics.setdefault(topic, []).append(message)
+            if '"aggregate_type":"' in value and '"type":"COMPLETED"' in value:
+                ended.add(topic)  # further notifications are those of later snapshots
     running = next((offset for offset in offsets if '"snapshot"' in offset), None)
     completed = None if case.start is None else case.start.to_json()
     return SnapshotOutput(topics, history, running and _placeless(running), completed and _placeless(completed))
