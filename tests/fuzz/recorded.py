@@ -77,7 +77,7 @@ def transactions(case: str) -> tuple[Transaction, ...]:
 @cache
 def row_cases() -> tuple[str, ...]:
     """The cases whose transactions are used."""
-    return tuple(name for name in cases() if not name.startswith("incremental"))
+    return tuple(name for name in cases() if not name.startswith(("incremental", "signal-kafka")))
 
 
 def _transactions(case: Case) -> Iterator[Transaction]:

@@ -11,6 +11,7 @@ import pytest
 from tests.fuzz.campaign import Failure, minimised, problem, search
 from tests.fuzz.mutators import mutated, mutated_json
 from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets.both_decoders import BothDecoders
 from tests.fuzz.targets.canal import CanalEntries
 from tests.fuzz.targets.ddl import Statements
 from tests.fuzz.targets.rows import RowEvents
@@ -19,6 +20,7 @@ SEED = 20
 COUNTS = {
     "packets": 12_000, "rows": 1500, "json": 2500, "files": 800, "ddl": 1000, "offsets": 4000, "history": 700,
     "summaries": 250, "canal": 1000, "search": 3000, "log-in": 3000, "results": 1000,
+    "both decoders": 600,
 }  # fmt: skip
 """Inputs of each target: about a second each on a quiet machine."""
 ROW_CASES = ("numeric-types", "temporal-types", "mariadb-types", "json-partial-update", "enum-set-json")
@@ -36,6 +38,7 @@ def _quiet() -> Iterator[None]:
 def test_damaged_input_raises_declared_errors_only(name: str) -> None:
     smaller = {
         "rows": lambda: RowEvents(ROW_CASES),
+        "both decoders": lambda: BothDecoders(ROW_CASES),
         "canal": lambda: CanalEntries(ROW_CASES),
         "ddl": lambda: Statements(files=6),
     }

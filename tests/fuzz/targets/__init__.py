@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tests.fuzz.campaign import Target
 from tests.fuzz.targets.binary_json import BinaryJson
+from tests.fuzz.targets.both_decoders import BothDecoders
 from tests.fuzz.targets.canal import CanalEntries
 from tests.fuzz.targets.connections import LogIn, Results
 from tests.fuzz.targets.ddl import Statements
@@ -19,6 +20,7 @@ from tests.fuzz.targets.search import Searches
 TARGETS: Mapping[str, Callable[[], Target]] = {
     "packets": Packets,
     "rows": RowEvents,
+    "both decoders": BothDecoders,
     "canal": CanalEntries,
     "json": BinaryJson,
     "files": BinlogFiles,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -11,7 +11,7 @@ from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER_LENGTH
-from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -56,7 +56,13 @@ class RowEvents:
         return found[data[1] % len(found)] if found else None
 
     def run(self, data: bytes) -> None:
-        """Make the records of the transaction."""
+        """Make the records of the transaction, and read all values."""
+        for output in self.outputs(data):
+            for change in output.changes if isinstance(output, Batch) else ():
+                _read(change)
+
+    def outputs(self, data: bytes) -> Iterator[Output]:
+        """What the pipeline makes of the transaction."""
         if len(data) < 3 or (transaction := self.transaction(data)) is None:
             return
         settings = _settings(self.case(data[0]), data[2])
@@ -69,9 +75,7 @@ class RowEvents:
             except ConnectorError as error:
                 _check_location(error)
                 raise
-            for output in outputs:
-                for change in output.changes if isinstance(output, Batch) else ():
-                    _read(change)
+            yield from outputs
 
 
 def _check_location(error: ConnectorError) -> None:
