@@ -122,7 +122,7 @@ class BesideStream:
         signal = Signal("stop", "stop-snapshot", {"data-collections": list(tables)} if tables else {}, "in-process")
         self._write(self.snapshots.stop(stop_request(signal), self.pipeline.offset()))
 
-    def run(self, until: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
+    def run(self, until: Callable[[], bool], *, timeout_s: float = 300.0) -> None:
         """Stream until something is true. A broken connection is opened again."""
         limit = time.monotonic() + timeout_s
         while True:
@@ -166,7 +166,7 @@ class BesideStream:
                 self._between(until)
                 if until() and not self.pipeline.progress.in_transaction:
                     return
-                assert time.monotonic() < limit, self.snapshots.__dict__
+                assert time.monotonic() < limit, "the snapshot does not end"
 
     def _between(self, _until: Callable[[], bool]) -> None:
         if not self.pipeline.progress.in_transaction and self.snapshots.due:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from key_types import MARIADB_TYPES, TYPES
 from live_database import configured
 
 from rowtide.connector.config import Flavor as ConnectorFlavor
@@ -102,54 +103,6 @@ def test_a_surrogate_key_identifies_rows_if_it_is_unique_and_never_null() -> Non
     described = table("a int not null unique, b int unique, c int not null, d int not null, unique (c, d)")
     assert [surrogate_key(described, name).unique for name in "ABcd"] == [True, False, False, False]  # type: ignore[union-attr]
     assert surrogate_key(described, "nosuch") is None
-
-
-TYPES = {
-    "tinyint": "(-128), (-1), (0), (1), (127)",
-    "int(8) unsigned zerofill": "(0), (7), (4294967295)",
-    "bigint": "(-9223372036854775808), (-1), (9223372036854775806), (9223372036854775807)",
-    "bigint unsigned": "(0), (9223372036854775807), (9223372036854775808), (18446744073709551614), "
-    "(18446744073709551615)",
-    "decimal(65,30)": "(-99999999999999999999999999999999999.999999999999999999999999999999), (0), "
-    "(0.000000000000000000000000000001), (0.000000000000000000000000000002)",
-    "decimal(5,2) zerofill": "(1.5), (1.51), (999.99)",
-    "float": "(-3.4e38), (0.1), (0.10000001), (1.1), (16777215), (16777216), (3.4e38)",
-    "float(7,3)": "(0.001), (0.002), (9999.998), (9999.999)",
-    "double": "(-1.7976931348623157e308), (0.1), (0.30000000000000004), (0.3), (1e-300), (5e15), (1.7e308)",
-    "double(10,4)": "(0.1), (0.2), (99999.9999)",
-    "bit(1)": "(b'0'), (b'1')",
-    "bit(64)": "(0), (1), (9223372036854775808), (18446744073709551615)",
-    "year": "(0), (1901), (1970), (2000), (2155)",
-    "date": "('0000-00-00'), ('0000-10-10'), ('2020-02-00'), ('2024-02-29'), ('9999-12-31')",
-    "datetime(6)": "('0000-00-00 00:00:00'), ('1000-01-01 00:00:00.000001'), ('1000-01-01 00:00:00.000002'), "
-    "('9999-12-31 23:59:59.999999')",
-    "timestamp(3)": "('0000-00-00 00:00:00'), ('1970-01-01 00:00:01'), ('2024-10-27 00:30:00.001'), "
-    "('2024-10-27 01:30:00'), ('2038-01-19 03:14:07.999')",
-    "time(6)": "('-838:59:59'), ('-00:00:00.000001'), ('00:00:00'), ('00:00:00.000001'), ('838:59:59')",
-    "char(5)": "('a'), ('B'), ('c'), (''), ('é'), ('f'), ('ß'), ('𝄞'), ('a b'), ('a-b'), ('x''y')",
-    "varchar(20) character set utf8mb4 collate utf8mb4_bin": "('a'), ('A'), ('a\\\\'), ('\\0'), ('😀'), (0xEFBFBF)",
-    "varchar(20) character set latin1": "('a'), ('ä'), ('Z'), ('ÿ'), ('')",
-    "varchar(20) character set latin1 collate latin1_general_cs": "('a'), ('A'), ('b'), ('B')",
-    "varchar(20) character set latin2 collate latin2_czech_cs": "('c'), ('ch'), ('h'), ('d'), ('č')",
-    "varchar(20) character set sjis": "('表'), ('ソ'), ('a'), ('ア')",
-    "varchar(20) character set gbk": "('中'), ('文'), ('\\\\'), ('a')",
-    "varchar(20) character set utf16": "('a'), ('😀'), ('é')",
-    "varchar(20) character set ucs2": "('a'), ('中')",
-    "varchar(20) character set utf32": "('a'), ('😀')",
-    "varchar(20) character set utf8mb3 collate utf8mb3_general_ci": "('a'), ('É'), ('f')",
-    "varchar(20) character set ascii": "('a'), ('_'), ('0')",
-    "varchar(20) character set binary": "('a'), (0xFF), ('\\0')",
-    "binary(4)": "('a'), ('a\\0b'), (0xFFFFFFFF), ('')",
-    "varbinary(8)": "('a'), ('a\\0'), (0xFF), (''), ('\\'')",
-    "enum('z','a','m','x''y')": "('z'), ('a'), ('m'), ('x''y')",
-    "set('z','a','m')": "(''), ('z'), ('a'), ('z,a'), ('m'), ('z,a,m')",
-}
-MARIADB_TYPES = {
-    "uuid": "('00000000-0000-0000-0000-000000000001'), ('123e4567-e89b-12d3-a456-426655440000'), "
-    "('ffffffff-ffff-ffff-ffff-ffffffffffff')",
-    "inet6": "('::'), ('::1'), ('2001:db8::ff00:42:8329'), ('::ffff:10.0.0.1')",
-    "inet4": "('0.0.0.0'), ('10.0.0.9'), ('9.0.0.10'), ('255.255.255.255')",
-}
 
 
 def described(session: Session, database: Database, name: str) -> Table:
