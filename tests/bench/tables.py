@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
 
 from change_topics import Topic  # noqa: E402 - after the path
-from connector_properties import JSON_CONVERTER, connector_properties, history_topic  # noqa: E402
+from connector_properties import connector_properties, history_topic  # noqa: E402
 from rowtide_stack import Kafka, MySQL, spark_jars  # noqa: E402
 
 from tests.bench.connectors import TUNED, Rowtide  # noqa: E402
@@ -141,6 +141,7 @@ class Bench:
         """Build small tables, in turns; then run with nothing new, and change a row of each."""
         source, pattern = kafka_source(self.spark, kafka), r"small\..*"
         topics = [f"small.d.t{number:05d}" for number in range(tables)]
+        create_topics(kafka, topics)
         produce(kafka, topics, "r", _ROWS_OF_A_SMALL_TABLE)
         for number in range(rounds):
             self.measure(f"{tables} small tables, plain", self._plain, kafka, topics, f"plain-many-{number}")
@@ -187,6 +188,15 @@ def _with_values(message: str) -> str:
     return f"concat({', '.join(pieces)})"
 
 
+def create_topics(kafka: Kafka, topics: list[str]) -> None:
+    """Create topics of one partition."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for created in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
+        created.result()
+
+
 def produce(kafka: Kafka, topics: list[str], operation: str, rows: int) -> None:
     """Write change events of small tables."""
     from confluent_kafka import Producer
@@ -205,17 +215,13 @@ def produce(kafka: Kafka, topics: list[str], operation: str, rows: int) -> None:
     producer.flush()
 
 
-def snapshot(stack: ExitStack, kafka: Kafka, load: Load, folder: Path, *, schemas: bool) -> list[str]:
+def snapshot(stack: ExitStack, kafka: Kafka, load: Load, folder: Path) -> list[str]:
     """Write the snapshot of the load to topics, and return their names."""
-    properties = dict(TUNED)
-    if not schemas:
-        for side in ("key", "value"):
-            properties |= {f"{side}.converter": JSON_CONVERTER, f"{side}.converter.schemas.enable": "false"}
     with MySQL({"innodb_buffer_pool_size": "256M"}) as database:
         database.execute(f"CREATE DATABASE {_SCHEMA}")
         database.execute(*load.setup(), *load.changes(), database=_SCHEMA)
         history = history_topic(kafka.bootstrap, "tables-history")
-        given = connector_properties("tables", database, _SCHEMA, history) | properties
+        given = connector_properties("tables", database, _SCHEMA, history) | TUNED
         connector = Rowtide("tables", given, kafka.bootstrap)
         watch = TopicWatch(kafka.bootstrap)
         stack.callback(watch.close)
@@ -242,7 +248,7 @@ def main(runs: tuple[str, ...], rows: int, table: int, tables: int, rounds: int)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-bench-")))
         wanted = runs or ("build", "batch", "many")
         kafka = stack.enter_context(FastKafka())
-        topics = snapshot(stack, kafka, Load(rows), folder, schemas=True) if "build" in wanted else []
+        topics = snapshot(stack, kafka, Load(rows), folder) if "build" in wanted else []
         bench = Bench(stack.enter_context(spark_session()), folder)
         if "build" in wanted:
             bench.build(kafka, topics, rounds)
