@@ -15,6 +15,8 @@ from source_tree import ROOT
 
 import rowtide
 from rowtide import cli
+from rowtide.canal.instance.configuration import INSTANCE_FILE, SERVER_FILE
+from rowtide.canal.instance.properties import INSTANCE, REFUSED, SERVER, WITHOUT_EFFECT
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.files.documents import flattened
@@ -60,10 +62,16 @@ def test_every_option_in_a_page_is_one() -> None:
     assert {(page, option) for page, option in named if option not in known} == set()
 
 
+def of_canal(name: str) -> bool:
+    """Whether it is a property, or a file, of Canal's configuration folder."""
+    patterns = [*WITHOUT_EFFECT, *REFUSED]
+    return name in {*SERVER, *INSTANCE, SERVER_FILE, INSTANCE_FILE} or any(re.fullmatch(one, name) for one in patterns)
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_property_that_is_named_is_one(name: str) -> None:
     named = set(re.findall(r"`([a-z]+(?:\.[a-z][a-zA-Z]*)+)(?:=[^`]*)?`", TEXTS[name])) - FIELDS
-    wrong = [one for one in named if one not in PROPERTIES and family_of(one) is None]
+    wrong = [one for one in named if one not in PROPERTIES and family_of(one) is None and not of_canal(one)]
     assert [one for one in wrong if one.split(".")[0] in FIRST_WORDS] == []
 
 
