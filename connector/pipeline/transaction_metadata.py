@@ -15,7 +15,7 @@ BOUNDARY_SCHEMAS = KEY_SCHEMA, VALUE_SCHEMA
 
 _ORDER = "transaction_data_collection_order_"
 
-MonitorState = tuple[str | None, Mapping[str, int], Mapping[str, Any]]
+MonitorState = tuple[str | None, Mapping[str, int], Sequence[tuple[str, int]], int, Mapping[str, Any]]
 """The state of a :class:`TransactionMonitor`."""
 
 
@@ -115,18 +115,23 @@ class TransactionMonitor:
         """
         if self.id is None:
             return dict(self._restored)
-        if len(self._changes) >= len(self._base):  # copied as rarely as there are tables
-            self._base, self._changes = dict(self._counts), []
-        return _OffsetFields(self.id, self._base, self._changes, len(self._changes))
+        return _OffsetFields(self.id, *self._shared())
 
     def state(self) -> MonitorState:
         """The state for :meth:`return_to`."""
-        return self.id, dict(self._counts), self._restored
+        return self.id, *self._shared(), self._restored
 
     def return_to(self, state: MonitorState) -> None:
         """Return to an earlier state."""
-        self.id, self._restored = state[0], dict(state[2])
-        self._set(dict(state[1]))
+        self.id, counts, changes, size, restored = state
+        self._restored = dict(restored)
+        self._set({**counts, **dict(changes[:size])})
+
+    def _shared(self) -> tuple[Mapping[str, int], Sequence[tuple[str, int]], int]:
+        """The counts so far: those of some records before, the changes of them, and how many of these count."""
+        if len(self._changes) >= len(self._base):  # copied as rarely as there are tables
+            self._base, self._changes = dict(self._counts), []
+        return self._base, self._changes, len(self._changes)
 
     def _set(self, counts: dict[str, int]) -> None:
         self._counts, self._total = counts, sum(counts.values())
