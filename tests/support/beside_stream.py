@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader, ReaderSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
+from rowtide.connector.snapshot.incremental.watermarks import has_passed
 from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.server_queries import current_position
@@ -48,7 +50,7 @@ class BesideStream:
         chunk_size: rows of a chunk.
         threads: how many chunks are read at a time.
         target_s: how long a chunk should take.
-        lag_s: how far the stream is behind the server, at least.
+        lag_s: how far the stream is behind the server.
 
     Attributes:
         config: the configuration.
@@ -125,7 +127,7 @@ class BesideStream:
     def run(self, until: Callable[[], bool], *, timeout_s: float = 300.0) -> None:
         """Stream until something is true. A broken connection is opened again."""
         limit = time.monotonic() + timeout_s
-        while True:
+        while not until() or self.pipeline.progress.in_transaction:
             try:
                 self._stream(until, limit)
             except StreamBroken:
@@ -137,10 +139,10 @@ class BesideStream:
     def run_to_end(self) -> None:
         """Stream until no snapshot is left, and the stream has all changes."""
         self.run(lambda: not self.snapshots.active)
-        server = self.config.database
-        with Session(server, mariadb=self._mariadb) as session:
+        with Session(self.config.database, mariadb=self._mariadb) as session:
             end = current_position(session)
-        self.run(lambda: (self.pipeline.progress.file, self.pipeline.progress.end) >= (end.file, end.pos))
+        connector = self._settings.connector
+        self.run(lambda: has_passed(replace(self.pipeline.offset(), server=None), end, connector))
 
     def crash(self, keep: int) -> None:
         """Lose what was emitted behind so many outputs, and go on from the last offset before."""
@@ -158,8 +160,7 @@ class BesideStream:
         if self.pipeline.decoder.format is not None:
             self._attach(self.pipeline.offset())
         with contextlib.closing(stream.events()) as pieces:
-            for packets in pieces:
-                time.sleep(self._lag_s)
+            for packets in self._delayed(pieces):
                 for packet in packets:
                     self._write(received(self.pipeline, packet))
                     self._between(until)
@@ -167,6 +168,15 @@ class BesideStream:
                 if until() and not self.pipeline.progress.in_transaction:
                     return
                 assert time.monotonic() < limit, "the snapshot does not end"
+
+    def _delayed(self, pieces: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+        """What the server sends, later. The server is read without a pause: a slow reader would be behind ever more."""
+        waiting: deque[tuple[float, list[bytes]]] = deque()
+        for packets in pieces:
+            now = time.monotonic()
+            waiting.append((now + self._lag_s, packets))
+            while waiting and waiting[0][0] <= now:
+                yield waiting.popleft()[1]
 
     def _between(self, _until: Callable[[], bool]) -> None:
         if not self.pipeline.progress.in_transaction and self.snapshots.due:

@@ -152,7 +152,7 @@ def campaign(database: Database, seed: int, *, ddl: bool, kills: bool, crashes: 
     """One snapshot of all tables under load."""
     chance = random.Random(seed)
     fill(database)
-    beside = BesideStream(database, chunk_size=chance.choice((1, 3, 10, 50)), threads=threads, lag_s=0.05)
+    beside = BesideStream(database, chunk_size=chance.choice((1, 3, 10, 50)), threads=threads, lag_s=0.1)
     segment = 0
     try:
         with loads(database, seed, ddl=ddl) as running:
