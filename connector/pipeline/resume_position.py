@@ -189,6 +189,11 @@ class Progress:
         return self._skip is not None and self.in_transaction and self._events_done < self._skip.event
 
     @property
+    def passed_start(self) -> bool:
+        """Whether no part of the stream is skipped from here on, because it was done before the start."""
+        return self._skip is None
+
+    @property
     def events_to_skip(self) -> int:
         """How many events of the first transaction were done before the start; 0 once that part is passed."""
         return 0 if self._skip is None else self._skip.event

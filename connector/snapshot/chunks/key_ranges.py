@@ -212,10 +212,11 @@ class ChunkKey:
     descending: tuple[bool, ...]
     unique: bool
 
-    def has_bounds_of(self, other: "ChunkKey") -> bool:
-        """Whether the bounds of another key are bounds of this one as well."""
-        here, there = ([(one.name, one.column_type, one.collation) for one in key.columns] for key in (self, other))
-        return here == there and self.descending == other.descending
+    @property
+    def signature(self) -> str:
+        """What the order of the key depends on. The bounds of a key are bounds of all keys with its signature."""
+        parts = zip(self.columns, self.descending, strict=True)
+        return ", ".join(f"{one.name} {one.column_type} {one.collation}{' DESC' * down}" for one, down in parts)
 
     def ranges(self, table: TableId) -> KeyRanges:
         """The ranges of this key in its table. Raises ``ValueError`` if a type cannot be compared exactly."""

@@ -140,13 +140,17 @@ class IncrementalSnapshots:
 
     @property
     def due(self) -> bool:
-        """Whether :meth:`run` has something to do: a worker has found something, or the stream has reached a chunk."""
-        if not self.active:
+        """Whether :meth:`run` has something to do: a worker has found something, or the stream has reached a chunk.
+
+        Not while the stream comes to a transaction whose first part was emitted before the start: a server that is
+        behind may not have it yet, so a chunk could have older rows.
+        """
+        progress = self._progress
+        if not self.active or progress is None or not progress.passed_start:
             return False
         if self._scan is None or self._reader.found:
             return True
-        waiting, progress = self._waiting, self._progress
-        return waiting is not None and progress is not None and binlog_order(progress.file, progress.end) >= waiting
+        return self._waiting is not None and binlog_order(progress.file, progress.end) >= self._waiting
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
         """Emit the rows of the chunks that the stream has passed. Call it between two transactions."""
@@ -167,7 +171,8 @@ class IncrementalSnapshots:
             if self._scan is None:
                 yield from self._begin(at, position)
             elif self._tables.table(*self._id) is not self._scan.structure:
-                self._structure_changed(self._scan)
+                log.info("the structure of table %s has changed: its last chunk is read again", self._scan.name)
+                self._abandon()
             elif self._failure is not None and self._is_passed(self._failure.end, position):
                 yield from self._failed(self._failure, at)
             elif self._failure is None and self._is_complete(self._scan):
@@ -188,7 +193,7 @@ class IncrementalSnapshots:
             elif isinstance(result, Failed):
                 self._failure = self._failure or result
             else:
-                self._change(replace(self._first, begun=True, last=scan.last))
+                self._change(replace(self._first, begun=True, last=scan.last, key=scan.key.signature))
 
     def _is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
         try:
@@ -243,6 +248,9 @@ class IncrementalSnapshots:
             log.warning(_NO_KEY, first.name, error)
             yield from self._scanned("NO_PRIMARY_KEY", at)
             return
+        if first.key not in (None, key.signature):
+            log.info("the key of table %s has changed: the table is read again from its beginning", first.name)
+            self._change(first := first.restarted())
         self._topics = self._topics or TopicGuard(settings, self._tables)
         self._scan = Scan(
             structure,
@@ -266,17 +274,6 @@ class IncrementalSnapshots:
         self._journal = Journal()
         self._chunks.clear()
         self._windows.clear()
-
-    def _structure_changed(self, scan: Scan) -> None:
-        """Read on behind the last chunk with the new structure; from the beginning if the table has another key now."""
-        structure = self._tables.table(*self._id)
-        key = None if structure is None else chunk_key(structure, self._first.surrogate_key)
-        if key is not None and key.has_bounds_of(scan.key):
-            log.info("the structure of table %s has changed: its last chunk is read again", scan.name)
-        else:
-            log.info("the key of table %s has changed: the table is read again from its beginning", scan.name)
-            self._change(self._first.restarted())
-        self._abandon()
 
     def _failed(self, failure: Failed, at: SourceOffset) -> Iterator[Output]:
         self._abandon()

@@ -30,6 +30,7 @@ class TableToRead:
         begun: whether the largest key is known.
         last: the largest key when it was begun; ``None`` if it was empty.
         lower: up to this key, its rows are read.
+        key: the signature of the key that ``last`` and ``lower`` belong to; ``None`` if it was not stored.
         rows: how many rows were read.
     """
 
@@ -42,10 +43,11 @@ class TableToRead:
     last: Bound | None = None
     lower: Bound | None = None
     rows: int = 0
+    key: str | None = None
 
     def restarted(self) -> "TableToRead":
         """The table before its first chunk."""
-        return replace(self, begun=False, last=None, lower=None, rows=0)
+        return replace(self, begun=False, last=None, lower=None, rows=0, key=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def _stored(table: TableToRead) -> dict[str, Any]:
     found: dict[str, Any] = {"name": table.name, "signal": table.signal_id}
     if table.table is not None:
         found["table"] = [table.table.database, table.table.table]
-    others = {"condition": table.condition, "surrogate": table.surrogate_key, "lower": table.lower}
+    others = {"condition": table.condition, "surrogate": table.surrogate_key, "lower": table.lower, "key": table.key}
     found |= {name: value for name, value in others.items() if value is not None}
     if table.begun:
         found |= {"last": table.last, "rows": table.rows}
@@ -134,6 +136,7 @@ def _restored(stored: Mapping[str, Any]) -> TableToRead:
         _bound(stored.get("last")),
         _bound(stored.get("lower")),
         int(stored.get("rows", 0)),
+        stored.get("key"),
     )
 
 

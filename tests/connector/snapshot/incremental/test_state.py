@@ -9,8 +9,9 @@ from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToR
 from rowtide.schema_history.model import TableId
 
 BIG = TableToRead(
-    "d.big", TableId("d", "big"), "s1", "a > 1", None, begun=True, last=("18446744073709551615",), lower=("7",), rows=7
-)
+    "d.big", TableId("d", "big"), "s1", "a > 1", None, begun=True, last=("18446744073709551615",), lower=("7",), rows=7,
+    key="id bigint unsigned None",
+)  # fmt: skip
 TEXT = TableToRead("d.t", TableId("d", "t"), "s1", None, "u", begun=True, last=None)
 UNKNOWN = TableToRead("d.nosuch", None, "s2")
 FIELDS = ("id", "additional_condition", "surrogate_key")

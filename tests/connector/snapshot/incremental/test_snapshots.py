@@ -1,0 +1,118 @@
+"""What incremental snapshots read when the stream stands still, is paused or begins inside a transaction."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.snapshot.incremental.chunk_reader import Found
+from rowtide.connector.snapshot.incremental.scan import Chunk, Mark, ReadChunk, Scan
+from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.topics.naming import StandardNaming
+
+AT = SourceOffset("b.000001", 4, "70506b22-e621-11f1-b9cd-02fc00000001:1-10")
+
+
+class FakeReader:
+    """A chunk reader that reads nothing by itself."""
+
+    def __init__(self) -> None:
+        self.found: deque[Found] = deque()
+        self.scan: Scan | None = None
+
+    def read(self, scan: Scan | None, mark: Mark | None = None) -> None:
+        self.scan = scan
+
+    def mark(self, mark: Mark) -> None: ...
+
+    def taken(self, scan: Scan, number: int) -> int:
+        return 0
+
+    def close(self) -> None: ...
+
+
+class Run:
+    """A connector with one table, and the incremental snapshots beside its stream."""
+
+    def __init__(self, start: SourceOffset = AT) -> None:
+        settings = PipelineSettings("mysql", "shop", StandardNaming("shop"))
+        self.reader = FakeReader()
+        self._tables = Tables(Server(Flavor.MYSQL))
+        self.statement("CREATE TABLE d.t (id INT PRIMARY KEY, other INT NOT NULL)")
+        self.snapshots = IncrementalSnapshots(settings, self._tables, self.reader, 10, lambda: 0)  # type: ignore[arg-type]
+        self.pipeline = Pipeline(settings, self._tables, start, lambda: 0)
+        self.snapshots.attach(self.pipeline)
+        self.signal("execute-snapshot", **{"data-collections": ["d.t"]})
+
+    def statement(self, text: str) -> None:
+        self._tables.apply(QueryEvent(text.encode(), database="d"))
+
+    def signal(self, kind: str, **data: object) -> None:
+        signal = Signal("1", kind, data, "file")
+        match kind:
+            case "execute-snapshot":
+                list(self.snapshots.execute(snapshot_request(signal), AT))
+            case "pause-snapshot":
+                list(self.snapshots.pause(signal, AT))
+            case _:
+                list(self.snapshots.resume(signal, AT))
+
+    def scan(self) -> Scan:
+        """The scan that is being read, once what is due is done."""
+        for _ in range(3):
+            if self.snapshots.due:
+                list(self.snapshots.run(self.pipeline))
+        assert self.reader.scan is not None
+        return self.reader.scan
+
+    def read_chunk(self, upper: str, last: str) -> None:
+        """Read the first chunk, which has no rows."""
+        scan = self.scan()
+        scan.begun, scan.last, scan.lower, scan.number = True, (last,), (upper,), 1
+        read = ReadChunk(Chunk(0, None, (upper,)), 0, [], ["id", "other"], AT, None)
+        self.reader.found += [(scan, None), (scan, read)]
+        self.scan()
+
+
+def test_a_paused_snapshot_goes_on_behind_its_last_chunk() -> None:
+    run = Run()
+    run.read_chunk("500", "1000")
+    run.signal("pause-snapshot")
+    run.statement("ALTER TABLE d.t ADD COLUMN more INT")
+    run.signal("resume-snapshot")
+    assert (run.scan().lower, run.scan().last) == (("500",), ("1000",))
+
+
+def test_a_key_that_changes_while_a_snapshot_is_paused_begins_the_table_again() -> None:
+    run = Run()
+    run.read_chunk("500", "1000")
+    run.signal("pause-snapshot")
+    run.statement("ALTER TABLE d.t DROP PRIMARY KEY, ADD PRIMARY KEY (other)")
+    run.signal("resume-snapshot")
+    scan = run.scan()
+    assert [column.name for column in scan.key.columns] == ["other"]
+    assert (scan.lower, scan.last) == (None, None), "bounds of the former key would leave out rows"
+
+
+def test_a_key_that_changes_while_a_table_is_read_begins_it_again() -> None:
+    run = Run()
+    run.read_chunk("500", "1000")
+    run.statement("ALTER TABLE d.t MODIFY id BIGINT")
+    run.reader.found.append((run.reader.scan, None))  # type: ignore[arg-type]
+    assert run.scan().lower is None
+
+
+def test_nothing_is_read_before_a_transaction_that_was_emitted_in_part() -> None:
+    """A server that is behind may not have its rows yet, so a chunk would have older ones."""
+    within = Run(replace(AT, event=3, row=1))
+    assert not within.snapshots.due
+    within.pipeline.progress.began(None)
+    within.pipeline.progress.committed(100)
+    assert within.snapshots.due
