@@ -12,6 +12,8 @@ from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 _RESTART, _MOVED_BY = "rowtide_signal_restart", "rowtide_signal_moved_by"
 _FILE = re.compile(r"[^/\\\x00]+\.\d{6,}")
+_KEPT_IDS = 100
+"""Ids of signals that offsets keep: each of their rows may be read again."""
 _FIRST_EVENT = 4
 """The position of the first event in a binlog file."""
 
@@ -57,12 +59,19 @@ def _gtid_set(text: str, connector: str) -> str:
 
 def with_restart_position(carried: Mapping[str, Any] | None, start: SourceOffset, signal: Signal) -> dict[str, Any]:
     """What offsets carry from now on."""
-    return {**(carried or {}), _RESTART: start.to_json(), _MOVED_BY: signal.id}
+    moved_by = [*_moved_by(carried), signal.id][-_KEPT_IDS:]
+    return {**(carried or {}), _RESTART: start.to_json(), _MOVED_BY: "\n".join(moved_by)}
 
 
 def is_repeated(carried: Mapping[str, Any] | None, signal: Signal) -> bool:
-    """Whether a row of the signal table is read again because its own signal has moved the position back."""
-    return signal.channel == "source" and (carried or {}).get(_MOVED_BY) == signal.id
+    """Whether a row of the signal table is read again because its own signal, or a later one, has moved back."""
+    return signal.channel == "source" and signal.id in _moved_by(carried)
+
+
+def _moved_by(carried: Mapping[str, Any] | None) -> list[str]:
+    """The ids of the signals that were carried out, oldest first."""
+    text = (carried or {}).get(_MOVED_BY)
+    return [] if text is None else str(text).split("\n")
 
 
 def start_of(stored: SourceOffset) -> SourceOffset:

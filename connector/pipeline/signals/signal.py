@@ -94,6 +94,7 @@ def from_message(text: str | bytes, channel: str, new_id: Callable[[], str]) -> 
 
 def from_fields(fields: Mapping[str, Any], channel: str, new_id: Callable[[], str]) -> Signal:
     """The signal of ``id``, ``type`` and ``data``; see :func:`from_message`. ``data`` may also be JSON as text."""
+    _require_unicode(fields, "a signal")
     signal_id, kind, data = fields.get("id"), fields.get("type"), fields.get("data")
     if signal_id is None:
         signal_id = new_id()
@@ -116,4 +117,13 @@ def _json_object(text: str | bytes, what: str) -> dict[str, Any]:
         raise SignalError(f"{what} is no JSON ({error}): {text!r:.200}") from error
     if not isinstance(found, dict):
         raise SignalError(f"{what} must be a JSON object, not {text!r:.200}")
+    _require_unicode(found, what)
     return found
+
+
+def _require_unicode(value: object, what: str) -> None:
+    """Refuse half of a surrogate pair, which JSON can have: no record or offset could be written with it."""
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise SignalError(f"{what} has a character that is not valid in Unicode: {error}") from None

@@ -45,8 +45,8 @@ class Connector:
         captured = CapturedTables(settings, tables, lambda: 0)
         self._context = SignalContext(OFFSET, OFFSET, self.progress, tables, captured)
 
-    def send(self, kind: str, **data: Any) -> None:
-        assert self._signals.execute(Signal("1", kind, data, self._channel), self._context) == []
+    def send(self, kind: str, signal_id: str = "1", /, **data: Any) -> None:
+        assert self._signals.execute(Signal(signal_id, kind, data, self._channel), self._context) == []
 
     @property
     def error(self) -> str:
@@ -88,6 +88,19 @@ def test_a_signal_that_moves_back_before_its_own_row_counts_once() -> None:
     assert (start.file, start.pos) == (OFFSET.file, OFFSET.pos), "no signal waits for a start"
 
 
+def test_two_signals_that_move_back_before_their_own_rows_count_once() -> None:
+    connector = Connector(channel="source")
+    signals = [("1", 50), ("2", 60)]
+    for signal_id, position in signals:
+        connector.send("set-binlog-position", signal_id, binlog_filename="b.000001", binlog_position=position)
+    start = connector.start()
+    assert start.pos == 60
+    connector.progress.carried = start.carried
+    for signal_id, position in signals:  # both rows are read again
+        connector.send("set-binlog-position", signal_id, binlog_filename="b.000001", binlog_position=position)
+    assert connector.start().pos == OFFSET.pos, "no signal waits for a start"
+
+
 def test_a_gtid_set_takes_effect_at_the_next_start() -> None:
     connector = Connector()
     connector.send("set-binlog-position", gtid_set=TAGGED)
@@ -120,6 +133,15 @@ def test_a_wrong_position_is_refused(data: dict[str, Any], message: str) -> None
     connector.send("set-binlog-position", **data)
     assert connector.error.startswith(message)
     assert connector.progress.carried == OFFSET.carried
+
+
+def test_a_table_change_without_a_type_of_its_column_is_refused() -> None:
+    column = {"name": "id", "jdbcType": 4, "typeName": "", "typeExpression": "INT", "position": 1, "optional": False}
+    table = {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": ["id"], "columns": [column]}
+    change = {"type": "ALTER", "id": '"shop"."t"', "table": table}
+    connector = Connector()
+    connector.send("schema-changes", database="shop", schema="", changes=[change])
+    assert connector.error.startswith("an item of 'changes' is no table change")
 
 
 def test_users_add_actions_and_replace_built_in_ones() -> None:

@@ -48,6 +48,8 @@ def test_a_wrong_row_is_named(columns: tuple[object, object, object], message: s
         ('{"id":"a","type":""}', "the type of signal 'a' must be a string", ("a", "")),
         ('{"id":"a","type":"log","data":5}', "the data of signal 'a' must be a JSON object", ("a", "log")),
         ('{"id":"a","type":"log","data":"x"}', "data is no JSON", ("a", "log")),
+        ('{"id":"\\ud800","type":"log"}', "a signal has a character that is not valid in Unicode", ("", "")),
+        ('{"id":"a","type":"log","data":"{\\"message\\":\\"\\\\ud800\\"}"}', "data has a character", ("a", "log")),
     ],
 )
 def test_a_wrong_message_is_named(text: str, message: str, known: tuple[str, str]) -> None:
