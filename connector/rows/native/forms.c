@@ -91,6 +91,7 @@ static Result write_double(double x, Output *out) {
 
 /* Float.toString in the range in which the first length that is near enough is Java's, see float_text there. */
 static Result write_float(double x, Output *out) {
+    x = (double)(float)x; /* a REAL is stored as a double */
     if (x == 0) {
         return added(output_add(out, signbit(x) ? "-0.0" : "0.0", signbit(x) ? 4 : 3));
     }

@@ -52,7 +52,8 @@ def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], T
             rest = b""
         elif len(rest) >= length + 4:  # complete, but not a row: the end of the result set, or an error
             if rest[4] == _ERROR:
-                raise_mysql_exception(rest[4 : length + 4])
+                with connection.parsing():
+                    raise_mysql_exception(rest[4 : length + 4])
             return
 
 

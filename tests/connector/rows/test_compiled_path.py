@@ -134,7 +134,10 @@ def cases() -> list[Case]:
     found.append(fixed(layouts.FLOAT, 4, typed(Described("FLOAT", 6)), floats | sizes))
     found.append(fixed(layouts.FLOAT, 4, typed(Described("FLOAT", 6, 7, 2)), floats))
     doubles = st.floats() | st.floats(1e-6, 1e18) | st.floats(-1e9, 1e9) | st.integers(-(2**60), 2**60).map(float)
-    found.append(fixed(layouts.DOUBLE, 8, typed(Described("DOUBLE", 8)), doubles.map(lambda x: struct.pack("<d", x))))
+    stored_doubles = doubles.map(lambda x: struct.pack("<d", x))
+    found.append(fixed(layouts.DOUBLE, 8, typed(Described("DOUBLE", 8)), stored_doubles))
+    halves = st.sampled_from([struct.pack("<d", x) for x in (3.14159217662, -1234.56785, 1e39, 16777217.0)])
+    found.append(fixed(layouts.DOUBLE, 8, typed(Described("REAL", 7)), stored_doubles | halves))
     found.extend(fixed(layouts.BIT, bits, typed(Described("BIT", -7, bits))) for bits in (1, 5, 8, 12, 64))
     found.append(fixed(layouts.BIT, 12, typed(Described("BIT", -7, 5))))
     for mode in TIME_MODES:

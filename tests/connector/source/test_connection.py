@@ -14,8 +14,10 @@ from fake_mysql import SHUTDOWN, SYNTAX_ERROR, FakeMySQL, Peer
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.model import DatabaseConfig
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.text_protocol_rows import text_rows
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, StreamRefused
 from rowtide.connector.source.connection import DatabaseUnreachableError, connect, log_in
+from rowtide.connector.source.connection.result_set import result_rows
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -253,3 +255,19 @@ def test_a_query_is_limited() -> None:
         config = configured(server, database_query_timeout_ms="500")
         with pytest.raises(DatabaseUnreachableError, match=r"database\.query\.timeout\.ms"):
             connect(config).fetch("DO 1")
+
+
+def test_an_error_without_a_number_in_the_middle_of_rows_is_a_lost_connection() -> None:
+    column = b"\x03def\x00\x00\x00\x01c\x01c\x0c\x2d\x00\x04\x00\x00\x00\x03\x00\x00\x00\x00\x00"
+
+    def serve(peer: Peer) -> None:
+        peer.log_in()
+        peer.answer(lambda sql: None if sql.startswith("SELECT c") else b"")
+        for packet in (b"\x01", column, b"\xfe\x00\x00\x02\x00", b"\xff\x15"):
+            peer.send(packet)
+        peer.read()
+
+    with FakeMySQL(serve) as server:
+        client = log_in(configured(server, database_ssl_mode="disabled"))
+        with pytest.raises((DatabaseUnreachableError, pymysql.MySQLError), match="cannot be parsed"):
+            list(result_rows(client, "SELECT c FROM t", lambda names: text_rows([], [], names)))
