@@ -15,6 +15,7 @@ _FILE = re.compile(r"[^/\\\x00]+\.\d{6,}")
 _KEPT_IDS = 100
 """Ids of signals that offsets keep: each of their rows may be read again."""
 _FIRST_EVENT = 4
+_LAST_POSITION = 2**32 - 1
 """The position of the first event in a binlog file."""
 
 
@@ -43,6 +44,8 @@ def restart_position(signal: Signal, connector: str, current: SourceOffset) -> S
         )
     if not isinstance(pos, int) or isinstance(pos, bool) or pos < _FIRST_EVENT:
         raise SignalError(f"'binlog_position' must be a whole number of at least {_FIRST_EVENT}, not {pos!r:.200}")
+    if pos > _LAST_POSITION:
+        raise SignalError(f"'binlog_position' {pos:.3g} is beyond 4 GiB; name the next file, or a 'gtid_set'")
     return replace(plain, file=file, pos=pos)
 
 

@@ -137,7 +137,8 @@ class ChunkReader:
             if scan.tries:
                 self._wait(scan, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (scan.tries - 1)))
             if not scan.begun:
-                worker.begin(scan)
+                if (mark := self._mark) is not None:
+                    worker.begin(scan, mark)
                 self._done(scan, None)
                 return
             bound = worker.bound(scan)
@@ -219,9 +220,10 @@ class _Worker:
             self._open.close()
             self._open = None
 
-    def begin(self, scan: Scan) -> None:
-        """Find the largest key of a table, and whether it has rows whose key is NULL."""
+    def begin(self, scan: Scan, mark: Mark) -> None:
+        """Find the largest key of a table at the mark or later, and whether it has rows whose key is NULL."""
         session, ranges = self._session, scan.ranges
+        await_position(session, mark.position, _POSITION_TIMEOUT_S)
         if scan.last is None:
             found = session.query(ranges.last_query(scan.condition))
             scan.last = ranges.bound(found[0]) if found else None

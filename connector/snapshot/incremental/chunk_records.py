@@ -10,6 +10,8 @@ from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
 
 _BATCH_ROWS = 2048
+_MAX_WINDOWS = 100
+"""More than chunks can be read at a time. Others come from rows that somebody deletes, and from other connectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,35 @@ class StreamEvent:
     def of(cls, progress: Progress) -> "StreamEvent":
         """The current event."""
         return cls(progress.file, progress.pos, progress.server_id, progress.gtid, progress.thread)
+
+
+class ClosedWindows:
+    """The last rows of windows in the signal table that the stream has passed, by the window's id."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, StreamEvent] = {}
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def add(self, row_id: str, event: StreamEvent) -> None:
+        """Keep the last row of a window; the oldest one gives way.
+
+        Args:
+            row_id: the id of the row, with ``-open`` or ``-close`` at its end.
+            event: the event of the row.
+        """
+        self._events[row_id.rpartition("-")[0]] = event
+        if len(self._events) > _MAX_WINDOWS:
+            del self._events[next(iter(self._events))]
+
+    def take(self, window: str | None) -> StreamEvent | None:
+        """The last row of a window, which is not needed any more; ``None`` if it has not come."""
+        return self._events.pop(window or "", None)
+
+    def clear(self) -> None:
+        """Drop all."""
+        self._events.clear()
 
 
 def row_batches(

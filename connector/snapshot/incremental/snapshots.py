@@ -19,7 +19,7 @@ from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.chunks.key_ranges import chunk_key, row_key
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
-from rowtide.connector.snapshot.incremental.chunk_records import StreamEvent, row_batches
+from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, StreamEvent, row_batches
 from rowtide.connector.snapshot.incremental.journal import Journal
 from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
 from rowtide.connector.snapshot.incremental.reports import Reports, ScanStatus
@@ -83,7 +83,7 @@ class IncrementalSnapshots:
         self._scan: Scan | None = None
         self._failure: Failed | None = None
         self._chunks: dict[int, ReadChunk] = {}
-        self._windows: dict[str, StreamEvent] = {}
+        self._windows = ClosedWindows()
         self._waiting: tuple[int, str, int] | None = None
         self._next = self._tries = 0
 
@@ -318,7 +318,7 @@ class IncrementalSnapshots:
         first = replace(self._first, lower=read.chunk.upper or self._first.lower, rows=self._first.rows + rows)
         yield from self._reports.progress(self._current, scan.key.columns, read.chunk.upper, self._here(at))
         assert self._progress is not None
-        event = self._windows.pop(read.window or "", None) or StreamEvent.of(self._progress)
+        event = self._windows.take(read.window) or StreamEvent.of(self._progress)
         yield from row_batches(scan.table, kept, event, self._here(at), self._clock)
         self._change(first)
         yield Batch("", -1, (), self._here(at), 0, 0)
@@ -351,7 +351,9 @@ class IncrementalSnapshots:
         captured = (table for table in self._tables.names() if self._names.captures(table.database, table.table))
         added, state = requested_tables(request, captured), self._current
         names = [table.name for table in added]
-        self._carry(replace(state, tables=(*state.tables, *added)))
+        wanted = replace(state, tables=(*state.tables, *added))
+        wanted.require_room()
+        self._carry(wanted)
         log.info("an incremental snapshot of %s begins", ", ".join(names))
         return list(self._reports.changed("STARTED", request.signal.id, names, at))
 
@@ -394,4 +396,4 @@ class IncrementalSnapshots:
     def window(self, window_id: str, kind: Window) -> None:
         """Keep the position of the last row of a window, for ``source`` of its chunk's rows."""
         if kind != "open" and self._scan is not None and self._progress is not None:
-            self._windows[window_id.rpartition("-")[0]] = StreamEvent.of(self._progress)
+            self._windows.add(window_id, StreamEvent.of(self._progress))

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rowtide.connector.errors import SignalError
 from rowtide.connector.snapshot.chunks.key_ranges import Bound
 from rowtide.schema_history.model import TableId
 
 log = logging.getLogger(__name__)
 
+_MAX_STORED = 600_000
+"""Bytes of the fields in an offset. Kafka's default limit is 1 MB for a record."""
 _STATE = "rowtide_snapshot_state"
 _DEBEZIUM = "incremental_snapshot_"
 _COLLECTIONS, _CORRELATION = f"{_DEBEZIUM}collections", f"{_DEBEZIUM}correlation_id"
@@ -88,6 +91,15 @@ class SnapshotState:
             fields[_CORRELATION] = self.tables[0].signal_id
             fields[_STATE] = _json({"paused": self.paused, "tables": [_stored(table) for table in self.tables]})
         return fields or None
+
+    def require_room(self) -> None:
+        """Raise ``SignalError`` if the tables are too many for an offset."""
+        size = len(_json(self.carried(None)).encode())
+        if size > _MAX_STORED:
+            raise SignalError(
+                f"{len(self.tables)} tables need {size} bytes in each stored position, and only {_MAX_STORED} are "
+                "possible. Send several signals with fewer tables, each when the snapshot before it is completed"
+            )
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "SnapshotState":

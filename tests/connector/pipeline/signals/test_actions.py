@@ -122,6 +122,7 @@ def test_a_gtid_set_takes_effect_at_the_next_start() -> None:
         ),
         ({"binlog_filename": "binlog", "binlog_position": 4}, "'binlog_filename' must be the name of a binlog file"),
         ({"binlog_filename": "b.000001", "binlog_position": 3}, "'binlog_position' must be a whole number"),
+        ({"binlog_filename": "b.000001", "binlog_position": 2**32}, "'binlog_position' 4.29e+09 is beyond 4 GiB"),
         ({"binlog_filename": "b.000001", "binlog_position": "4"}, "'binlog_position' must be a whole number"),
         ({"binlog_filename": "b.000001", "binlog_position": True}, "'binlog_position' must be a whole number"),
         ({"gtid_set": "no set"}, "'gtid_set' is no GTID set"),

@@ -11,6 +11,7 @@ from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_reques
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.chunk_reader import Found
+from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, StreamEvent
 from rowtide.connector.snapshot.incremental.scan import Chunk, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.schema_history.catalog.tables import Tables
@@ -107,6 +108,15 @@ def test_a_key_that_changes_while_a_table_is_read_begins_it_again() -> None:
     run.statement("ALTER TABLE d.t MODIFY id BIGINT")
     run.reader.found.append((run.reader.scan, None))  # type: ignore[arg-type]
     assert run.scan().lower is None
+
+
+def test_windows_of_others_are_not_kept_for_ever() -> None:
+    windows = ClosedWindows()
+    for number in range(10_000):
+        windows.add(f"{number}-open", StreamEvent("b.000001", number, 1, None, None))
+    assert len(windows) == 100
+    assert windows.take("9999") == StreamEvent("b.000001", 9999, 1, None, None)
+    assert windows.take("9999") is windows.take("1") is None
 
 
 def test_nothing_is_read_before_a_transaction_that_was_emitted_in_part() -> None:

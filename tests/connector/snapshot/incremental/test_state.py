@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from rowtide.connector.errors import SignalError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.schema_history.model import TableId
@@ -59,6 +60,15 @@ def test_nothing_is_carried_when_all_is_read() -> None:
     assert SnapshotState().carried(STATE.carried(None)) is None
     assert SnapshotState().carried({"rowtide_signal_x": 1}) == {"rowtide_signal_x": 1}
     assert SnapshotState.from_carried(None) == SnapshotState()
+
+
+def test_more_tables_than_an_offset_can_have_are_refused() -> None:
+    tables = tuple(
+        TableToRead(f"shop.table_{number}", TableId("shop", f"table_{number}"), "s1") for number in range(9999)
+    )
+    SnapshotState(tables[:1000]).require_room()
+    with pytest.raises(SignalError, match=r"9999 tables need .* several signals with fewer tables"):
+        SnapshotState(tables).require_room()
 
 
 def test_a_state_that_cannot_be_read_is_reported(caplog: pytest.LogCaptureFixture) -> None:
