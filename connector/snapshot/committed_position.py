@@ -36,9 +36,9 @@ def committed_position(session: Session, timeout_s: int) -> SourceOffset:
         _await_commits(session, timeout_s)
     elif not position.gtids:  # gtid_executed has only transactions that are visible
         raise SnapshotError(
-            "without a global lock and without GTIDs, a snapshot needs the list of commits in progress: grant SELECT "
-            f"on performance_schema.* (its instrument {_INSTRUMENT} must be enabled), set gtid_mode=ON on the server, "
-            "or set snapshot.locking.mode=minimal"
+            "without GTIDs, the position of what a query reads is known only with the list of commits in progress: "
+            f"grant SELECT on performance_schema.* (its instrument {_INSTRUMENT} must be enabled), or set gtid_mode=ON "
+            "on the server. An initial snapshot can also take a global lock (snapshot.locking.mode=minimal)"
         )
     return position
 
