@@ -61,8 +61,12 @@ class SignalInbox:
 
     def forget_positioned(self) -> None:
         """Drop what channels with positions have brought: the next run reads it again from the stored position."""
-        for one in [one for one in self._received if one.position is not None]:
-            self._received.remove(one)
+        kept = []
+        while self._received:  # other threads may put meanwhile, so it is not iterated
+            one = self._received.popleft()
+            if one.position is None:
+                kept.append(one)
+        self._received.extendleft(reversed(kept))
 
 
 def position_of(channel: str, stored: SourceOffset | None) -> Any:

@@ -29,6 +29,22 @@ def test_what_has_a_position_is_forgotten_at_the_end_of_a_run() -> None:
     assert list(inbox._received) == [received("b")]
 
 
+def test_a_signal_that_comes_at_the_end_of_a_run_stays() -> None:
+    inbox = SignalInbox()
+
+    class Late(Received):
+        """While its position is read, another thread puts a signal."""
+
+        def __getattribute__(self, name: str) -> object:
+            if name == "position":
+                inbox.put(received("b"))
+            return super().__getattribute__(name)
+
+    inbox.put(Late(Signal("a", "log", {}, "http"), "http"))
+    inbox.forget_positioned()
+    assert [str(one.signal.id) for one in inbox._received if isinstance(one.signal, Signal)] == ["a", "b"]
+
+
 def test_the_position_of_a_channel_is_in_the_offset() -> None:
     stored = SourceOffset("b.1", 4, carried={"rowtide_signal_kafka": 7})
     assert (position_of("kafka", stored), position_of("file", stored), position_of("kafka", None)) == (7, None, None)
