@@ -29,11 +29,12 @@ class RowKeys:
         topics: the owners of topics.
 
     Attributes:
+        columns: the names of the columns of the key.
         exact: whether both sources give the same values. A result set has FLOAT with six digits only.
     """
 
     def __init__(self, table: Table, columns: Sequence[Column], settings: PipelineSettings, topics: TopicGuard) -> None:
-        names = tuple(column.name for column in columns)
+        self.columns = names = tuple(column.name for column in columns)
         self.exact = all(column.data_type != "float" for column in columns)
         self._table = replace(table, debezium=replace(table.debezium, primary_key=names))
         rules = RecordRules(values=settings.rules.values, columns=_NO_COLUMNS)

@@ -153,7 +153,7 @@ class Scan:
     def select(self, chunk: Chunk) -> str:
         """The query for the rows of a chunk."""
         columns = [*self.table.columns]
-        columns += [column.name for column in self.key.columns if column.name not in self.table.columns]
+        columns += [name for name in self.row_keys.columns if name not in columns]
         where = self.ranges.nulls if chunk.upper is None else self.ranges.where(chunk.lower, chunk.upper)
         return self.ranges.rows_query(columns, where or "TRUE", self.condition)
 

@@ -7,15 +7,17 @@ from dataclasses import replace
 
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request
+from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.chunk_reader import Found
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, StreamEvent
 from rowtide.connector.snapshot.incremental.scan import Chunk, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
+from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.topics.filters import ColumnFilter, MessageKeys, Patterns, Selection
 from rowtide.topics.naming import StandardNaming
 
 AT = SourceOffset("b.000001", 4, "70506b22-e621-11f1-b9cd-02fc00000001:1-10")
@@ -42,8 +44,8 @@ class FakeReader:
 class Run:
     """A connector with one table, and the incremental snapshots beside its stream."""
 
-    def __init__(self, start: SourceOffset = AT) -> None:
-        settings = PipelineSettings("mysql", "shop", StandardNaming("shop"))
+    def __init__(self, start: SourceOffset = AT, rules: RecordRules | None = None) -> None:
+        settings = PipelineSettings("mysql", "shop", StandardNaming("shop"), rules=rules or RecordRules())
         self.reader = FakeReader()
         self._tables = Tables(Server(Flavor.MYSQL))
         self.statement("CREATE TABLE d.t (id INT PRIMARY KEY, other INT NOT NULL)")
@@ -60,6 +62,8 @@ class Run:
         match kind:
             case "execute-snapshot":
                 list(self.snapshots.execute(snapshot_request(signal), AT))
+            case "stop-snapshot":
+                list(self.snapshots.stop(stop_request(signal), AT))
             case "pause-snapshot":
                 list(self.snapshots.pause(signal, AT))
             case _:
@@ -126,3 +130,16 @@ def test_nothing_is_read_before_a_transaction_that_was_emitted_in_part() -> None
     within.pipeline.progress.began(None)
     within.pipeline.progress.committed(100)
     assert within.snapshots.due
+
+
+def test_rows_cut_by_another_column_have_their_own_key() -> None:
+    """Even if the primary key is neither in the records nor in their keys: rows are compared with row events by it."""
+    hidden = RecordRules(
+        columns=ColumnFilter(Selection(exclude=Patterns.parse(r"d\.t\.id"))),
+        keys=MessageKeys.parse("d.t:other"),
+    )
+    run = Run(rules=hidden)
+    run.signal("stop-snapshot")
+    run.signal("execute-snapshot", **{"data-collections": ["d.t"], "surrogate-key": "other"})
+    scan = run.scan()
+    assert "SELECT `other`, `id` FROM" in scan.select(Chunk(0, None, ("5",)))
