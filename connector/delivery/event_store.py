@@ -137,12 +137,13 @@ class Store(Generic[Stored]):
         self._tell()  # the consumer need not wait for the rest
         start = time.monotonic()
         self._put_waits = not self._ring.has_room(batch)
-        self._room.wait_for(lambda: self._closed or (not self._quiet and self._ring.has_room(batch)), timeout)
+        # ``quiet`` takes no lock and may begin again right behind this; what counts is that it had ended.
+        ready = self._room.wait_for(lambda: self._closed or (not self._quiet and self._ring.has_room(batch)), timeout)
         self._put_waits = False
         self._put_blocked_s += time.monotonic() - start
         if self._closed:
             raise StoreClosed("the event store is closed") from self._failure
-        return not self._quiet and self._ring.has_room(batch)
+        return ready
 
     def get(self, max_events: int, timeout: float | None = None) -> Taken[Stored]:
         """Take the next batches: up to ``max_events`` messages or changes, but at least one batch.

@@ -2,10 +2,13 @@
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 
+from rowtide.connector.delivery import event_store
 from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES, EventStore, StoreClosed
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
@@ -174,6 +177,23 @@ def test_quiet_holds_the_reader_and_lets_it_go() -> None:
         putting = Background(lambda: store.put([batch(0)]))
         assert not putting.done.wait(0.05)
     assert putting.wait() == 1
+
+
+def test_a_pause_that_begins_as_the_reader_goes_on_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, pause = EventStore(), ExitStack()
+
+    def clock() -> Iterator[float]:
+        yield 0.0  # the reader waits
+        pause.enter_context(store.quiet())  # it has waited, and another thread runs
+        yield 1.0
+
+    with store.quiet():
+        monkeypatch.setattr(event_store, "time", SimpleNamespace(monotonic=clock().__next__))
+        putting = Background(lambda: store.put([batch(0)]))
+        assert not putting.done.wait(0.05)
+    assert putting.wait() == 1
+    pause.close()
+    assert store.unread == 1
 
 
 def test_a_held_reader_ends_when_the_store_is_closed() -> None:
