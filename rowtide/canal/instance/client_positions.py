@@ -55,9 +55,11 @@ class ClientPositions:
         self._master = master
         self._clients: dict[int, ClientPosition] = {}
         self._offsets: dict[int, SourceOffset] = {}
+        self._left: tuple[ClientPosition, SourceOffset | None] | None = None
         self._begin: SourceOffset | None = None
         self._changed = False
         self._lock = Lock()
+        self._writing = Lock()
         self._load()
 
     def begins(self, offset: SourceOffset) -> None:
@@ -73,22 +75,51 @@ class ClientPositions:
     def subscribed(self, client_id: int, filter_: str) -> None:
         """Write that there is a client, and its filter unless that is empty: a restart must not begin behind it.
 
+        As in Canal, a new client has the position of the others, because all of them share one cursor.
+
         Raises:
             OSError: a file cannot be written.
         """
         with self._lock:
             known = self._clients.get(client_id)
-            found = replace(known or ClientPosition(client_id, ""), filter=filter_ or (known.filter if known else ""))
+            found = replace(known or self._new(client_id), filter=filter_ or (known.filter if known else ""))
+            if filter_:
+                self._clients.pop(client_id, None)  # it is now the last one that has set the filter
             self._clients[client_id] = found
             self._changed = self._changed or found != known
         if found != known:
             self.flush()
 
+    def _new(self, client_id: int) -> ClientPosition:
+        clients = list(self._clients.values())
+        if any(client.position is None for client in clients):
+            return ClientPosition(client_id, "")
+        if not clients:
+            return self._heir(client_id, *self._left) if self._left is not None else ClientPosition(client_id, "")
+        oldest = _oldest(clients)
+        return self._heir(client_id, oldest, self._offsets.get(oldest.client_id))
+
+    def _heir(
+        self, client_id: int, client: ClientPosition, offset: SourceOffset | None, filter_: str = ""
+    ) -> ClientPosition:
+        if offset is not None:
+            self._offsets[client_id] = offset
+        return replace(client, client_id=client_id, filter=filter_)
+
     def unsubscribed(self, client_id: int) -> None:
-        """Forget a client: reading does not go back to its position any more."""
+        """Forget a client: reading does not go back to its position any more.
+
+        If no other client has a position, this one becomes that of the others, and of the next one that subscribes.
+        """
         with self._lock:
-            self._changed = self._clients.pop(client_id, None) is not None or self._changed
-            self._offsets.pop(client_id, None)
+            client, offset = self._clients.pop(client_id, None), self._offsets.pop(client_id, None)
+            if client is None:
+                return
+            self._changed = True
+            if client.position is not None and all(other.position is None for other in self._clients.values()):
+                self._left = client, offset
+                for other in list(self._clients.values()):
+                    self._clients[other.client_id] = self._heir(other.client_id, client, offset, other.filter)
 
     def acknowledged(self, client_id: int, position: LogPosition) -> None:
         """Set the position of a client; it is written by the next :meth:`flush`."""
@@ -121,7 +152,8 @@ class ClientPositions:
         position = oldest.position
         assert position is not None
         offset = SourceOffset(position.file, position.pos, position.gtid or None, ts_sec=position.ts_ms // 1000)
-        return Resumption(offset, position)
+        # The server leaves out the transactions of the set; after a fail-over, their positions are of another server.
+        return Resumption(offset, None if position.gtid else position)
 
     def flush(self) -> None:
         """Write what has changed.
@@ -129,15 +161,22 @@ class ClientPositions:
         Raises:
             OSError: a file cannot be written.
         """
-        with self._lock:
-            if not self._changed:
-                return
-            self._folder.mkdir(parents=True, exist_ok=True)
-            clients = list(self._clients.values())
-            # In this order: a crash in between leaves an own position that is not that of meta.dat, and does not count.
-            _replace(self._folder / OWN, _own_text(clients, self._offsets, self._begin))
-            _replace(self._folder / META, meta_text(self._destination, clients))
-            self._changed = False
+        with self._writing:
+            with self._lock:  # not while files are written: acknowledgements would wait for the disk
+                if not self._changed:
+                    return
+                clients = list(self._clients.values())
+                own = _own_text(clients, self._offsets, self._begin)
+                self._changed = False
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                # In this order: a crash in between leaves an own position that is not that of meta.dat, and does not
+                # count.
+                _replace(self._folder / OWN, own)
+                _replace(self._folder / META, meta_text(self._destination, clients))
+            except BaseException:
+                self._changed = True
+                raise
 
     def _load(self) -> None:
         path = self._folder / META

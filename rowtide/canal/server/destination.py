@@ -4,8 +4,9 @@ All clients of a destination share one cursor: a batch goes to the client that a
 client, and acknowledged in their order.
 
 Deliberate differences from Canal, none of which a client with its own destination sees: an acknowledgement frees no
-batch of another client that is not acknowledged; a rollback takes the batches of all clients back, since the cursor is
-theirs, too; a rollback of the oldest batch takes back those behind it.
+batch of another client that is not acknowledged, and its position counts only when those are acknowledged, too; a
+rollback takes the batches of all clients back, since the cursor is theirs, too; a rollback of the oldest batch takes
+back those behind it.
 """
 
 import threading
@@ -58,7 +59,7 @@ class Destination:
         mode: what fetch sizes count.
         isolate_ddl: whether a statement of DDL has a batch of its own (``canal.instance.get.ddl.isolation``).
         filtered: called with the filter of a subscription, which replaces ``canal.instance.filter.regex``.
-        acknowledged: called with the client's number and its new position after an acknowledgement.
+        acknowledged: called with a client's number and its new position; nothing before it is left to acknowledge.
         subscribed: called with the client's number and its filter.
         unsubscribed: called with the client's number.
     """
@@ -85,6 +86,8 @@ class Destination:
         self._unsubscribe = unsubscribed
         self._clients: dict[int, _Client] = {}
         self._done = INIT_SEQUENCE  # the last entry that was acknowledged, perhaps before others of another client
+        self._early: list[tuple[int, int, LogPosition]] = []  # last entry, client and position of such batches
+        self._left: list[_Batch] = []  # not acknowledged by clients that have unsubscribed
         self._lock = threading.Lock()
 
     @property
@@ -111,7 +114,7 @@ class Destination:
             self._filtered(filter_)
 
     def unsubscribe(self, client_id: str) -> None:
-        """End to read. Batches that are not acknowledged are no more expected to be; the cursor stays.
+        """End to read. The cursor stays; what the client has not acknowledged is given out again by a rollback.
 
         Raises:
             ClientIdError: the client's number is no number of 16 bits.
@@ -121,6 +124,8 @@ class Destination:
             client = self._clients.get(number)
             if client is not None:
                 client.subscribed = False
+                self._early = [early for early in self._early if early[1] != number]
+                self._left += client.batches.values()
                 client.batches.clear()
         self._unsubscribe(number)
 
@@ -173,10 +178,16 @@ class Destination:
             _require_oldest(client, batch_id)
             batch = client.batches.pop(batch_id)
             if batch.position is not None:
-                self._acknowledged(number, batch.position)
+                self._early.append((batch.last, number, batch.position))
             self._done = max(self._done, batch.last)
             waiting = [batch.first for every in self._clients.values() for batch in every.batches.values()]
-            self.store.ack(min([self._done, *(first - 1 for first in waiting)]))
+            waiting += [batch.first for batch in self._left]
+            free = min([self._done, *(first - 1 for first in waiting)])
+            for last, early, position in sorted(self._early):
+                if last <= free:  # otherwise, a restart would skip what another client has not acknowledged
+                    self._acknowledged(early, position)
+            self._early = [early for early in self._early if early[0] > free]
+            self.store.ack(free)
 
     def rollback(self, client_id: str, batch_id: int = 0) -> None:
         """Give out again all that is not acknowledged.
@@ -200,10 +211,24 @@ class Destination:
                         f"rollback error, clientId:{number} batchId:{batch_id} is not exist , please check"
                     )
                 _require_oldest(client, batch_id)
-            for every in self._clients.values():
-                every.batches.clear()
-            self._done = INIT_SEQUENCE
-            self.store.rollback()
+            self._give_out_again()
+
+    def take_back(self) -> None:
+        """Give out again what clients had not acknowledged when they unsubscribed, as Canal's instance that restarts.
+
+        If there is such a batch, this is a rollback.
+        """
+        with self._lock:
+            if self._left:
+                self._give_out_again()
+
+    def _give_out_again(self) -> None:
+        for every in self._clients.values():
+            every.batches.clear()
+        self._done = INIT_SEQUENCE
+        self._early.clear()
+        self._left.clear()
+        self.store.rollback()
 
     def _subscribed(self, number: int) -> _Client:
         client = self._clients.get(number)

@@ -46,7 +46,8 @@ class StoredEntry:
         raw: the message ``Entry``.
         position: where it is.
         resumable: whether a client can resume behind it: the end of a transaction, DDL, or, without GTIDs, the begin of
-            a transaction. With GTIDs, to resume behind a begin would skip the transaction.
+            a transaction. With GTIDs, to resume behind a begin, or DDL inside a transaction (CREATE TABLE ... SELECT),
+            would skip the rest of the transaction.
         ddl: whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into a batch of its own.
         transaction: whether it is the begin or the end of a transaction.
     """
@@ -84,7 +85,8 @@ def stored(entry: Entry, offset: SourceOffset) -> StoredEntry:
     position = LogPosition(header.file, header.offset, header.server_id, header.execute_time, header.gtid, offset)
     ddl = isinstance(content, Statement) and content.type in _ISOLATED
     begins, ends = isinstance(content, TransactionBegin), isinstance(content, TransactionEnd)
-    resumable = ends or ddl or (begins and not header.gtid)
+    outside = not header.gtid or not offset.event
+    resumable = ends or (ddl and outside) or (begins and not header.gtid)
     return StoredEntry(entry.encoded(), position, resumable, ddl, begins or ends)
 
 

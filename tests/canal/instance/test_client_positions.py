@@ -70,6 +70,66 @@ def test_a_subscription_is_written_at_once(tmp_path: Path) -> None:
     assert opened(tmp_path).resumption() == Resumption(BEGIN)
 
 
+def test_a_new_client_has_the_position_of_the_others(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.begins(BEGIN)
+    found.subscribed(1, "")
+    found.acknowledged(1, place(100))
+    found.subscribed(2, "")
+    assert opened(tmp_path).resumption() == Resumption(offset(131))
+    found.acknowledged(1, place(200))
+    assert found.resumption() == Resumption(offset(131))
+
+
+def test_a_client_that_unsubscribes_and_returns_keeps_its_place(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.subscribed(1, "")
+    found.acknowledged(1, place(100))
+    found.unsubscribed(1)
+    assert found.resumption() is None
+    found.subscribed(1, "")
+    assert opened(tmp_path).resumption() == Resumption(offset(131))
+
+
+def test_a_client_without_a_position_goes_on_where_the_last_one_with_a_position_has_left(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.subscribed(1, "")
+    found.subscribed(2, "b")
+    found.acknowledged(1, place(100))
+    found.unsubscribed(1)
+    found.flush()
+    assert opened(tmp_path).resumption() == Resumption(offset(131))
+    assert found.filter == "b"
+
+
+def test_the_filter_is_that_of_the_last_subscription(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.subscribed(1, "a")
+    found.subscribed(2, "b")
+    found.subscribed(1, "c")
+    found.subscribed(2, "")
+    assert found.filter == opened(tmp_path).filter == "c"
+
+
+def test_what_cannot_be_written_is_written_later(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    (tmp_path / "d").write_text("")  # a file instead of the folder
+    with pytest.raises(OSError, match="d"):
+        found.subscribed(1, "")
+    (tmp_path / "d").unlink()
+    found.flush()
+    assert (tmp_path / "d" / META).exists()
+
+
+def test_after_canal_with_gtids_no_event_is_done_by_its_position(tmp_path: Path) -> None:
+    """After a fail-over, the same position may be that of another event."""
+    found = opened(tmp_path)
+    found.acknowledged(1, place(100)._replace(gtid="u:1-9"))
+    found.flush()
+    (tmp_path / "d" / OWN).unlink()
+    assert opened(tmp_path).resumption() == Resumption(SourceOffset("binlog.000001", 100, "u:1-9", ts_sec=7))
+
+
 def test_after_canal_its_position_counts_and_its_event_is_done(tmp_path: Path) -> None:
     found = opened(tmp_path)
     found.acknowledged(1, place(100))
