@@ -88,17 +88,19 @@ class CanalService:
             log.info("destination %s: its %s is gone; the instance is stopped", name, INSTANCE_FILE)
             await self._end(name)
         for name in sorted(found):
-            version = self._version(name)
-            if self._versions.get(name) == version:
-                continue
             try:
+                version = self._version(name)
+                if self._versions.get(name) == version:
+                    continue
+                self._versions[name] = version
                 settings = read_instance(self._folder, name, self._environ)
                 if name in self._instances:
                     log.info("destination %s: its %s has changed; the instance is started again", name, INSTANCE_FILE)
                     await self._end(name)
                 self._start(name, settings, version)
-            except (ConfigurationError, ConnectorError) as error:
-                self._versions[name] = version
+            except (ConfigurationError, ConnectorError, OSError) as error:
+                if not isinstance(error, ConfigurationError):  # another file, or the disk: try again
+                    self._versions.pop(name, None)
                 state = "goes on with its former settings" if name in self._instances else "is not started"
                 log.error("destination %s %s: %s", name, state, error)  # noqa: TRY400
 

@@ -31,6 +31,8 @@ from rowtide.connector.delivery.event_store import Store, StoreClosed
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.connection.tls import TlsError
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.stream_reader import StreamReader, describe
 from rowtide.schema_history.catalog.tables import Tables
@@ -44,6 +46,8 @@ _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _ITEMSIZE_BYTES = 1 << 28
 _JOIN_S = 10.0
+_EXPECTED = (ConnectorError, DatabaseUnreachableError, TlsError, SchemaHistoryError, pymysql.MySQLError, OSError)
+"""Errors whose message says what is wrong."""
 
 
 class Instance:
@@ -69,7 +73,8 @@ class Instance:
         self._store: Store[StoredEntry] = Store(
             settings.buffer_size, _ITEMSIZE_BYTES if mode.counts_entries else settings.buffer_size * mode.unit
         )
-        self._sink = EntrySink(self._filtered(self._positions.filter), settings.kinds)
+        self._sink = EntrySink(settings.filter, settings.kinds)
+        self._filter_by(self._positions.filter)
         self.destination = Destination(
             settings.destination,
             self._store,
@@ -77,8 +82,8 @@ class Instance:
             isolate_ddl=settings.isolate_ddl,
             filtered=self._filter_by,
             acknowledged=self._positions.acknowledged,
-            subscribed=self._positions.subscribed,
-            unsubscribed=self._positions.unsubscribed,
+            subscribed=self._subscribed,
+            unsubscribed=self._unsubscribed,
         )
         self.error: str | None = None
         self._resumption: Resumption | None = None  # behind what is in the store
@@ -116,12 +121,13 @@ class Instance:
                 self._read()
             except StoreClosed:
                 return
-            except (ConnectorError, SchemaHistoryError, pymysql.MySQLError, OSError) as error:
+            except Exception as error:  # whatever it is: nobody would notice that the thread has ended
                 if self._stop.is_set():
                     return
                 wait = _FIRST_WAIT_S if time.monotonic() - begin > _LONGEST_WAIT_S else wait
                 self.error = str(error)
-                log.error("%s: %s; trying again in %.0f s", self.destination.name, error, wait)  # noqa: TRY400
+                trace = None if isinstance(error, _EXPECTED) else error
+                log.error("%s: %s; retry in %.0f s", self.destination.name, error, wait, exc_info=trace)  # noqa: TRY400
                 self._stop.wait(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_S)
 
@@ -148,15 +154,19 @@ class Instance:
         self._positions.begins(offset)
         return tables, wanted or Resumption(offset)
 
-    def put(self, entries: list[StoredEntry], offset: SourceOffset) -> None:
+    def put(self, entries: list[StoredEntry], resumption: Resumption) -> None:
         """Give entries to the clients; waits for room.
+
+        Args:
+            entries: the entries.
+            resumption: where reading goes on behind them.
 
         Raises:
             StoreClosed: the instance stops.
         """
         if entries:
             self._store.put(entries)
-        self._resumption = Resumption(offset)
+        self._resumption = resumption
         self.error = None
 
     @property
@@ -164,15 +174,24 @@ class Instance:
         """What selects the entries."""
         return self._sink
 
-    def _filter_by(self, text: str) -> None:
-        try:
-            self._sink.tables = self._filtered(text)
-        except InvalidPatternError as error:  # Canal accepts the subscription
-            log.warning("destination %s: the filter of a client is ignored: %s", self.destination.name, error)
+    def _subscribed(self, client_id: int, text: str) -> None:
+        """Keep the client; of a filter that is invalid, nothing is kept, as it has no effect."""
+        self._positions.subscribed(client_id, text if self._filtered(text) else "")
 
-    def _filtered(self, text: str) -> EntryFilter:
-        configured = self._settings.filter
-        return EntryFilter(TablePatterns.parse(text), configured.black) if text else configured
+    def _unsubscribed(self, client_id: int) -> None:
+        self._positions.unsubscribed(client_id)
+        self.destination.take_back()
+
+    def _filter_by(self, text: str) -> None:
+        self._sink.tables = self._filtered(text) or self._sink.tables
+
+    def _filtered(self, text: str) -> EntryFilter | None:
+        """The filter of a subscription; ``None`` if it has none, or an invalid one, which Canal accepts, too."""
+        try:
+            return EntryFilter(TablePatterns.parse(text), self._settings.filter.black) if text else None
+        except InvalidPatternError as error:
+            log.warning("destination %s: the filter of a client is ignored: %s", self._settings.destination, error)
+            return None
 
     def _flush(self) -> None:
         while not self._stop.wait(self._flush_s):
@@ -241,11 +260,13 @@ class EntryReader(StreamReader[EntryPipeline]):
     def _put(self, batch: EntryBatch) -> None:
         entries = self._instance.sink.passed(batch.entries, batch.offset)
         if self._done is not None:
+            # Only the first event can be done: those of a compressed transaction all have its position.
             entries = [entry for entry in entries if not _at_or_before(entry.position, self._done)]
+            self._done = None
         if self._since_ms and entries:
             entries = [entry for entry in entries if entry.ts_ms >= self._since_ms]
             self._since_ms = 0 if entries else self._since_ms
-        self._instance.put(entries, batch.offset)
+        self._instance.put(entries, Resumption(batch.offset, since_ms=self._since_ms))
 
 
 def _at_or_before(position: LogPosition, done: CanalPosition) -> bool:

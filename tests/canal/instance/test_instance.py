@@ -1,0 +1,123 @@
+"""An instance whose server cannot be reached, and filters that are invalid."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rowtide.canal.entry import Entry, Header, TransactionEnd
+from rowtide.canal.instance.client_positions import META, Resumption
+from rowtide.canal.instance.configuration import read_instance
+from rowtide.canal.instance.instance import EntryReader, Instance
+from rowtide.canal.instance.positions import CanalPosition
+from rowtide.canal.instance.source import Source
+from rowtide.canal.pipeline import EntryBatch
+from rowtide.canal.server.stored_entry import stored
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.schema_history.store.history_store import InMemorySchemaHistory
+
+OFFSET = SourceOffset("binlog.000001", 100)
+
+
+def instance(folder: Path, address: str = "127.0.0.1:1") -> Instance:
+    (folder / "canal.properties").write_text("")
+    (folder / "d").mkdir(exist_ok=True)
+    (folder / "d" / "instance.properties").write_text(
+        f"canal.instance.master.address={address}\ncanal.instance.dbUsername=canal\n"
+    )
+    return Instance(read_instance(folder, "d"), folder / "data")
+
+
+def until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_server_that_cannot_be_reached_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtide.canal.instance.instance._FIRST_WAIT_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    found = instance(tmp_path, f"127.0.0.1:{port}")
+    found.start()
+    until(lambda: found.error is not None)
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        listener.settimeout(30)
+        listener.accept()[0].close()
+    found.stop()
+
+
+def test_an_unexpected_error_is_logged_with_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_args: object) -> Source:
+        raise KeyError("unexpected")
+
+    monkeypatch.setattr(Source, "connect", failing)
+    found = instance(tmp_path)
+    found.start()
+    until(lambda: found.error is not None)
+    found.stop()
+    assert [bool(record.exc_info) for record in caplog.records if record.levelno == logging.ERROR] == [True]
+
+
+def test_an_invalid_filter_of_a_client_is_ignored_now_and_after_a_restart(tmp_path: Path) -> None:
+    found = instance(tmp_path)
+    found.destination.subscribe("1001", "shop[.]a")
+    found.destination.subscribe("1001", "shop[")
+    assert found.sink.tables.white.text == "shop[.]a"
+    meta = tmp_path / "data" / META
+    assert instance(tmp_path).sink.tables.white.text == "shop[.]a"
+    meta.write_text(meta.read_text().replace("shop[.]a", "shop["))  # Canal stores it
+    assert instance(tmp_path).sink.tables.white.text == r".*\..*"
+
+
+def test_what_a_client_has_not_acknowledged_when_it_unsubscribes_comes_again(tmp_path: Path) -> None:
+    found = instance(tmp_path)
+    destination = found.destination
+    destination.subscribe("1001")
+    batch = ended(100)
+    found.put([stored(entry, batch.offset) for entry in batch.entries], Resumption(batch.offset))
+    first = destination.get("1001", 1)
+    destination.unsubscribe("1001")
+    destination.subscribe("1001")
+    assert destination.get("1001", 1).entries == first.entries != []
+
+
+def put(found: Instance, resumption: Resumption, *batches: EntryBatch) -> list[int]:
+    """Put batches as a reader does that begins at a position; returns the positions of the entries in the store."""
+    source: Any = SimpleNamespace(config=SimpleNamespace(failure=None))
+    reader = EntryReader(found, source, Tables(Server(Flavor.MYSQL)), resumption, InMemorySchemaHistory())
+    for batch in batches:
+        reader._put(batch)
+    return [entry.position.pos for entry in found.destination.store.get(100, 0).batches]
+
+
+def ended(pos: int, seconds: int = 1) -> EntryBatch:
+    header = Header("binlog.000001", pos, 31, 1, seconds)
+    return EntryBatch([Entry(header, TransactionEnd(1))], replace(OFFSET, pos=pos + 31))
+
+
+def test_only_the_first_event_is_left_out_as_done(tmp_path: Path) -> None:
+    """The events of a compressed transaction have one position; after RESET MASTER, positions come again."""
+    resumption = Resumption(OFFSET, CanalPosition("binlog.000001", 100, 1, 0))
+    assert put(instance(tmp_path), resumption, ended(100, 10), ended(100, 20), ended(90, 30)) == [100, 90]
+
+
+def test_after_an_error_the_time_to_begin_at_still_counts(tmp_path: Path) -> None:
+    found = instance(tmp_path)
+    assert put(found, Resumption(OFFSET, since_ms=50_000), ended(100, 10)) == []
+    assert found._resumption == Resumption(replace(OFFSET, pos=131), since_ms=50_000)
+    assert put(found, found._resumption, ended(131, 60)) == [131]
+    assert found._resumption == Resumption(replace(OFFSET, pos=162))
