@@ -3,6 +3,7 @@
 import asyncio
 import functools
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mode import Service
@@ -12,6 +13,8 @@ from rowtide.connector.worker.service import ConnectorService
 
 _LEAST_STOP_S = 1.0
 """The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
+_OTHER_THREADS = 6
+"""Threads of the event loop beside those for the connectors, such as for names of hosts."""
 
 Failure = tuple[str, BaseException]
 """The name of a connector, and why it has failed."""
@@ -51,6 +54,9 @@ class Connectors(Service):
 
     async def on_start(self) -> None:
         """Start all connectors."""
+        # Each may wait for its end and for the lag of a server that does not answer, in two threads.
+        threads = ThreadPoolExecutor(_OTHER_THREADS + 2 * len(self.services), thread_name_prefix="asyncio")
+        asyncio.get_running_loop().set_default_executor(threads)
         for name, service in self.services.items():
             service.on_end = functools.partial(self._ended, name)
             await service.maybe_start()
