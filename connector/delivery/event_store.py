@@ -254,6 +254,12 @@ class Store(Generic[Stored]):
             return self._ring.given_share >= _HALF or (self._put_waits and not self._ring.unread)
 
     @property
+    def overflows(self) -> bool:
+        """Whether the reader waits for room while batches are left to be taken."""
+        with self._room:
+            return self._put_waits and self._ring.unread > 0
+
+    @property
     def starved(self) -> bool:
         """Whether the reader waits for room while no batch is left to be taken: only ``ack`` makes room."""
         with self._room:

@@ -46,6 +46,8 @@ _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _ITEMSIZE_BYTES = 1 << 28
 _JOIN_S = 10.0
+_FULL_S = 60.0
+"""How often the log has that the store is full."""
 _EXPECTED = (ConnectorError, DatabaseUnreachableError, TlsError, SchemaHistoryError, pymysql.MySQLError, OSError)
 """Errors whose message says what is wrong."""
 
@@ -164,8 +166,13 @@ class Instance:
         Raises:
             StoreClosed: the instance stops.
         """
-        if entries:
-            self._store.put(entries)
+        while entries and (count := self._store.put(entries, _FULL_S)) < len(entries):
+            entries = entries[count:]
+            log.warning(
+                "destination %s: reading waits: the store is full, and clients have not acknowledged %d entries",
+                self.destination.name,
+                self._store.use().held_events,
+            )
         self._resumption = resumption
         self.error = None
 

@@ -130,10 +130,10 @@ class Destination:
         self._unsubscribe(number)
 
     def full(self, fetch_size: int) -> bool:
-        """Whether there are as many entries as a batch can have, or no more will come."""
+        """Whether there are as many entries as a batch can have, or no more will come before some are taken."""
         wanted = fetch_size or DEFAULT_FETCH_SIZE
         unread = self.store.unread if self._mode.counts_entries else self.store.unread_bytes
-        return unread >= wanted * self._mode.unit or self.store.closed
+        return unread >= wanted * self._mode.unit or self.store.overflows or self.store.closed
 
     def get(self, client_id: str, fetch_size: int) -> EntryMessage:
         """The next batch: whatever is there, up to the fetch size.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,11 +30,11 @@ from rowtide.schema_history.store.history_store import InMemorySchemaHistory
 OFFSET = SourceOffset("binlog.000001", 100)
 
 
-def instance(folder: Path, address: str = "127.0.0.1:1") -> Instance:
+def instance(folder: Path, address: str = "127.0.0.1:1", more: str = "") -> Instance:
     (folder / "canal.properties").write_text("")
     (folder / "d").mkdir(exist_ok=True)
     (folder / "d" / "instance.properties").write_text(
-        f"canal.instance.master.address={address}\ncanal.instance.dbUsername=canal\n"
+        f"canal.instance.master.address={address}\ncanal.instance.dbUsername=canal\n{more}\n"
     )
     return Instance(read_instance(folder, "d"), folder / "data")
 
@@ -93,6 +94,23 @@ def test_what_a_client_has_not_acknowledged_when_it_unsubscribes_comes_again(tmp
     destination.unsubscribe("1001")
     destination.subscribe("1001")
     assert destination.get("1001", 1).entries == first.entries != []
+
+
+def test_a_full_store_is_reported_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rowtide.canal.instance.instance._FULL_S", 0.01)
+    found = instance(tmp_path, more="canal.instance.memory.buffer.size=2\ncanal.instance.memory.batch.mode=ITEMSIZE")
+    batches = [ended(pos) for pos in (100, 200, 300)]
+    entries = [stored(entry, batch.offset) for batch in batches for entry in batch.entries]
+    putting = Thread(target=lambda: found.put(entries, Resumption(OFFSET)))
+    putting.start()
+    until(lambda: "have not acknowledged 2 entries" in caplog.text)
+    assert found._resumption is None
+    store = found.destination.store
+    taken = [entry.position.pos for _ in range(2) for entry in store.get(2).batches]
+    putting.join()
+    assert taken == [100, 200, 300]
 
 
 def put(found: Instance, resumption: Resumption, *batches: EntryBatch) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 from hypothesis import given, settings
@@ -159,6 +160,20 @@ def test_memory_units_are_exceeded_by_one_entry() -> None:
     found.subscribe("1")
     assert numbers(found.get("1", 2).entries) == [0, 1]  # 11 bytes each
     assert numbers(found.get("1", 1).entries) == [2]
+
+
+def test_a_batch_is_full_when_the_store_is() -> None:
+    """A client that waits for more entries than the store holds would wait for ever."""
+    store: Store[StoredEntry] = Store(max_events=2)
+    found = Destination("d", store, ENTRIES)
+    found.subscribe("1")
+    putting = Thread(target=lambda: store.put([entry(number) for number in range(3)]))
+    putting.start()
+    while not found.full(10):
+        pass
+    assert numbers(found.get("1", 10).entries) == [0, 1]
+    putting.join()
+    assert not found.full(10)
 
 
 @pytest.mark.parametrize("client", ["abc", "", "70000", "-32769"])
