@@ -56,20 +56,24 @@ class ClientPositions:
         self._clients: dict[int, ClientPosition] = {}
         self._offsets: dict[int, SourceOffset] = {}
         self._left: tuple[ClientPosition, SourceOffset | None] | None = None
-        self._begin: SourceOffset | None = None
+        self._begin: Resumption | None = None
         self._changed = False
         self._lock = Lock()
         self._writing = Lock()
         self._load()
 
-    def begins(self, offset: SourceOffset) -> None:
+    def begins(self, offset: SourceOffset, since_ms: int = 0) -> None:
         """Write where the instance begins, for clients that have acknowledged nothing yet.
+
+        Args:
+            offset: the resume position.
+            since_ms: the time of the first entry that is wanted, in milliseconds since the epoch; 0 for all.
 
         Raises:
             OSError: a file cannot be written.
         """
         with self._lock:
-            self._begin, self._changed = offset, True
+            self._begin, self._changed = Resumption(offset, since_ms=since_ms), True
         self.flush()
 
     def subscribed(self, client_id: int, filter_: str) -> None:
@@ -142,7 +146,7 @@ class ClientPositions:
             clients = list(self._clients.values())
         found = [client for client in clients if client.position is not None]
         if self._begin is not None and len(found) < len(clients):
-            return Resumption(self._begin)
+            return self._begin
         if not found:
             return None
         oldest = _oldest(found)
@@ -213,18 +217,21 @@ def _oldest(clients: list[ClientPosition]) -> ClientPosition:
     return min(clients, key=place if len(servers) == 1 else time)
 
 
-def _own_text(clients: Iterable[ClientPosition], offsets: dict[int, SourceOffset], begin: SourceOffset | None) -> str:
+def _own_text(clients: Iterable[ClientPosition], offsets: dict[int, SourceOffset], begin: Resumption | None) -> str:
     found = {
         str(client.client_id): {**_place(client.position), "offset": offsets[client.client_id].to_json()}
         for client in clients
         if client.position is not None and client.client_id in offsets
     }
-    return json.dumps({"begin": None if begin is None else begin.to_json(), "clients": found}, indent=1) + "\n"
+    head = {"begin": None} if begin is None else {"begin": begin.offset.to_json(), "since_ms": begin.since_ms}
+    return json.dumps({**head, "clients": found}, indent=1) + "\n"
 
 
-def _read_own(text: str, clients: dict[int, ClientPosition]) -> tuple[SourceOffset | None, dict[int, SourceOffset]]:
+def _read_own(text: str, clients: dict[int, ClientPosition]) -> tuple[Resumption | None, dict[int, SourceOffset]]:
     stored = json.loads(text)
-    begin = None if stored["begin"] is None else SourceOffset.from_json(stored["begin"])
+    begin = None
+    if stored["begin"] is not None:
+        begin = Resumption(SourceOffset.from_json(stored["begin"]), since_ms=int(stored.get("since_ms", 0)))
     offsets = {}
     for number, own in stored["clients"].items():
         client = clients.get(int(number))

@@ -153,7 +153,9 @@ class Instance:
         """Where an instance begins whose clients have no positions yet; until they have any, a restart begins there."""
         wanted = find_start(source)
         tables, offset = source.tables(history, None if wanted is None else wanted.offset)
-        self._positions.begins(offset)
+        if self._stop.is_set():  # perhaps long ago: another instance may have the files now
+            raise StoreClosed("the instance stops")
+        self._positions.begins(offset, 0 if wanted is None else wanted.since_ms)
         return tables, wanted or Resumption(offset)
 
     def put(self, entries: list[StoredEntry], resumption: Resumption) -> None:

@@ -70,6 +70,13 @@ def test_a_subscription_is_written_at_once(tmp_path: Path) -> None:
     assert opened(tmp_path).resumption() == Resumption(BEGIN)
 
 
+def test_the_time_at_which_an_instance_begins_is_kept(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.begins(BEGIN, 7000)
+    found.subscribed(1, "")
+    assert opened(tmp_path).resumption() == Resumption(BEGIN, since_ms=7000)
+
+
 def test_a_new_client_has_the_position_of_the_others(tmp_path: Path) -> None:
     found = opened(tmp_path)
     found.begins(BEGIN)
