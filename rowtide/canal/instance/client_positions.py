@@ -46,7 +46,7 @@ class ClientPositions:
         master: the server.
 
     Raises:
-        OffsetError: a file is damaged; the message says what to do.
+        OffsetError: a file is damaged, or cannot be read; the message says what to do.
     """
 
     def __init__(self, folder: Path, destination: str, master: Master) -> None:
@@ -188,6 +188,8 @@ class ClientPositions:
             self._clients = {client.client_id: client for client in read_meta(path.read_text("utf-8"))}
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise OffsetError(f"{path} cannot be read: {error.strerror}") from error
         except (PositionsError, UnicodeDecodeError) as error:
             raise OffsetError(
                 f"{path} is damaged: {error}. Restore it, or delete it: its clients then begin at "
@@ -196,9 +198,7 @@ class ClientPositions:
         own = self._folder / OWN
         try:
             self._begin, self._offsets = _read_own(own.read_text("utf-8"), self._clients)
-        except FileNotFoundError:
-            return
-        except (ValueError, LookupError, TypeError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return  # meta.dat alone is enough
 
 

@@ -163,3 +163,9 @@ def test_a_damaged_meta_dat_is_an_error_that_says_what_to_do(tmp_path: Path) -> 
     (tmp_path / "d" / META).write_text('{"clientDatas": [{}]}')
     with pytest.raises(OffsetError, match=r"meta\.dat is damaged.*Restore it, or delete it"):
         opened(tmp_path)
+
+
+def test_a_meta_dat_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "d" / META).mkdir(parents=True)
+    with pytest.raises(OffsetError, match=r"meta\.dat cannot be read: Is a directory"):
+        opened(tmp_path)
