@@ -60,21 +60,32 @@ class ClosedWindows:
 
 
 def row_batches(
-    table: SnapshotTable, blocks: Sequence[Rows], event: StreamEvent, offset: SourceOffset, clock: Callable[[], int]
+    table: SnapshotTable,
+    blocks: Sequence[Rows],
+    event: StreamEvent,
+    before: SourceOffset,
+    behind: SourceOffset,
+    clock: Callable[[], int],
 ) -> Iterator[Batch]:
-    """The records of rows, in batches of a bounded size.
+    """The records of a chunk, in batches of a bounded size. An empty chunk is one batch without records.
+
+    The last batch has the offset behind the chunk, so that a commit stores both.
 
     Args:
         table: the table.
         blocks: its rows.
         event: the event whose position they have.
-        offset: the resume position of the batches.
+        before: the offset from which the chunk is read again.
+        behind: the offset behind the chunk.
         clock: nanoseconds since the epoch.
     """
     micros = clock() // 1000
-    at = replace(offset, file=event.file)
+    at = replace(before, file=event.file)
     read_time = ReadTime(micros, at, clock, event.pos, event.server_id, event.gtid, event.thread)
-    for rows in blocks:
-        for begin in range(0, len(rows), _BATCH_ROWS):
-            messages = table.messages(rows[begin : begin + _BATCH_ROWS], "incremental", read_time)
-            yield table.batch(messages, micros // 1000, offset)
+    rows = [row for block in blocks for row in block]
+    if not rows:
+        yield Batch("", -1, (), behind, 0, 0)
+    for begin in range(0, len(rows), _BATCH_ROWS):
+        end = begin + _BATCH_ROWS
+        messages = table.messages(rows[begin:end], "incremental", read_time)
+        yield table.batch(messages, micros // 1000, behind if end >= len(rows) else before)

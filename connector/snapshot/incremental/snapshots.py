@@ -12,7 +12,7 @@ from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest
 from rowtide.connector.pipeline.signals.snapshots import Window
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
-from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
@@ -319,9 +319,9 @@ class IncrementalSnapshots:
         yield from self._reports.progress(self._current, scan.key.columns, read.chunk.upper, self._here(at))
         assert self._progress is not None
         event = self._windows.take(read.window) or StreamEvent.of(self._progress)
-        yield from row_batches(scan.table, kept, event, self._here(at), self._clock)
+        before = self._here(at)
         self._change(first)
-        yield Batch("", -1, (), self._here(at), 0, 0)
+        yield from row_batches(scan.table, kept, event, before, self._here(at), self._clock)
         del self._chunks[read.chunk.number]
         self._next += 1
         self._tries, self._size = 0, scan.size

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
+from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.chunk_reader import Found
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, StreamEvent
-from rowtide.connector.snapshot.incremental.scan import Chunk, Mark, ReadChunk, Scan
+from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
+from rowtide.connector.snapshot.incremental.state import SnapshotState
 from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -77,13 +80,14 @@ class Run:
         assert self.reader.scan is not None
         return self.reader.scan
 
-    def read_chunk(self, upper: str, last: str) -> None:
-        """Read the first chunk, which has no rows."""
-        scan = self.scan()
+    def read_chunk(self, upper: str, last: str, payloads: Sequence[bytes] = ()) -> list[Output]:
+        """Read the first chunk, with these rows, each in a block of its own."""
+        scan, names = self.scan(), ["id", "other"]
         scan.begun, scan.last, scan.lower, scan.number = True, (last,), (upper,), 1
-        read = ReadChunk(Chunk(0, None, (upper,)), 0, [], ["id", "other"], AT, None)
+        blocks = [Block([scan.table.reader(names).row(payload)], payload, single=True) for payload in payloads]
+        read = ReadChunk(Chunk(0, None, (upper,)), 0, blocks, names, AT, None)
         self.reader.found += [(scan, None), (scan, read)]
-        self.scan()
+        return list(self.snapshots.run(self.pipeline))
 
 
 def test_a_paused_snapshot_goes_on_behind_its_last_chunk() -> None:
@@ -104,6 +108,15 @@ def test_a_key_that_changes_while_a_snapshot_is_paused_begins_the_table_again() 
     scan = run.scan()
     assert [column.name for column in scan.key.columns] == ["other"]
     assert (scan.lower, scan.last) == (None, None), "bounds of the former key would leave out rows"
+
+
+def test_the_rows_of_a_chunk_and_its_end_are_stored_together() -> None:
+    run = Run()
+    outputs = run.read_chunk("500", "1000", [b"\x017\x018", b"\x018\x018"])
+    (rows,) = outputs
+    assert isinstance(rows, Batch)
+    assert len(rows.messages) == 2
+    assert SnapshotState.from_carried(rows.offset.carried).tables[0].lower == ("500",)
 
 
 def test_a_key_that_changes_while_a_table_is_read_begins_it_again() -> None:
