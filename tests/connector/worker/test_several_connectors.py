@@ -69,7 +69,7 @@ def test_one_fails_alone_and_is_restarted(mysql_db: Database, topics: Topics, ka
         assert json.loads(worker.get("/connectors")[1]) == [good.name, bad.name]
         assert worker.send("POST", f"/connectors/{bad.name}/restart")[0] == 204
         eventually(lambda: set(worker.states().values()) == {"RUNNING"}, "both stream")
-        assert worker.get("/health")[0] == worker.get("/health/ready")[0] == 200
+        eventually(lambda: worker.get("/health")[0] == worker.get("/health/ready")[0] == 200, "both are ready")
         eventually(lambda: len(topics.read(count[bad.name])) >= 1, "the snapshot of the second")
 
         assert worker.send("PUT", f"/connectors/{good.name}/pause")[0] == 202
