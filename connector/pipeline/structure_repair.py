@@ -203,7 +203,10 @@ def _type(column: MappedColumn) -> str:
     if kind is ColumnType.VECTOR:
         return f"vector({column.dimensions})"
     if kind is ColumnType.GEOMETRY:
-        return _SHAPES[column.geometry_type or 0]
+        shape = column.geometry_type or 0
+        if shape >= len(_SHAPES):
+            raise ValueError(f"column {column.name} has the unknown geometry type {shape}")
+        return _SHAPES[shape]
     if kind in (ColumnType.ENUM, ColumnType.SET) and column.values is not None:
         return f"{kind.name.lower()}({','.join(map(quoted_text, labels(column, column.values)))})"
     if kind in (ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.MARIADB_VARCHAR_COMPRESSED):

@@ -172,3 +172,9 @@ def test_rows_of_a_table_that_was_changed_outside_of_the_binlog(flavor: Flavor, 
         ("CREATE", f'"{name}"."t"'),
         ("CREATE", f'"{name}"."u"'),
     ]
+
+
+def test_an_unknown_geometry_type_is_named() -> None:
+    structure = TableStructure("d", "t", (column("g", ColumnType.GEOMETRY, 4, geometry_type=8),))
+    with pytest.raises(ValueError, match="column g has the unknown geometry type 8"):
+        repair_from_table_map(structure, None, MYSQL)
