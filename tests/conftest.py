@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _NEEDS = {"servers": 1, "spark": 2}
 """The markers of slow tests and their order in a run, in which fast tests come first."""
+_WORKER = "worker"
+"""The folder of the tests of whole workers, which take about as long as all other tests with servers."""
 
 
 def _rank(item: pytest.Item) -> int:
@@ -33,13 +35,14 @@ def _rank(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run first the tests without servers, then those with servers, then those with Spark.
 
-    With ``-n 2``, the latter two run in parallel, each on one worker, so that no server is started twice.
+    With ``-n 2``, the tests with servers are two groups of about the same length, each on one worker with servers of
+    its own. The worker that is done first runs the tests with Spark.
     """
     items.sort(key=_rank)
-    groups = {rank: pytest.mark.xdist_group(mark) for mark, rank in _NEEDS.items()}
     for item in items:
         if rank := _rank(item):
-            item.add_marker(groups[rank])
+            half = _WORKER if _WORKER in item.path.parts else ""
+            item.add_marker(pytest.mark.xdist_group(f"{rank}{half}"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
