@@ -156,7 +156,11 @@ def test_sigterm_ends_the_process_while_the_database_is_silent(
 def test_a_snapshot_from_a_server_that_freezes(
     mysql_db: Database, proxied: Callable[..., WorkerConfig], topics: Topics
 ) -> None:
-    mysql_db.execute(f"INSERT INTO t VALUES {','.join(f'({key})' for key in range(4, 200_000))}")
+    mysql_db.execute(
+        f"INSERT INTO t VALUES {','.join(f'({key})' for key in range(4, 200_000))}",
+        "ALTER TABLE t ADD COLUMN padding CHAR(250) NOT NULL DEFAULT 'x'",
+        "UPDATE t SET padding = REPEAT('x', 250)",  # more than is on the way when the server freezes
+    )
     with TcpProxy(mysql_db.server.host, mysql_db.server.port) as proxy:
         config = proxied(proxy)
         with Worker(config).wait_for_log("reading table") as worker:
