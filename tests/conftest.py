@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _NEEDS = {"servers": 1, "spark": 2}
 """The markers of slow tests and their order in a run, in which fast tests come first."""
-_WORKER = "worker"
-"""The folder of the tests of whole workers, which take about as long as all other tests with servers."""
 
 
 def _rank(item: pytest.Item) -> int:
@@ -35,14 +33,9 @@ def _rank(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run first the tests without servers, then those with servers, then those with Spark.
 
-    With ``-n 2``, the tests with servers are two groups of about the same length, each on one worker with servers of
-    its own. The worker that is done first runs the tests with Spark.
+    With ``-n 2``, each of the two workers starts its own servers, and takes the next test when it is done with one.
     """
     items.sort(key=_rank)
-    for item in items:
-        if rank := _rank(item):
-            half = _WORKER if _WORKER in item.path.parts else ""
-            item.add_marker(pytest.mark.xdist_group(f"{rank}{half}"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
