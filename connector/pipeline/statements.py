@@ -17,8 +17,8 @@ from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.codecs.python_changes import table_layout
 from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
+from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
 from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
@@ -118,8 +118,6 @@ class Statements:
         self._lossy_warnings = LossyConversionWarnings(settings.rules)
         self._names = CapturedNames(settings.tables, tables.exists)
         self._recorded = _recorded(settings, self._names)
-        self._key_schema = key_schema(settings.connector)
-        self._value_schema = value_schema(settings.connector)
 
     def handle(self, event: events.Query, context: StatementContext) -> list[Output]:
         """Apply one statement.
@@ -206,23 +204,8 @@ class Statements:
         )
         out.append(HistoryEntry(text))
         if settings.schema_changes and (captured or not settings.only_captured_tables_ddl):
-            out.append(self._message(change, context))
-
-    def _message(self, change: SchemaChange, context: StatementContext) -> Batch:
-        settings = self._settings
-        source = self._source(change, context)
-        value = change_value(
-            change, source, context.now // 1_000_000, comments=settings.rules.values.include_schema_comments
-        )
-        message = (
-            json_message(self._key_schema, {"databaseName": change.database}, settings.keys),
-            json_message(self._value_schema, value, settings.values),
-            settings.headers,
-        )
-        topic = settings.naming.schema_change
-        size = len(message[0]) + len(message[1])
-        schemas = self._key_schema, self._value_schema
-        return Batch(topic, 0, [message], context.offset(), size, context.micros // 1000, schemas)
+            source, now_ms, ts_ms = self._source(change, context), context.now // 1_000_000, context.micros // 1000
+            out.append(schema_change_message(settings, change, source, context.offset(), now_ms=now_ms, ts_ms=ts_ms))
 
     def _source(self, change: SchemaChange, context: StatementContext) -> dict[str, object]:
         progress = context.progress

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
-from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.plan import Statement
-from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import Snapshot, source_value
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.catalog.tables import Tables
@@ -38,8 +37,6 @@ class StructureWriter:
         self._tables = tables
         self._offset = offset
         self._clock = clock
-        self._key_schema = key_schema(settings.connector)
-        self._value_schema = value_schema(settings.connector)
         self._pending: SchemaChange | None = None
 
     def write(self, statements: Sequence[Statement]) -> Iterator[Output]:
@@ -129,13 +126,5 @@ class StructureWriter:
             thread=None,
             query=None,
         )
-        comments = settings.rules.values.include_schema_comments
-        value = change_value(change, source, micros // 1000, comments=comments)
-        message = (
-            json_message(self._key_schema, {"databaseName": change.database}, settings.keys),
-            json_message(self._value_schema, value, settings.values),
-            settings.headers,
-        )
-        size = len(message[0]) + len(message[1])
-        topic, schemas = settings.naming.schema_change, (self._key_schema, self._value_schema)
-        return Batch(topic, 0, [message], completed or offset, size, micros // 1000, schemas)
+        millis = micros // 1000
+        return schema_change_message(settings, change, source, completed or offset, now_ms=millis, ts_ms=millis)

@@ -6,10 +6,9 @@ from typing import Any
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.signals.context import SignalContext
 from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.records.batch import Batch, HistoryEntry, Output
-from rowtide.connector.records.codecs.debezium_messages import json_message
+from rowtide.connector.records.batch import HistoryEntry, Output
+from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.envelope.source import source_value
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -45,12 +44,8 @@ def schema_changes(
         position = context.behind.to_map()
         yield HistoryEntry(history_record(change, settings.topic_prefix, position, now // 1_000_000, comments=comments))
         if settings.schema_changes:
-            value = change_value(change, _source(change, settings, context), now // 1_000_000, comments=comments)
-            schemas = key_schema(settings.connector), value_schema(settings.connector)
-            key = json_message(schemas[0], {"databaseName": change.database}, settings.keys)
-            message = key, json_message(schemas[1], value, settings.values), settings.headers
-            size, millis = len(message[0]) + len(message[1]), context.progress.change_micros() // 1000
-            yield Batch(settings.naming.schema_change, 0, [message], context.at, size, millis, schemas)
+            source, millis = _source(change, settings, context), context.progress.change_micros() // 1000
+            yield schema_change_message(settings, change, source, context.at, now_ms=now // 1_000_000, ts_ms=millis)
 
 
 def _changes(signal: Signal) -> list[SchemaChange]:
