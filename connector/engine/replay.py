@@ -25,8 +25,8 @@ from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.source.binlog_folder import BinlogFile, binlog_files
-from rowtide.connector.source.binlog_statements import StatementReader
+from rowtide.connector.source.files.folder import BinlogFile, binlog_files
+from rowtide.connector.source.files.statements import StatementReader
 from rowtide.schema_history.catalog.tables import Tables, as_described_by_snapshot
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition

@@ -15,8 +15,8 @@ from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, ROWS_TYPES, EventType
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
-from rowtide.connector.source.binlog_statements import BinlogStatement, StatementReader
 from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
+from rowtide.connector.source.files.statements import BinlogStatement, StatementReader
 from rowtide.schema_history.position.binlog_position import file_number
 
 log = logging.getLogger(__name__)

@@ -19,10 +19,10 @@ from rowtide.connector.protocol.header import HEADER, ROWS_TYPES, EventType
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_end import bytes_behind
-from rowtide.connector.source.binlog_statements import StatementReader
 from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.enum_labels import with_labels
+from rowtide.connector.source.files.statements import StatementReader
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import file_number

@@ -35,7 +35,7 @@ COMMANDS = {
     "canal": Command("rowtide.cli.connectors.canal", "canal", "connector", "Serve Canal's clients."),
     "completion": Command("rowtide.cli.completion", "completion", "", "Print the completion script of a shell."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),
-    "replay": Command("rowtide.cli.replay", "replay", "connector", "Convert binlog files on disk to records."),
+    "replay": Command("rowtide.cli.binlog.replay", "replay", "connector", "Convert binlog files on disk to records."),
     "check": Command("rowtide.cli.connectors.check", "check", "connector", "Check whether a connector can start."),
     "schema": Command("rowtide.cli.schema", "schema", "connector", "Look up table structures and their history."),
     "tables": Command("rowtide.cli.tables", "tables", "spark", "Update Spark tables from the topics."),

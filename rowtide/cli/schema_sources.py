@@ -48,7 +48,7 @@ class BinlogSource:
 
     def _applied(self, included: Callable[[BinlogPosition], bool]) -> Iterator[tuple[Tables, TableChange]]:
         """The tables after each statement, as long as ``included`` accepts its position."""
-        from rowtide.connector.source.binlog_statements import binlog_statements  # noqa: PLC0415 - needs the extra
+        from rowtide.connector.source.files.statements import binlog_statements  # noqa: PLC0415 - needs the extra
 
         tables: Tables | None = None
         for statement in binlog_statements(self._folder):

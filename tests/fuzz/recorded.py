@@ -21,7 +21,7 @@ from rowtide.connector.errors import ConnectorError
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import ROWS_TYPES, EventType
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.source.binlog_statements import StatementReader
+from rowtide.connector.source.files.statements import StatementReader
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.queries.apply import event_of, tables_of_header

@@ -13,8 +13,8 @@ from rowtide.connector.engine.replay import replay
 from rowtide.connector.errors import OffsetError, TruncatedEvent
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.binlog_folder import binlog_files
-from rowtide.connector.source.binlog_statements import binlog_statements
+from rowtide.connector.source.files.folder import binlog_files
+from rowtide.connector.source.files.statements import binlog_statements
 
 MYSQL, MARIADB = "transactions", "mariadb-types"
 

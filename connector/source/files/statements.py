@@ -11,7 +11,7 @@ from rowtide.connector.pipeline.statements import is_begin, is_end, is_xa, query
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.source.binlog_folder import binlog_files
+from rowtide.connector.source.files.folder import binlog_files
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.server.query_event import QueryEvent

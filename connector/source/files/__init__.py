@@ -1,0 +1,1 @@
+"""Binlog files on disk: the files of a folder, and the statements in them."""
