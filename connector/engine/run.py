@@ -7,14 +7,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 
-from rowtide.connector.check import CapturedTable, Finding, Severity, require
+from rowtide.connector.check import CapturedTable, require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.delivery_loop import Delivery
 from rowtide.connector.delivery.errors import DeliveryError, TakenOver
-from rowtide.connector.delivery.event_store import EventStore, StoreClosed
+from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import SecondWriterWatch, still_writing
 from rowtide.connector.delivery.kafka.writer import Writer
@@ -22,12 +21,12 @@ from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader
 from rowtide.connector.engine.signals.signalling import Signalling
-from rowtide.connector.engine.start_position import decide_start
+from rowtide.connector.engine.start.position import decide_start, log_findings
+from rowtide.connector.engine.start.unread_tables import unread_findings
+from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.engine.topic_guard import TopicGuard
-from rowtide.connector.engine.unread_tables import unread_findings
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
 from rowtide.connector.pipeline.signals.binlog_position import start_of
-from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
@@ -45,7 +44,6 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
 from rowtide.schema_history.position.binlog_position import BinlogPosition
-from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
 log = logging.getLogger(__name__)
 
@@ -363,37 +361,3 @@ class ConnectorRun:
             send_annotations=self._config.values.include_query,
             checked_sources=self._config.capture.gtid_sources if self._config.streaming.check_position else None,
         )
-
-
-def log_findings(findings: Iterable[Finding]) -> None:
-    """Log what a check has found."""
-    for finding in findings:
-        log.log(logging.INFO if finding.severity is Severity.REMARK else logging.WARNING, "%s", finding)
-
-
-def write_snapshot(
-    outputs: Iterable[Output], history: SchemaHistoryStore, store: EventStore, stop: threading.Event
-) -> bool:
-    """Write the outputs of a snapshot to the schema history and the event store.
-
-    The history is complete before the offset of the completed snapshot is put into the store: a start from that offset
-    needs it.
-
-    Returns:
-        Whether everything was written; false if ``stop`` was set before.
-    """
-    with contextlib.ExitStack() as buffering:
-        buffering.enter_context(history.buffered())
-        for output in outputs:
-            if isinstance(output, HistoryEntry):
-                history.append(output.text)
-            else:
-                complete = output.offset.snapshot is None
-                if complete:
-                    buffering.close()
-                store.put([output])
-                if complete:
-                    continue  # nothing is left to be interrupted
-            if stop.is_set():
-                return False
-    return True

@@ -43,7 +43,7 @@ def check(
     The exit code is 0 if there is no error, 1 if there is one, and 2 for wrong options.
     """
     from rowtide.connector import check as checks  # noqa: PLC0415 - needs the extra
-    from rowtide.connector.engine.start_position import start_findings  # noqa: PLC0415
+    from rowtide.connector.engine.start.position import start_findings  # noqa: PLC0415
     from rowtide.connector.worker.web.address import WebAddress, port_findings  # noqa: PLC0415
 
     try:

@@ -18,7 +18,7 @@ from rowtide.connector.check import Finding, Severity, check, check_database, er
 from rowtide.connector.check.broker import broker_findings
 from rowtide.connector.check.topic_checks import topic_findings
 from rowtide.connector.config import Configuration, from_properties
-from rowtide.connector.engine.start_position import start_findings
+from rowtide.connector.engine.start.position import start_findings
 from rowtide.connector.engine.wiring import offset_store
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.admin import TopicAdmin

@@ -16,7 +16,8 @@ from rowtide.connector.delivery.errors import DeliveryInterrupted
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore
 from rowtide.connector.delivery.sinks import Record, RecordSinkDelivery
-from rowtide.connector.engine.run import ConnectorRun, write_snapshot
+from rowtide.connector.engine.run import ConnectorRun
+from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.history_store import HistoryStoreError

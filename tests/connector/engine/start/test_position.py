@@ -4,7 +4,7 @@ import pytest
 from golden import Case
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.engine.start_position import decide_start
+from rowtide.connector.engine.start.position import decide_start
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory

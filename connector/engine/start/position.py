@@ -1,5 +1,6 @@
 """Edge: decides where a start resumes, and whether it takes a snapshot, by the stored position and the server."""
 
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import still_writing
-from rowtide.connector.engine.unread_tables import unread_findings
+from rowtide.connector.engine.start.unread_tables import unread_findings
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
@@ -25,6 +26,8 @@ from rowtide.connector.source.session import Session
 from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
+
+log = logging.getLogger(__name__)
 
 
 def decide_start(config: Configuration, offset: SourceOffset | None, history: SchemaHistoryStore) -> Decision:
@@ -110,3 +113,9 @@ def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> li
         message = f"{last.writer} stored a position {age:.0f} s ago; if it still runs, it stops when another one starts"
         return [Finding(Severity.REMARK, "name", message)]
     return []
+
+
+def log_findings(findings: Iterable[Finding]) -> None:
+    """Log what a check has found."""
+    for finding in findings:
+        log.log(logging.INFO if finding.severity is Severity.REMARK else logging.WARNING, "%s", finding)

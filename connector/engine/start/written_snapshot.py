@@ -1,0 +1,37 @@
+"""Writes the outputs of a snapshot to the schema history and the event store."""
+
+import contextlib
+import threading
+from collections.abc import Iterable
+
+from rowtide.connector.delivery.event_store import EventStore
+from rowtide.connector.records.batch import HistoryEntry, Output
+from rowtide.schema_history.store.history_store import SchemaHistoryStore
+
+
+def write_snapshot(
+    outputs: Iterable[Output], history: SchemaHistoryStore, store: EventStore, stop: threading.Event
+) -> bool:
+    """Write the outputs of a snapshot to the schema history and the event store.
+
+    The history is complete before the offset of the completed snapshot is put into the store: a start from that offset
+    needs it.
+
+    Returns:
+        Whether everything was written; false if ``stop`` was set before.
+    """
+    with contextlib.ExitStack() as buffering:
+        buffering.enter_context(history.buffered())
+        for output in outputs:
+            if isinstance(output, HistoryEntry):
+                history.append(output.text)
+            else:
+                complete = output.offset.snapshot is None
+                if complete:
+                    buffering.close()
+                store.put([output])
+                if complete:
+                    continue  # nothing is left to be interrupted
+            if stop.is_set():
+                return False
+    return True
