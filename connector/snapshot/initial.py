@@ -1,50 +1,34 @@
 """Takes a snapshot: structures, rows, and the offset at which streaming starts afterwards."""
 
-import contextlib
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 from rowtide.connector.config.choices import SnapshotLocking
-from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
-from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
-from rowtide.connector.snapshot import consistent_view, plan
+from rowtide.connector.snapshot import plan
 from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress, TableRows
-from rowtide.connector.snapshot.consistent_view import TablesChanged, View
 from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.plan import Statement
-from rowtide.connector.snapshot.prepared_xa import await_ends
 from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.connector.snapshot.view.consistent_view import View
+from rowtide.connector.snapshot.view.opening import lost_connections, open_snapshot, refuse_changed
+from rowtide.connector.snapshot.view.prepared_xa import await_ends
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_search import BinlogSearch
-from rowtide.connector.source.binlog_stream import StreamBroken
-from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.enum_labels import with_labels
-from rowtide.connector.source.server_queries import ListedTable, TableGone
+from rowtide.connector.source.server_queries import ListedTable
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.queries.table_changes import may_change_any
 
 log = logging.getLogger(__name__)
 
 INITIAL = "INITIAL"
-_OTHER_SERVERS = (
-    "one connection reads all rows, instead of those of snapshot.max.threads: connections to {} lead to different "
-    "servers ({}). Set database.hostname to one of them"
-)
-_NOT_SHARED = (
-    "one connection reads all rows, instead of those of snapshot.max.threads: without a global lock, the connections "
-    "got no common view, because the server commits all the time or does not list its commits. Set "
-    "snapshot.locking.mode=minimal and grant RELOAD to read with all of them"
-)
-_VIEWS, _VIEW_WAIT_S = 5, 1
-"""How often a view is opened if tables change in the meantime, and the wait in between."""
 
 
 class Snapshot:
@@ -109,29 +93,17 @@ class Snapshot:
             DatabaseUnreachableError: there is no connection, or it was lost.
         """
         self._notifications.begin()
-        with contextlib.ExitStack() as stack:
-            session = stack.enter_context(self._session())
-            others = stack.enter_context(self._others(session))
-            opened, statements, to_read = self._open(session, others)
-            position = replace(opened.position, prepared=self._prepared_before(opened))
-            sessions = (session, *others) if opened.shared else (session,)
-            yield from self._outputs(sessions, position, statements, to_read)
-            if opened.until_end:
-                consistent_view.unlock(session)
-
-    @contextlib.contextmanager
-    def _others(self, session: Session) -> Iterator[Sequence[Session]]:
-        """Further connections that read rows. Behind a load balancer they may lead to servers that have other rows."""
-        threads = self._config.threads if self._decision.rows else 1
-        with contextlib.ExitStack() as stack:
-            others = [stack.enter_context(self._session()) for _ in range(threads - 1)]
-            if others:
-                found = {server_queries.server_identity(one.client, mariadb=one.mariadb) for one in (session, *others)}
-                if len(found) > 1:
-                    log.warning("%s", _OTHER_SERVERS.format(self._database.hostname, ", ".join(sorted(found))))
-                    stack.close()
-                    others = []
-            yield others
+        opening = open_snapshot(
+            self._database,
+            self._config,
+            self,
+            mariadb=self._settings.connector == "mariadb",
+            threads=self._config.threads if self._decision.rows else 1,
+            xa=self._decision.stream,
+        )
+        with opening as opened:
+            position = replace(opened.view.position, prepared=self._prepared_before(opened.view))
+            yield from self._outputs(opened.sessions, position, opened.statements, opened.tables)
 
     def aborted(self) -> Iterator[Batch]:
         """The notification that the snapshot failed or was aborted; none before its position is known."""
@@ -141,53 +113,12 @@ class Snapshot:
             for batch in self._notifications.ended("ABORTED", offset):
                 yield Transformer(transforms).batch(batch) if transforms else batch
 
-    def _open(self, session: Session, others: Sequence[Session]) -> tuple[View, list[Statement], list[ListedTable]]:
-        """Open a view on all sessions; return it with the statements of the structures, and the tables to read."""
-        config = self._config
-        for _ in range(_VIEWS):
-            try:
-                opened = consistent_view.open_view(
-                    session,
-                    config.locking,
-                    config.lock_timeout_ms,
-                    self._row_tables,
-                    others=others,
-                    stream=self._decision.stream,
-                )
-                if not opened.shared:
-                    log.warning("%s", _NOT_SHARED)
-                with contextlib.ExitStack() as stack:
-                    other = stack.enter_context(self._session()) if opened.single_tables else session
-                    statements = self._statements(other, opened.tables)
-                    self._refuse_changed(other, opened)
-                    if opened.locked and not opened.until_end:
-                        consistent_view.unlock(session)
-                    return opened, statements, self._ordered(other, self._row_tables(opened.tables))
-            except (TablesChanged, TableGone) as change:
-                log.info("tables changed while the snapshot started, it starts again: %s", change)
-                reason = str(change)
-                consistent_view.release(session)
-                session.execute(f"DO SLEEP({_VIEW_WAIT_S})")
-        raise SnapshotError(
-            f"tables changed each of the {_VIEWS} times that the snapshot started, the last time: {reason}. Take it "
-            "while nobody creates or alters tables, or with a global lock (snapshot.locking.mode=minimal, and RELOAD)"
-        )
-
-    def _refuse_changed(self, session: Session, opened: View) -> None:
-        """Without a global lock, the binlog shows whether captured tables changed since the position.
-
-        Raises:
-            TablesChanged: one did.
-        """
-        if opened.fixed or not self._decision.stream:
-            return
-        names, server = plan.captured_names(opened.tables, self._settings), self.tables.server
-        captured = [table.id for table in opened.tables if names.keeps_structure(table.id.database, table.id.table)]
-        search = BinlogSearch(self._database, mariadb=session.mariadb)
-        with _lost_connections():
-            for statement in search.statements(opened.position, server_queries.current_position(session)):
-                if may_change_any(statement.event, captured, server):
-                    raise TablesChanged(f"a statement at {statement.event.position}")
+    def refuse_changed(self, session: Session, view: View) -> None:
+        """Raise ``TablesChanged`` if captured tables changed since the position, and the stream comes behind it."""
+        if self._decision.stream:
+            names = plan.captured_names(view.tables, self._settings)
+            captured = [table.id for table in view.tables if names.keeps_structure(table.id.database, table.id.table)]
+            refuse_changed(self._database, session, view, captured, self.tables.server)
 
     def _prepared_before(self, opened: View) -> tuple[PreparedXa, ...]:
         """The XA transactions that are neither in the view nor, once they are committed, in the binlog after it.
@@ -203,7 +134,7 @@ class Snapshot:
             files = [name for name, _ in server_queries.binlog_files(other.client)]
             end = server_queries.current_position(other)
         search = BinlogSearch(self._database, mariadb=self._settings.connector == "mariadb")
-        with _lost_connections():
+        with lost_connections():
             found = search.prepared(left, files, opened.position, end)
             if gone := {*opened.prepared} - left:
                 # The binlog has no end of a transaction that has changed nothing.
@@ -216,19 +147,12 @@ class Snapshot:
     def _session(self) -> Session:
         return Session(self._database, mariadb=self._settings.connector == "mariadb")
 
-    def _row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
+    def row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
         """The tables whose rows are read."""
         return plan.row_tables(listed, self._settings, self._config) if self._decision.rows else []
 
-    def _ordered(self, session: Session, to_read: Sequence[ListedTable]) -> list[ListedTable]:
-        """The tables in the order of reading, each with the server's estimate of its rows.
-
-        As in Debezium, the estimates are read after the lock, which discards the server's cached statistics.
-        """
-        estimates = server_queries.row_estimates(session, [table.id for table in to_read])
-        return plan.by_row_count([replace(table, rows=estimates[table.id]) for table in to_read], self._config)
-
-    def _statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+        """The statements that make the structures of all tables."""
         server = server_queries.server(session)
         self._tables = Tables(server)
         created = {
@@ -282,12 +206,3 @@ class Snapshot:
         else:
             yield from writer.finish(completed)
         yield from self._notifications.ended("COMPLETED", completed)
-
-
-@contextlib.contextmanager
-def _lost_connections() -> Iterator[None]:
-    """A broken binlog stream is a lost connection: the snapshot is taken again."""
-    try:
-        yield
-    except StreamBroken as error:
-        raise DatabaseUnreachableError(Problem("database.hostname", str(error)), retriable=True) from error

@@ -9,7 +9,7 @@ from rowtide.connector.config.choices import Watermarking
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.signals.signal import WINDOW_CLOSE, WINDOW_OPEN
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.committed_position import committed_position
+from rowtide.connector.snapshot.view.committed_position import committed_position
 from rowtide.connector.source.server_queries import current_position, quoted, quoted_table
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId

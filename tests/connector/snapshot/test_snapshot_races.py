@@ -19,7 +19,8 @@ from pymysql.constants import ER
 from rowtide.connector.config import Configuration
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Output
-from rowtide.connector.snapshot import Snapshot, consistent_view, initial
+from rowtide.connector.snapshot import Snapshot
+from rowtide.connector.snapshot.view import consistent_view, opening
 from rowtide.connector.source import binlog_search
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -232,7 +233,7 @@ def test_tables_that_change_all_the_time_stop_a_snapshot_without_locks(
         keep(self, listed)
 
     monkeypatch.setattr(consistent_view._Opener, "_keep_structures", changed)
-    monkeypatch.setattr(initial, "_VIEW_WAIT_S", 0)
+    monkeypatch.setattr(opening, "_VIEW_WAIT_S", 0)
     config = configured(filled, {"snapshot.locking.mode": "none"})
     with pytest.raises(SnapshotError, match=r"tables changed each of the 5 times .* a statement at .*minimal"):
         list(snapshot(config).outputs())

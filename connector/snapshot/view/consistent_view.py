@@ -11,8 +11,8 @@ from pymysql.constants import ER
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.committed_position import committed_position, have_same_view
-from rowtide.connector.snapshot.prepared_xa import prepared_transactions
+from rowtide.connector.snapshot.view.committed_position import committed_position, have_same_view
+from rowtide.connector.snapshot.view.prepared_xa import prepared_transactions
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.server_queries import DENIED, GONE, ListedTable, quoted_table
 from rowtide.connector.source.session import Session
@@ -67,7 +67,7 @@ def open_view(
     row_tables: RowTables,
     *,
     others: Sequence[Session] = (),
-    stream: bool = True,
+    xa: bool = True,
 ) -> View:
     """Lock as ``snapshot.locking.mode`` says, read the position, and open the consistent view.
 
@@ -82,7 +82,7 @@ def open_view(
         row_tables: selects the tables whose rows are read.
         others: further connections that read rows; they get the same view, or, if a busy server without a global lock
             prevents that, none that can be used.
-        stream: whether the binlog is read after the snapshot.
+        xa: whether to look for prepared XA transactions. The stream behind the view must know of them.
 
     Raises:
         TablesChanged: open another view after :func:`release`.
@@ -91,7 +91,7 @@ def open_view(
     """
     seconds = max(1, -(-timeout_ms // 1000))
     session.execute(f"SET SESSION lock_wait_timeout = {seconds}")
-    opener = _Opener(session, others, seconds, row_tables, stream=stream)
+    opener = _Opener(session, others, seconds, row_tables, xa=xa)
     for attempt in range(_XA_TRIES):
         view = opener.open(mode)
         if not view.prepared or attempt == _XA_TRIES - 1:
@@ -116,13 +116,13 @@ class _Opener:
     """Opens views on a session, one after the other."""
 
     def __init__(
-        self, session: Session, others: Sequence[Session], seconds: int, row_tables: RowTables, *, stream: bool
+        self, session: Session, others: Sequence[Session], seconds: int, row_tables: RowTables, *, xa: bool
     ) -> None:
         self._session = session
         self._others = others
         self._seconds = seconds
         self._row_tables = row_tables
-        self._stream = stream
+        self._xa = xa
 
     def open(self, mode: SnapshotLocking) -> View:
         """Open a view."""
@@ -254,4 +254,4 @@ class _Opener:
                 raise SnapshotError(f"table {table.id} cannot be read: {error.args[-1]}") from error
 
     def _prepared(self) -> tuple[str, ...]:
-        return prepared_transactions(self._session) if self._stream else ()
+        return prepared_transactions(self._session) if self._xa else ()
