@@ -2,7 +2,7 @@
 
 from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.key_ranges import row_key
-from rowtide.connector.snapshot.incremental.journal import Journal, Verdict
+from rowtide.connector.snapshot.incremental.keys.journal import Journal, Verdict
 from rowtide.connector.snapshot.incremental.scan import ReadChunk, Scan
 
 

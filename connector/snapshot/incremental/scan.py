@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.key_ranges import Bound, ChunkKey, KeyRanges
-from rowtide.connector.snapshot.incremental.row_keys import RowKeys
+from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.schema_history.model import Table
 

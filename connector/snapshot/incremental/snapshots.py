@@ -16,16 +16,15 @@ from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
-from rowtide.connector.snapshot.changes import snapshot_table
-from rowtide.connector.snapshot.chunks.key_ranges import chunk_key, row_key
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, StreamEvent, row_batches
-from rowtide.connector.snapshot.incremental.journal import Journal
 from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
+from rowtide.connector.snapshot.incremental.keys.journal import Journal
+from rowtide.connector.snapshot.incremental.keys.row_keys import replaces_rows
 from rowtide.connector.snapshot.incremental.reports import Reports, ScanStatus
 from rowtide.connector.snapshot.incremental.requests import requested_tables, stopped_tables
-from rowtide.connector.snapshot.incremental.row_keys import RowKeys, replaces_rows
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
+from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.incremental.watermarks import binlog_order, has_passed
 from rowtide.schema_history.catalog.tables import Tables
@@ -236,34 +235,17 @@ class IncrementalSnapshots:
             log.warning("table %s of the incremental snapshot is not captured, or does not exist", first.name)
             yield from self._scanned("UNKNOWN_SCHEMA", at)
             return
-        key = chunk_key(structure, first.surrogate_key)
-        if key is None:
-            lacks = f"column {first.surrogate_key}" if first.surrogate_key else "primary key"
-            log.warning(_NO_KEY, first.name, f"it has no {lacks}")
-            yield from self._scanned("NO_PRIMARY_KEY", at)
-            return
-        try:
-            ranges = key.ranges(structure.id)
-        except ValueError as error:
-            log.warning(_NO_KEY, first.name, error)
-            yield from self._scanned("NO_PRIMARY_KEY", at)
-            return
-        if first.key not in (None, key.signature):
-            log.info("the key of table %s has changed: the table is read again from its beginning", first.name)
-            self._change(first := first.restarted())
         self._topics = self._topics or TopicGuard(settings, self._tables)
-        self._scan = Scan(
-            structure,
-            snapshot_table(structure, settings, custom_query=False),
-            key,
-            ranges,
-            RowKeys(structure, (row_key(structure) or key).columns, settings, self._topics),
-            first.condition or "",
-            self._size,
-            self._tries,
-            last=first.last,
-            lower=first.lower,
-        )
+        try:
+            scan = new_scan(first, structure, settings, self._topics, size=self._size, tries=self._tries)
+        except NoUsableKey as reason:
+            log.warning(_NO_KEY, first.name, reason)
+            yield from self._scanned("NO_PRIMARY_KEY", at)
+            return
+        if first.key not in (None, scan.key.signature):
+            log.info("the key of table %s has changed: the table is read again from its beginning", first.name)
+            self._change(first.restarted())
+        self._scan = scan
         self.watched, self._next = structure.id, 0
         self._reader.read(self._scan, Mark(self._journal.number, position))
 

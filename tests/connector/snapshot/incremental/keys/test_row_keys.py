@@ -17,7 +17,7 @@ from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.chunks.key_ranges import row_key
-from rowtide.connector.snapshot.incremental.row_keys import RowKeys
+from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import Table, TableId

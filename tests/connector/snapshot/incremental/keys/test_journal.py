@@ -1,6 +1,6 @@
 """Rows of a chunk against the events that the stream has emitted meanwhile."""
 
-from rowtide.connector.snapshot.incremental.journal import Journal, Verdict
+from rowtide.connector.snapshot.incremental.keys.journal import Journal, Verdict
 
 
 def test_a_row_is_dropped_only_if_an_event_of_its_key_came_after_it_was_read() -> None:

@@ -1,0 +1,53 @@
+"""Begins the scan of a table: by which key it is cut, and from which key on."""
+
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.snapshot.changes import snapshot_table
+from rowtide.connector.snapshot.chunks.key_ranges import chunk_key, row_key
+from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
+from rowtide.connector.snapshot.incremental.scan import Scan
+from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.schema_history.model import Table
+
+
+class NoUsableKey(Exception):
+    """A table cannot be cut; the message says why."""
+
+
+def new_scan(
+    table: TableToRead, structure: Table, settings: PipelineSettings, topics: TopicGuard, *, size: int, tries: int
+) -> Scan:
+    """A scan of a table behind its last chunk, or from its beginning if its key is another one than that of the chunk.
+
+    Args:
+        table: what to read.
+        structure: the table's structure in the stream.
+        settings: of the records.
+        topics: the owners of topics.
+        size: rows of the first chunk.
+        tries: how often it was begun again without a chunk in between.
+
+    Raises:
+        NoUsableKey: the table has no key, or one whose types cannot be compared.
+    """
+    key = chunk_key(structure, table.surrogate_key)
+    if key is None:
+        lacks = f"column {table.surrogate_key}" if table.surrogate_key else "primary key"
+        raise NoUsableKey(f"it has no {lacks}")
+    try:
+        ranges = key.ranges(structure.id)
+    except ValueError as error:
+        raise NoUsableKey(str(error)) from None
+    same_key = table.key in (None, key.signature)
+    return Scan(
+        structure,
+        snapshot_table(structure, settings, custom_query=False),
+        key,
+        ranges,
+        RowKeys(structure, (row_key(structure) or key).columns, settings, topics),
+        table.condition or "",
+        size,
+        tries,
+        last=table.last if same_key else None,
+        lower=table.lower if same_key else None,
+    )
