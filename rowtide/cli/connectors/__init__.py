@@ -1,20 +1,26 @@
-"""The commands of a connector, ``rowtide check`` and ``rowtide run``, and how commands read its configuration."""
+"""The commands of running connectors, and how all commands read configurations."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from rowtide.connector.config import Configuration, ConfigurationError, load
+from rowtide.connector.config import Configuration, ConfigurationError, Problem, load
 from rowtide.connector.config.conflicts import conflicts
 
 __all__ = [
     "CONFIG",
     "IGNORE_UNSUPPORTED",
     "config_argument",
+    "connector_files",
+    "connectors_option",
+    "given_twice",
     "ignore_unsupported_option",
+    "one_connector_option",
     "read_configuration",
     "read_configurations",
+    "read_connector",
+    "sink_option",
 ]
 
 CONFIG = click.Path(exists=True, dir_okay=False)
@@ -26,6 +32,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 def config_argument(*, required: bool = True) -> Callable[[F], F]:
     """The argument CONFIG..., one or more configuration files."""
     return click.argument("config", metavar="CONFIG...", nargs=-1, required=required, type=CONFIG)
+
+
+def connectors_option(help_text: str) -> Callable[[F], F]:
+    """The option --connector, once for each of several connectors."""
+    return click.option("--connector", "connectors", metavar="FILE", multiple=True, type=CONFIG, help=help_text)
+
+
+def one_connector_option(function: F) -> F:
+    """The option --connector of commands that take one connector of a process."""
+    return click.option(
+        "--connector",
+        metavar="FILE",
+        type=CONFIG,
+        help="The configuration of one of several connectors that run in one process. CONFIG... are then the "
+        "properties of all of them, as for rowtide run.",
+    )(function)
+
+
+def sink_option(help_text: str) -> Callable[[F], F]:
+    """The option --sink."""
+    return click.option("--sink", metavar="kafka|stdout|file:DIR|URL", help=help_text)
 
 
 IGNORE_UNSUPPORTED = {"rowtide.ignore.unsupported": "true"}
@@ -40,6 +67,28 @@ def ignore_unsupported_option(function: F) -> F:
         help="Leave out properties of Debezium that rowtide does not support, where all records stay the same, and "
         "list them.",
     )(function)
+
+
+def connector_files(common: Sequence[str], connectors: Sequence[str]) -> dict[str, list[str]]:
+    """The configuration files of each connector, by what messages call it: its own file.
+
+    Args:
+        common: files with the properties of all connectors, or of the only one.
+        connectors: a file for each of several connectors, which overrides the common ones.
+
+    Raises:
+        click.UsageError: there is no file.
+    """
+    if connectors:
+        return {own: [*common, own] for own in connectors}
+    if not common:
+        raise click.UsageError("a configuration is needed: CONFIG... or --connector FILE")
+    return {common[-1]: list(common)}
+
+
+def given_twice(connectors: Sequence[str]) -> list[Problem]:
+    """The problem that a file of --connector is repeated, if one is."""
+    return [Problem("--connector", "the same file is given twice")] if len(set(connectors)) < len(connectors) else []
 
 
 def read_configurations(
@@ -58,19 +107,14 @@ def read_configurations(
     Raises:
         click.ClickException: there is no file, or the configurations have errors; the message lists all of them.
     """
-    if not common and not connectors:
-        raise click.UsageError("a configuration is needed: CONFIG... or --connector FILE")
     found: dict[str, Configuration] = {}
     problems: list[str] = []
-    for one in dict.fromkeys(connectors) or [""]:
-        files = [*common, *([one] if one else [])]
+    for name, files in connector_files(common, connectors).items():
         try:
-            found[one or files[-1]] = load(files, more=more)
+            found[name] = load(files, more=more)
         except ConfigurationError as error:
-            problems.append(f"{one}: {error}" if one else str(error))
-    if len(set(connectors)) < len(connectors):
-        problems.append("--connector: the same file is given twice")
-    if clash := conflicts(found):
+            problems.append(f"{name}: {error}" if connectors else str(error))
+    if clash := [*given_twice(connectors), *conflicts(found)]:
         problems.append(str(ConfigurationError(clash)))
     if problems:
         raise click.ClickException("\n".join(problems))
@@ -94,3 +138,17 @@ def read_configuration(
         return load(paths, not_required=not_required, more=more)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
+
+
+def read_connector(common: Sequence[str], connector: str | None) -> Configuration:
+    """Read the configuration of a command for one connector.
+
+    Args:
+        common: files with the properties of all connectors of a process, or of the only one.
+        connector: the file of one of several connectors.
+
+    Raises:
+        click.ClickException: there is no file, or the configuration has errors; the message lists all of them.
+    """
+    ((_, files),) = connector_files(common, [connector] if connector else []).items()
+    return read_configuration(files)

@@ -1,20 +1,36 @@
-"""``rowtide check``: checks whether a connector can start."""
+"""``rowtide check``: checks whether connectors can start."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import click
 
-from rowtide.cli.connectors import IGNORE_UNSUPPORTED, config_argument, ignore_unsupported_option
-from rowtide.cli.connectors.check_report import report_json, report_text
-from rowtide.connector.config import ConfigurationError, load_invalid
+from rowtide.cli.connectors import (
+    IGNORE_UNSUPPORTED,
+    config_argument,
+    connector_files,
+    connectors_option,
+    given_twice,
+    ignore_unsupported_option,
+    sink_option,
+)
+from rowtide.cli.connectors.check_report import Checked, report_json, report_text, reports_json, reports_text
+from rowtide.connector.config import Configuration, ConfigurationError, Problem, load_invalid
+from rowtide.connector.config.catalogue.connect import BOOTSTRAP_SERVERS, SINK
+from rowtide.connector.config.conflicts import conflicts
 
 _NO_NAME = "without a name"
 
 
 @click.command()
-@config_argument()
+@config_argument(required=False)
+@connectors_option(
+    "The configuration of one of several connectors that run in one process; repeat it for each. CONFIG... are then "
+    "the properties of all of them, as for rowtide run."
+)
 @click.option("--without-tables", is_flag=True, help="Skip the check of tables and columns (faster on large servers).")
 @click.option("--without-kafka", is_flag=True, help="Check only the configuration and the database.")
+@sink_option("Where records go, as for rowtide run; python for the configuration of a rowtide.Engine.")
 @click.option(
     "--web-port", type=click.IntRange(1, 65535), help="Port of the web server, as for rowtide run.  [default: 6066]"
 )
@@ -24,44 +40,73 @@ _NO_NAME = "without a name"
 def check(
     config: tuple[str, ...],
     *,
+    connectors: tuple[str, ...],
     without_tables: bool,
     without_kafka: bool,
+    sink: str | None,
     web_port: int | None,
     web_bind: str | None,
     ignore_unsupported: bool,
     as_json: bool,
 ) -> None:
-    """Check whether a connector can start.
+    """Check whether connectors can start.
 
     Reads the configuration files CONFIG, of which each overrides those before it, then checks the settings of the
     database server, the privileges of the account, the captured tables, and the topics in Kafka. Reports all problems
     at once, and lists the captured tables and their topics. If the database and Kafka can be reached, it prints the
-    position at which the connector would start. It
-    changes no database, record, topic or position; with exactly-once delivery, it opens and closes a transaction of a
-    transactional id of its own (that of the connector with -check).
+    position at which the connector would start. It changes no database, record, topic or position; with exactly-once
+    delivery, it opens and closes a transaction of a transactional id of its own (that of the connector with -check).
+
+    With --connector, it checks each of several connectors, and whether they can run in one process.
 
     The exit code is 0 if there is no error, 1 if there is one, and 2 for wrong options.
-    """
-    from rowtide.connector import check as checks  # noqa: PLC0415 - needs the extra
+
+    \b
+    Examples:
+      rowtide check shop.properties
+      rowtide check --connector shop.json --connector crm.json worker.properties
+      rowtide check --sink python library.properties
+    """  # noqa: D301 - Click's mark of a paragraph
+    from rowtide.connector.check import Finding, Report, Severity, check, ranked  # noqa: PLC0415 - needs the extra
     from rowtide.connector.engine.start.position import start_findings  # noqa: PLC0415
     from rowtide.connector.worker.web.address import WebAddress, port_findings  # noqa: PLC0415
 
+    more = (IGNORE_UNSUPPORTED if ignore_unsupported else {}) | ({} if sink is None else {SINK.name: sink})
+    configurations: dict[str, Configuration] = {}
+
+    def checked(name: str, files: Sequence[str], address: WebAddress) -> Checked:
+        try:
+            configuration, problems = load_invalid(files, more=more)
+        except ConfigurationError as error:
+            return Checked(_NO_NAME, (), Report([Finding(Severity.ERROR, *problem) for problem in error.problems]))
+        configurations[name] = configuration
+        report = check(configuration, problems, tables=not without_tables, thorough=True, kafka=not without_kafka)
+        found = [Finding(Severity.REMARK, SINK.name, _FOR_ENGINES)] if _lacks_kafka(problems) else []
+        if configuration.delivery.sink != "python":
+            found += port_findings(address, configuration.name)
+        if report.reached and not problems:
+            found += start_findings(configuration, report.tables)
+        report = replace(report, findings=ranked([*report.findings, *found]))
+        return Checked(configuration.name or _NO_NAME, configuration.warnings, report)
+
     try:
-        configuration, problems = load_invalid(config, more=IGNORE_UNSUPPORTED if ignore_unsupported else {})
         address = WebAddress.choose(web_bind, web_port)
     except ConfigurationError as error:
-        if as_json:
-            unread = checks.Report([checks.Finding(checks.Severity.ERROR, *problem) for problem in error.problems])
-            click.echo(report_json(_NO_NAME, (), unread))
-            raise SystemExit(1) from None
         raise click.ClickException(str(error)) from None
-    report = checks.check(configuration, problems, tables=not without_tables, thorough=True, kafka=not without_kafka)
-    more = port_findings(address, configuration.name)
-    if report.reached and not problems:
-        more += start_findings(configuration, report.tables)
-    report = replace(report, findings=checks.ranked([*report.findings, *more]))
-    name = configuration.name or _NO_NAME
-    show = report_json if as_json else report_text
-    click.echo(show(name, configuration.warnings, report))
-    if checks.errors_in(report.findings):
+    results = [checked(name, files, address) for name, files in connector_files(config, connectors).items()]
+    if connectors:
+        problems = [*given_twice(connectors), *conflicts(configurations)]
+        clashes = [Finding(Severity.ERROR, *problem) for problem in problems]
+        click.echo((reports_json if as_json else reports_text)(results, clashes))
+    else:
+        clashes = []
+        click.echo((report_json if as_json else report_text)(results[0]))
+    if clashes or not all(one.ready for one in results):
         raise SystemExit(1)
+
+
+_FOR_ENGINES = "for the configuration of a rowtide.Engine, which needs no Kafka: rowtide check --sink python CONFIG"
+
+
+def _lacks_kafka(problems: Sequence[Problem]) -> bool:
+    return any(problem.property == BOOTSTRAP_SERVERS.name and "is required" in problem.message for problem in problems)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import click
 
@@ -15,19 +16,37 @@ _WORDS = {
 _SHOWN = 20
 
 
-def report_text(connector: str, notes: Iterable[str], report: Report) -> str:
-    """The report for people: the captured tables, then the findings with errors last, then the verdict.
+class Checked(NamedTuple):
+    """The result of the check of one connector.
 
-    Args:
-        connector: the connector's name.
+    Attributes:
+        connector: its name.
         notes: remarks about the configuration.
-        report: the result of the check.
+        report: what was found.
     """
-    lines = [*_tables(report.tables)] if report.tables else []
-    lines += [_line(Severity.REMARK, note) for note in notes]
-    findings = sorted(report.findings, key=lambda finding: finding.severity)
+
+    connector: str
+    notes: tuple[str, ...]
+    report: Report
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is no error."""
+        return not errors_in(self.report.findings)
+
+
+def report_text(checked: Checked) -> str:
+    """The report for people: the captured tables, then the findings with errors last, then the verdict."""
+    lines = [*_tables(checked.report.tables)] if checked.report.tables else []
+    lines += [_line(Severity.REMARK, note) for note in checked.notes]
+    findings = sorted(checked.report.findings, key=lambda finding: finding.severity)
     lines += [_line(finding.severity, str(finding)) for finding in findings]
-    return "\n".join([*lines, f"the connector {connector} {_verdict(errors_in(report.findings))}"])
+    return "\n".join([*lines, f"the connector {checked.connector} {_verdict(errors_in(findings))}"])
+
+
+def reports_text(results: Iterable[Checked], clashes: Iterable[Finding]) -> str:
+    """The reports of several connectors, then why they cannot run side by side."""
+    return "\n\n".join([*map(report_text, results), *(_line(one.severity, str(one)) for one in clashes)])
 
 
 def _verdict(errors: Sequence[Finding]) -> str:
@@ -58,17 +77,33 @@ def _tables(tables: Sequence[CapturedTable]) -> Iterator[str]:
 def _topic(table: CapturedTable) -> str:
     if table.topic is None:
         return ""
-    return f"  -> topic {table.topic}{' (does not exist yet)' if table.partitions == 0 else ''}"
+    state = {None: " (not looked up)", 0: " (does not exist yet)"}.get(table.partitions, "")
+    return f"  -> topic {table.topic}{state}"
 
 
-def report_json(connector: str, notes: Iterable[str], report: Report) -> str:
-    """The report for programs, as one JSON object; the arguments are those of :func:`report_text`."""
-    findings = [
-        {"severity": _WORDS[finding.severity][0], "subject": finding.subject, "message": finding.message}
-        for finding in report.findings
-    ]
+def report_json(checked: Checked) -> str:
+    """The report for programs, as one JSON object."""
+    return json.dumps(_body(checked), indent=2)
+
+
+def reports_json(results: Sequence[Checked], clashes: Sequence[Finding]) -> str:
+    """The reports of several connectors for programs, as one JSON object."""
+    ready = not clashes and all(one.ready for one in results)
+    body = {
+        "ready": ready,
+        "findings": [_fields(one) for one in clashes],
+        "connectors": [_body(one) for one in results],
+    }
+    return json.dumps(body, indent=2)
+
+
+def _fields(finding: Finding) -> dict[str, str]:
+    return {"severity": _WORDS[finding.severity][0], "subject": finding.subject, "message": finding.message}
+
+
+def _body(checked: Checked) -> dict[str, Any]:
     tables = None
-    if report.tables is not None:
+    if checked.report.tables is not None:
         tables = [
             {
                 "database": table.database,
@@ -77,13 +112,12 @@ def report_json(connector: str, notes: Iterable[str], report: Report) -> str:
                 "topic": table.topic,
                 "topic_exists": None if table.partitions is None else table.partitions > 0,
             }
-            for table in report.tables
+            for table in checked.report.tables
         ]
-    body = {
-        "connector": connector,
-        "ready": not errors_in(report.findings),
-        "findings": findings,
-        "notes": list(notes),
+    return {
+        "connector": checked.connector,
+        "ready": checked.ready,
+        "findings": [_fields(finding) for finding in checked.report.findings],
+        "notes": list(checked.notes),
         "tables": tables,
     }
-    return json.dumps(body, indent=2)

@@ -6,11 +6,12 @@ from typing import TextIO
 import click
 
 from rowtide.cli.connectors import (
-    CONFIG,
     IGNORE_UNSUPPORTED,
     config_argument,
+    connectors_option,
     ignore_unsupported_option,
     read_configurations,
+    sink_option,
 )
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.worker.logs import FORMATS, LEVELS
@@ -18,20 +19,13 @@ from rowtide.connector.worker.logs import FORMATS, LEVELS
 
 @click.command()
 @config_argument(required=False)
-@click.option(
-    "--connector",
-    "connectors",
-    metavar="FILE",
-    multiple=True,
-    type=CONFIG,
-    help="The configuration of one of several connectors that run in this process; repeat it for each. CONFIG... are "
-    "then the properties of all of them, such as those of a worker, which FILE overrides.",
+@connectors_option(
+    "The configuration of one of several connectors that run in this process; repeat it for each. CONFIG... are then "
+    "the properties of all of them, such as those of a worker, which FILE overrides."
 )
-@click.option(
-    "--sink",
-    metavar="kafka|stdout|file:DIR|URL",
-    help="Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
-    "[default: rowtide.sink of CONFIG, or kafka]",
+@sink_option(
+    "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
+    "[default: rowtide.sink of CONFIG, or kafka]"
 )
 @ignore_unsupported_option
 @click.option(

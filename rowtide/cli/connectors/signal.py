@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from rowtide.cli.connectors import config_argument, read_configuration
+from rowtide.cli.connectors import config_argument, one_connector_option, read_connector
 from rowtide.connector.config import Configuration
 
 CHANNELS = "http", "source", "kafka", "file"
@@ -18,7 +18,8 @@ _LAST = frozenset({"COMPLETED", "ABORTED", "FAILED"})
 
 @click.command()
 @click.argument("kind", metavar="TYPE")
-@config_argument()
+@config_argument(required=False)
+@one_connector_option
 @click.option("--data", metavar="JSON", default="{}", help="The parameters of the signal, as a JSON object.")
 @click.option("--id", "signal_id", help="The id of the signal, which its notifications have.  [default: a new one]")
 @click.option(
@@ -41,6 +42,7 @@ def signal(
     kind: str,
     config: tuple[str, ...],
     *,
+    connector: str | None,
     data: str,
     signal_id: str | None,
     channel: str | None,
@@ -60,7 +62,7 @@ def signal(
     from rowtide.cli.connectors import signal_channels  # noqa: PLC0415 - needs the extra
     from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415
 
-    configuration = read_configuration(config)
+    configuration = read_connector(config, connector)
     fields = {"id": signal_id or str(uuid.uuid4()), "type": kind, "data": _parsed(data)}
     worker = WorkerClient.of(configuration.name, web, web_token_file)
     chosen = channel or _enabled(configuration)

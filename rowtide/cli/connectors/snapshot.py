@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 import click
 
-from rowtide.cli.connectors import config_argument, read_configuration
+from rowtide.cli.connectors import config_argument, one_connector_option, read_connector
 
 
 @click.group()
@@ -18,15 +18,23 @@ def snapshot() -> None:
 
 
 @snapshot.command()
-@config_argument()
+@config_argument(required=False)
+@one_connector_option
 @click.option("--web", metavar="URL", help="The web server of the worker.  [default: http://127.0.0.1:6066]")
 @click.option("--web-token-file", type=click.File(encoding="utf-8"), help="A file with the token of the web server.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def status(config: tuple[str, ...], *, web: str | None, web_token_file: TextIO | None, as_json: bool) -> None:
+def status(
+    config: tuple[str, ...],
+    *,
+    connector: str | None,
+    web: str | None,
+    web_token_file: TextIO | None,
+    as_json: bool,
+) -> None:
     """Show the tables of the snapshot of CONFIG's connector, and the last notification of each kind of snapshot."""
     from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415 - needs the extra
 
-    worker = WorkerClient.of(read_configuration(config).name, web, web_token_file)
+    worker = WorkerClient.of(read_connector(config, connector).name, web, web_token_file)
     now = worker.snapshot()
     last = {one["aggregate_type"]: one for one in worker.notifications() if one["aggregate_type"] != "Signal"}
     if as_json:

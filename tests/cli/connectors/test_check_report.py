@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from rowtide.cli import main
-from rowtide.cli.connectors.check_report import report_json, report_text
+from rowtide.cli.connectors.check_report import Checked, report_json, report_text, reports_json, reports_text
 from rowtide.connector.check import CapturedTable, Finding, Report, Severity
 
 TABLES = (
@@ -23,7 +23,7 @@ FINDINGS = [
 
 
 def test_the_text_ends_with_the_errors_and_the_verdict() -> None:
-    text = report_text("c", ["tasks.max has no effect"], Report(FINDINGS, TABLES))
+    text = report_text(Checked("c", ("tasks.max has no effect",), Report(FINDINGS, TABLES)))
     assert click.unstyle(text).splitlines() == [
         "2 tables are captured (rows as the server estimates them):",
         "  shop.orders  1,234,567  -> topic s.shop.orders",
@@ -38,19 +38,19 @@ def test_the_text_ends_with_the_errors_and_the_verdict() -> None:
 
 def test_an_error_that_the_worker_tolerates() -> None:
     tolerated = Finding(Severity.ERROR, "table.include.list", "no table is captured", tolerated=True)
-    assert report_text("c", [], Report([tolerated])).endswith("the connector c should not start: one error")
-    assert report_text("c", [], Report([])) == "the connector c can start"
+    assert report_text(Checked("c", (), Report([tolerated]))).endswith("the connector c should not start: one error")
+    assert report_text(Checked("c", (), Report([]))) == "the connector c can start"
 
 
 def test_long_lists_of_tables_are_cut_in_the_text_only() -> None:
     many = tuple(CapturedTable("d", f"t{number:02}", 1, None, None) for number in range(23))
     report = Report([], many)
-    assert "  … and 3 more; --json lists all" in report_text("c", [], report).splitlines()
-    assert len(json.loads(report_json("c", [], report))["tables"]) == 23
+    assert "  … and 3 more; --json lists all" in report_text(Checked("c", (), report)).splitlines()
+    assert len(json.loads(report_json(Checked("c", (), report)))["tables"]) == 23
 
 
 def test_the_object_for_programs() -> None:
-    found = json.loads(report_json("c", ["n"], Report(FINDINGS, TABLES)))
+    found = json.loads(report_json(Checked("c", ("n",), Report(FINDINGS, TABLES))))
     assert (found["connector"], found["ready"], found["notes"]) == ("c", False, ["n"])
     assert found["findings"][0] == {"severity": "error", "subject": "server_id", "message": "is 0"}
     assert found["tables"][1] == {
@@ -60,11 +60,11 @@ def test_the_object_for_programs() -> None:
         "topic": "s.shop.lines",
         "topic_exists": False,
     }
-    assert json.loads(report_json("c", [], Report([])))["ready"] is True
+    assert json.loads(report_json(Checked("c", (), Report([]))))["ready"] is True
 
 
 def test_the_object_has_no_character_that_an_encoding_may_lack() -> None:
-    text = report_json("c", ["…"], Report([], (CapturedTable("läden", "表", 1, None, None),)))
+    text = report_json(Checked("c", ("…",), Report([], (CapturedTable("läden", "表", 1, None, None),))))
     assert text.isascii()
     assert json.loads(text)["tables"][0]["table"] == "表"
 
@@ -89,3 +89,62 @@ def test_a_file_with_a_syntax_error_is_a_finding_for_programs(
     (finding,) = found["findings"]
     assert (finding["severity"], finding["subject"]) == ("error", str(path))
     assert said in finding["message"]
+
+
+def test_topics_that_were_not_looked_up_are_not_said_to_exist() -> None:
+    table = CapturedTable("shop", "orders", 1, None, "s.shop.orders", None)
+    text = report_text(Checked("c", (), Report([], (table,))))
+    assert "  shop.orders  1  -> topic s.shop.orders (not looked up)" in text.splitlines()
+
+
+def test_the_reports_of_several_connectors() -> None:
+    results = [Checked("a", (), Report([])), Checked("b", (), Report(FINDINGS))]
+    clash = Finding(Severity.ERROR, "name", "a.json and b.json have the same")
+    assert click.unstyle(reports_text(results, [clash])).splitlines() == [
+        "the connector a can start",
+        "",
+        "note: snapshot.mode: a start streams",
+        "warning: gtid_mode: is odd",
+        "error: server_id: is 0",
+        "the connector b cannot start: one error",
+        "",
+        "error: name: a.json and b.json have the same",
+    ]
+    assert json.loads(reports_json(results[:1], []))["ready"] is True
+    found = json.loads(reports_json(results[:1], [clash]))
+    assert found["ready"] is False
+    assert found["findings"] == [{"severity": "error", "subject": "name", "message": "a.json and b.json have the same"}]
+    assert [one["connector"] for one in json.loads(reports_json(results, []))["connectors"]] == ["a", "b"]
+
+
+def written(folder: Path, file: str, **properties: str) -> str:
+    path = folder / file
+    path.write_text("".join(f"{key.replace('_', '.')}={text}\n" for key, text in properties.items()))
+    return str(path)
+
+
+def test_several_connectors_are_checked_with_the_properties_of_all(tmp_path: Path) -> None:
+    common = written(tmp_path, "common.properties", topic_prefix="x", database_hostname="", database_user="u")
+    first = written(tmp_path, "first.properties", name="one")
+    second = written(tmp_path, "second.properties", name="two", snapshot_mode="sometimes")
+    command = ["check", "--json", "--connector", first, "--connector", second, "--connector", second, common]
+    result = CliRunner().invoke(main, command)
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["ready"]) == (1, False)
+    assert [one["connector"] for one in found["connectors"]] == ["one", "two"]
+    assert "snapshot.mode" in {finding["subject"] for finding in found["connectors"][1]["findings"]}
+    assert "snapshot.mode" not in {finding["subject"] for finding in found["connectors"][0]["findings"]}
+    clashes = {finding["subject"]: finding["message"] for finding in found["findings"]}
+    assert clashes["topic.prefix"].startswith(f"{first} and {second} have the same")
+    assert clashes["--connector"] == "the same file is given twice"
+
+
+def test_a_configuration_without_kafka_is_pointed_at_the_option_for_engines(tmp_path: Path) -> None:
+    history = "io.debezium.storage.file.history.FileSchemaHistory"
+    path = written(tmp_path, "library.properties", schema_history_internal=history, offset_storage_file_filename="o")
+    without, with_option = (
+        {finding["subject"] for finding in json.loads(CliRunner().invoke(main, command).stdout)["findings"]}
+        for command in (["check", "--json", path], ["check", "--json", "--sink", "python", path])
+    )
+    assert {"bootstrap.servers", "rowtide.sink"} <= without
+    assert not {"bootstrap.servers", "rowtide.sink"} & with_option
