@@ -62,6 +62,7 @@ class Notifier:
         *,
         signal_id: str | None = None,
         at: int | None = None,
+        error: str | None = None,
     ) -> Iterator[Batch]:
         """Send a notification.
 
@@ -72,6 +73,8 @@ class Notifier:
             offset: the resume position of its record.
             signal_id: the id of the signal that it answers.
             at: when it happened, in ns since the epoch; by default now.
+            error: what is wrong: a field that Debezium does not have, for the HTTP endpoint and callers in this process
+                only.
 
         Yields:
             Its record, if there is a topic for notifications.
@@ -81,7 +84,7 @@ class Notifier:
         if settings.log_notifications:
             log.info("notification: %s", value)
         if settings.on_notification is not None:
-            settings.on_notification(value)
+            settings.on_notification(value if error is None else {**value, "error": error})
         if settings.notification_topic is not None:
             key = json_message(KEY_SCHEMA, {"id": value["id"]}, settings.keys)
             text = json_message(VALUE_SCHEMA, value, settings.values)

@@ -44,7 +44,9 @@ class Reports:
         }
         yield from self._notifier.notify(_AGGREGATE, "IN_PROGRESS", data, offset, signal_id=table.signal_id)
 
-    def scanned(self, state: SnapshotState, status: ScanStatus, offset: SourceOffset) -> Iterator[Batch]:
+    def scanned(
+        self, state: SnapshotState, status: ScanStatus, offset: SourceOffset, error: str | None = None
+    ) -> Iterator[Batch]:
         """The first table is done; and its signal, if it was the last table of it."""
         table: TableToRead = state.tables[0]
         data = {
@@ -53,7 +55,9 @@ class Reports:
             "total_rows_scanned": str(table.rows),
             "status": status,
         }
-        yield from self._notifier.notify(_AGGREGATE, "TABLE_SCAN_COMPLETED", data, offset, signal_id=table.signal_id)
+        yield from self._notifier.notify(
+            _AGGREGATE, "TABLE_SCAN_COMPLETED", data, offset, signal_id=table.signal_id, error=error
+        )
         if not state.without_first().names(table.signal_id):
             yield from self._notifier.notify(_AGGREGATE, "COMPLETED", {}, offset, signal_id=table.signal_id)
 

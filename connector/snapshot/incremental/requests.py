@@ -1,10 +1,14 @@
 """Which tables signals mean. Pure."""
 
+import difflib
 from collections.abc import Iterable
 
 from rowtide.connector.pipeline.signals.snapshot_requests import Collections, SnapshotRequest, StopRequest
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.schema_history.model import TableId
+
+_COMPARED = 5000
+"""Among more tables, no similar names are looked for, which takes milliseconds for a thousand."""
 
 
 def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> list[TableToRead]:
@@ -31,6 +35,22 @@ def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> l
         )
         for name, table in names.items()
     ]
+
+
+def unknown_table(name: str, captured: Iterable[TableId]) -> str:
+    """The message that a name of a signal matches no captured table, with the names that are most similar."""
+    names = [str(table) for table in captured]
+    near = difflib.get_close_matches(name.replace("\\", ""), names, n=3, cutoff=0.7) if len(names) <= _COMPARED else []
+    hint = f". Did you mean {' or '.join(near)}?" if near else ""
+    return f"table {name} of the incremental snapshot is not captured, or does not exist{hint}"
+
+
+def without_key(name: str, reason: str) -> str:
+    """The message that a table cannot be cut into chunks."""
+    return (
+        f"table {name} is left out of the incremental snapshot: {reason}. Name a column of it in the signal's "
+        "'surrogate-key', best one with a unique index"
+    )
 
 
 def stopped_tables(request: StopRequest, state: SnapshotState) -> list[TableToRead]:

@@ -22,7 +22,7 @@ from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
 from rowtide.connector.snapshot.incremental.keys.journal import Journal
 from rowtide.connector.snapshot.incremental.keys.row_keys import replaces_rows
 from rowtide.connector.snapshot.incremental.reports import Reports, ScanStatus
-from rowtide.connector.snapshot.incremental.requests import requested_tables, stopped_tables
+from rowtide.connector.snapshot.incremental.requests import requested_tables, stopped_tables, unknown_table, without_key
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
@@ -36,10 +36,6 @@ log = logging.getLogger(__name__)
 _MAX_TRIES = 8
 _MAX_KEYS = 500_000
 """Keys that the journal holds at most. Behind a transaction with more rows, chunks are read again, and smaller."""
-_NO_KEY = (
-    "table %s is left out of the incremental snapshot: %s. Name a column of it in the signal's 'surrogate-key', best "
-    "one with a unique index"
-)
 
 
 class IncrementalSnapshots:
@@ -211,6 +207,9 @@ class IncrementalSnapshots:
         """Whether all chunks are cut and emitted."""
         return self._first.begun and scan.cut and self._next == scan.number
 
+    def _captured(self) -> Iterator[TableId]:
+        return (table for table in self._tables.names() if self._names.captures(table.database, table.table))
+
     # --- the scan of a table --------------------------------------------------------------------------------------
 
     @property
@@ -232,15 +231,13 @@ class IncrementalSnapshots:
         first, settings = self._first, self._settings
         structure = None if first.table is None else self._tables.table(first.table.database, first.table.table)
         if structure is None or not self._names.captures(structure.id.database, structure.id.table):
-            log.warning("table %s of the incremental snapshot is not captured, or does not exist", first.name)
-            yield from self._scanned("UNKNOWN_SCHEMA", at)
+            yield from self._left_out("UNKNOWN_SCHEMA", unknown_table(first.name, self._captured()), at)
             return
         self._topics = self._topics or TopicGuard(settings, self._tables)
         try:
             scan = new_scan(first, structure, settings, self._topics, size=self._size, tries=self._tries)
         except NoUsableKey as reason:
-            log.warning(_NO_KEY, first.name, reason)
-            yield from self._scanned("NO_PRIMARY_KEY", at)
+            yield from self._left_out("NO_PRIMARY_KEY", without_key(first.name, str(reason)), at)
             return
         if first.key not in (None, scan.key.signature):
             log.info("the key of table %s has changed: the table is read again from its beginning", first.name)
@@ -277,9 +274,13 @@ class IncrementalSnapshots:
             "table %s is NOT read completely: %s. Correct the cause, and send an execute-snapshot signal for the table",
             name, reason,
         )  # fmt: skip
-        yield from self._scanned("SQL_EXCEPTION", at)
+        yield from self._scanned("SQL_EXCEPTION", at, f"table {name} is not read completely: {reason}")
 
-    def _scanned(self, status: ScanStatus, at: SourceOffset) -> Iterator[Output]:
+    def _left_out(self, status: ScanStatus, reason: str, at: SourceOffset) -> Iterator[Output]:
+        log.warning("%s", reason)
+        yield from self._scanned(status, at, reason)
+
+    def _scanned(self, status: ScanStatus, at: SourceOffset, error: str | None = None) -> Iterator[Output]:
         """The first table is done."""
         state, first = self._current, self._first
         self._abandon()
@@ -287,7 +288,7 @@ class IncrementalSnapshots:
         if status == "SUCCEEDED":
             log.info("the incremental snapshot has read %d rows of table %s", first.rows, first.name)
         self._carry(state.without_first())
-        yield from self._reports.scanned(state, status, self._here(at))
+        yield from self._reports.scanned(state, status, self._here(at), error)
 
     # --- the rows of a chunk --------------------------------------------------------------------------------------
 
@@ -330,8 +331,7 @@ class IncrementalSnapshots:
         """Add tables to those that are read."""
         if request.type != "incremental":
             raise SignalError("blocking snapshots are not supported yet: set 'type' to 'incremental' in the data")
-        captured = (table for table in self._tables.names() if self._names.captures(table.database, table.table))
-        added, state = requested_tables(request, captured), self._current
+        added, state = requested_tables(request, self._captured()), self._current
         names = [table.name for table in added]
         wanted = replace(state, tables=(*state.tables, *added))
         wanted.require_room()

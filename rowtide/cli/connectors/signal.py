@@ -14,6 +14,8 @@ from rowtide.connector.config import Configuration
 CHANNELS = "http", "source", "kafka", "file"
 _POLL_S = 0.5
 _LAST = frozenset({"COMPLETED", "ABORTED", "FAILED"})
+_READ = frozenset({"SUCCEEDED", "EMPTY"})
+"""The status of a table that a snapshot has read."""
 
 
 @click.command()
@@ -56,23 +58,26 @@ def signal(
     TYPE is execute-snapshot, stop-snapshot, pause-snapshot, resume-snapshot, log, schema-changes, set-binlog-position,
     or an action of your own. The result comes from the web server of the worker (rowtide run), whatever the channel is.
 
-    The exit code is 0 if the signal is carried out (an incremental snapshot: to its end), 1 if it is refused, or if no
-    result comes in time.
+    The exit code is 0 if the signal is carried out (an incremental snapshot: to its end, with every table read), 1 if
+    it is refused, or if no result comes in time.
     """
     from rowtide.cli.connectors import signal_channels  # noqa: PLC0415 - needs the extra
     from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415
 
     configuration = read_connector(config, connector)
-    fields = {"id": signal_id or str(uuid.uuid4()), "type": kind, "data": _parsed(data)}
+    fields: dict[str, Any] = {"id": signal_id or str(uuid.uuid4()), "type": kind, "data": _parsed(data)}
     worker = WorkerClient.of(configuration.name, web, web_token_file)
     chosen = channel or _enabled(configuration)
+    if wait:
+        worker.require_connector()  # nothing is sent if its result could not be read
     signal_channels.send(configuration, fields, chosen, worker)
     click.echo(f"sent signal {fields['id']} by channel {chosen}", err=True)
     if not wait:
         return
-    end = None
-    for one in _notifications(lambda: worker.notifications(str(fields["id"])), timeout):
+    end, unread = None, []
+    for one in _notifications(lambda: worker.notifications(fields["id"]), timeout):
         click.echo(json.dumps(one, ensure_ascii=False))
+        unread += _unread(one)
         if _is_result(one, fields):
             end = one
             break
@@ -81,6 +86,8 @@ def signal(
             f"no result in {timeout:g} s: look at the log of the connector, or at GET /connectors/{configuration.name}/"
             "notifications. A signal waits while the connector starts or takes its initial snapshot"
         )
+    if unread:
+        raise click.ClickException("not every table was read:\n" + "\n".join(f"  - {reason}" for reason in unread))
     if end["type"] != "COMPLETED":
         raise SystemExit(1)
 
@@ -101,6 +108,14 @@ def _enabled(config: Configuration) -> str:
     if config.signals.topic is not None:
         return "kafka"
     return "http" if config.signals.file is None else "file"
+
+
+def _unread(notification: Mapping[str, Any]) -> list[str]:
+    """Why a snapshot has not read a table, if this is its notification."""
+    data = notification["additional_data"]
+    if notification["type"] != "TABLE_SCAN_COMPLETED" or data.get("status") in _READ:
+        return []
+    return [notification.get("error") or f"table {data.get('scanned_collection')}: {data.get('status')}"]
 
 
 def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:

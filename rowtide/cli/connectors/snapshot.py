@@ -48,10 +48,12 @@ def _lines(now: Mapping[str, Any], last: Mapping[str, Mapping[str, Any]]) -> Ite
     tables = now["tables"]
     width = max(map(len, tables), default=0)
     for name, table in tables.items():
-        estimated = "" if table["estimated_rows"] is None else f" of about {table['estimated_rows']:,}"
-        yield f"  {name:<{width}}  {table['state'].lower():<8}  {table['rows']:,}{estimated} rows"
+        state, rows, estimated = table["state"].lower(), table["rows"], table["estimated_rows"]
+        of = "" if estimated is None or state == "finished" else f" of about {max(rows, estimated):,}"
+        yield f"  {name:<{width}}  {state:<8}  {rows:,}{of} rows"
     for aggregate, one in last.items():
         data = ", ".join(f"{key}={text}" for key, text in one["additional_data"].items() if key != "connector_name")
-        yield f"{aggregate} {one['id']}: {one['type']}{f' ({data})' if data else ''}"
+        state = one["type"].lower().replace("_", " ")
+        yield f"{aggregate.lower()}, last notification (id {one['id']}): {state}{f' ({data})' if data else ''}"
     if not tables and not last:
-        yield "no snapshot since the connector was started"
+        yield "no snapshot was taken since the worker was started"

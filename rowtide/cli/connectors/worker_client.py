@@ -1,5 +1,6 @@
 """Edge: the web server of a worker, for commands."""
 
+import http
 import http.client
 import json
 import os
@@ -17,6 +18,7 @@ from rowtide.connector.worker.web.address import WebAddress
 from rowtide.connector.worker.web.server import url
 
 _TIMEOUT_S = 10.0
+_FIND = "Give the URL by --web; a worker logs it at its start (the state of the connector is at URL/health)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,10 @@ class WorkerClient:
         """Send a signal. Raises ``click.ClickException`` if the worker does not take it."""
         self._request("signals", json.dumps(fields).encode())
 
+    def require_connector(self) -> None:
+        """Raise ``click.ClickException`` unless the worker answers and runs the connector."""
+        self.snapshot()
+
     def notifications(self, signal_id: str | None = None) -> list[dict[str, Any]]:
         """The last notifications. Raises ``click.ClickException`` if the worker does not answer."""
         query = "" if signal_id is None else f"?{urllib.parse.urlencode({'id': signal_id})}"
@@ -73,12 +79,27 @@ class WorkerClient:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             text = error.read().decode(errors="replace")
+            if error.code == http.HTTPStatus.NOT_FOUND and self.connector not in (running := self._connectors()):
+                others = f", but {', '.join(running)}" if running else ""
+                raise click.ClickException(
+                    f"the worker at {self.base} does not run connector {self.connector}{others}. {_FIND}"
+                ) from None
             raise click.ClickException(f"the worker at {self.base} answers {error.code}: {_message(text)}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise click.ClickException(
-                f"the web server of the worker cannot be reached at {self.base}: {error}. Give its URL by --web; "
-                "rowtide signal --no-wait needs it for the channel http only"
+                f"the web server of the worker cannot be reached at {self.base}: {error}. {_FIND}. rowtide "
+                "signal --no-wait needs it for the channel http only"
             ) from None
+
+    def _connectors(self) -> list[str]:
+        """The connectors that the worker runs; none if it does not answer."""
+        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        try:
+            request = urllib.request.Request(f"{self.base}/connectors", headers=headers)
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+                return [str(name) for name in json.load(answer)]
+        except (OSError, ValueError, TypeError, http.client.HTTPException):
+            return []
 
 
 def _message(text: str) -> str:

@@ -1,7 +1,9 @@
 """``rowtide signal``: the channel, the wait for a result, and the exit code; ``rowtide snapshot status``."""
 
 import json
+import threading
 from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,11 @@ from click.testing import CliRunner, Result
 from rowtide.cli import main
 from rowtide.cli.connectors.worker_client import WorkerClient
 
+CONFIG = (
+    "name=shop\ntopic.prefix=shop\ndatabase.hostname=127.0.0.1\ndatabase.user=u\ndatabase.password=p\n"
+    "database.server.id=1\nbootstrap.servers=127.0.0.1:1\nschema.history.internal.kafka.topic=h\n"
+    "signal.enabled.channels=file\nsignal.file={}/signals.txt\n"
+)
 SIGNAL = {"id": "s-1", "aggregate_type": "Signal", "additional_data": {}}
 SNAPSHOT = {"id": "s-1", "aggregate_type": "Incremental Snapshot", "additional_data": {"connector_name": "shop"}}
 
@@ -33,14 +40,11 @@ class Worker:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     config = tmp_path / "shop.properties"
-    config.write_text(
-        "name=shop\ntopic.prefix=shop\ndatabase.hostname=127.0.0.1\ndatabase.user=u\ndatabase.password=p\n"
-        "database.server.id=1\nbootstrap.servers=127.0.0.1:1\nschema.history.internal.kafka.topic=h\n"
-        f"signal.enabled.channels=file\nsignal.file={tmp_path}/signals.txt\n"
-    )
+    config.write_text(CONFIG.format(tmp_path))
 
     def invoke(worker: Worker, *arguments: str) -> Result:
         monkeypatch.setattr(WorkerClient, "send", worker.send)
+        monkeypatch.setattr(WorkerClient, "require_connector", lambda _client: None)
         monkeypatch.setattr(WorkerClient, "notifications", lambda client, name=None: worker.notifications(client, name))
         found = [str(config) if argument == "CONFIG" else argument for argument in arguments]
         return CliRunner().invoke(main, found)
@@ -106,6 +110,7 @@ def test_what_cannot_be_sent_is_named(run: Callable[..., Result], arguments: lis
 def test_the_state_of_a_snapshot(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     tables = {
         "shop.a": {"state": "FINISHED", "rows": 1000, "estimated_rows": 990},
+        "shop.lines": {"state": "READING", "rows": 40, "estimated_rows": 300},
         "shop.orders": {"state": "READING", "rows": 5, "estimated_rows": None},
     }
     now = {"connector": "shop", "state": "SNAPSHOT", "tables": tables}
@@ -114,7 +119,57 @@ def test_the_state_of_a_snapshot(run: Callable[..., Result], monkeypatch: pytest
     result = run(Worker([of("COMPLETED"), progress]), "snapshot", "status", "CONFIG")
     assert result.output.splitlines() == [
         "connector shop: SNAPSHOT",
-        "  shop.a       finished  1,000 of about 990 rows",
+        "  shop.a       finished  1,000 rows",
+        "  shop.lines   reading   40 of about 300 rows",
         "  shop.orders  reading   5 rows",
-        "Incremental Snapshot s-1: IN_PROGRESS (maximum_key=9)",
+        "incremental snapshot, last notification (id s-1): in progress (maximum_key=9)",
     ]
+
+
+def test_a_snapshot_that_leaves_a_table_out_fails(run: Callable[..., Result]) -> None:
+    def scanned(**data: str) -> dict[str, Any]:
+        return {**of("TABLE_SCAN_COMPLETED", SNAPSHOT), "additional_data": data}
+
+    ok = [of("COMPLETED"), scanned(scanned_collection="shop.a", status="EMPTY"), of("COMPLETED", SNAPSHOT)]
+    assert run(Worker(ok), "signal", "execute-snapshot", "CONFIG", "--id", "s-1").exit_code == 0
+    unknown = scanned(scanned_collection="shop.oders", status="UNKNOWN_SCHEMA") | {"error": "Did you mean shop.orders?"}
+    refused = scanned(scanned_collection="shop.b", status="SQL_EXCEPTION")
+    worker = Worker([of("COMPLETED"), unknown, refused, of("COMPLETED", SNAPSHOT)])
+    result = run(worker, "signal", "execute-snapshot", "CONFIG", "--id", "s-1")
+    assert result.exit_code == 1
+    assert result.stderr.endswith(
+        "not every table was read:\n  - Did you mean shop.orders?\n  - table shop.b: SQL_EXCEPTION\n"
+    )
+
+
+def test_the_configuration_of_one_of_several_connectors(run: Callable[..., Result], tmp_path: Path) -> None:
+    own = tmp_path / "own.properties"
+    own.write_text(f"signal.file={tmp_path}/own.txt\n")
+    result = run(Worker([]), "signal", "log", "CONFIG", "--connector", str(own), "--id", "s-1", "--no-wait")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "own.txt").exists()
+
+
+def test_a_worker_of_another_connector_is_named(tmp_path: Path) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.path == "/connectors"
+            body = b'["crm"]' if known else b'{"message": "Connector shop not found"}'
+            self.send_response(200 if known else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Stay quiet."""
+
+    path = tmp_path / "shop.properties"
+    path.write_text(CONFIG.format(tmp_path))
+    with HTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        web = f"http://127.0.0.1:{server.server_port}"
+        result = CliRunner().invoke(main, ["signal", "log", str(path), "--web", web])
+        server.shutdown()
+    assert result.exit_code == 1
+    assert f"the worker at {web} does not run connector shop, but crm. Give the URL by --web" in result.output
+    assert not (tmp_path / "signals.txt").exists(), "a signal is sent although its result cannot be read"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.signals.signal import Signal
@@ -47,8 +48,16 @@ class FakeReader:
 class Run:
     """A connector with one table, and the incremental snapshots beside its stream."""
 
-    def __init__(self, start: SourceOffset = AT, rules: RecordRules | None = None) -> None:
-        settings = PipelineSettings("mysql", "shop", StandardNaming("shop"), rules=rules or RecordRules())
+    def __init__(self, start: SourceOffset = AT, rules: RecordRules | None = None, topic: str | None = None) -> None:
+        self.notifications: list[Mapping[str, Any]] = []
+        settings = PipelineSettings(
+            "mysql",
+            "shop",
+            StandardNaming("shop"),
+            rules=rules or RecordRules(),
+            notification_topic=topic,
+            on_notification=self.notifications.append,
+        )
         self.reader = FakeReader()
         self._tables = Tables(Server(Flavor.MYSQL))
         self.statement("CREATE TABLE d.t (id INT PRIMARY KEY, other INT NOT NULL)")
@@ -156,3 +165,22 @@ def test_rows_cut_by_another_column_have_their_own_key() -> None:
     run.signal("execute-snapshot", **{"data-collections": ["d.t"], "surrogate-key": "other"})
     scan = run.scan()
     assert "SELECT `other`, `id` FROM" in scan.select(Chunk(0, None, ("5",)))
+
+
+def test_a_name_that_matches_no_table_is_reported_with_the_nearest_one() -> None:
+    run = Run(topic="notices")
+    run.signal("stop-snapshot")
+    run.statement("CREATE TABLE d.orders (id INT PRIMARY KEY)")
+    run.statement("CREATE TABLE d.logged (line TEXT)")
+    run.signal("execute-snapshot", **{"data-collections": [r"d\.oders", "d.logged"]})
+    records = [batch for batch in run.snapshots.run(run.pipeline) if isinstance(batch, Batch)]
+    data = [one for one in run.notifications if one["type"] == "TABLE_SCAN_COMPLETED"]
+    assert [one["additional_data"]["status"] for one in data] == ["UNKNOWN_SCHEMA", "NO_PRIMARY_KEY"]
+    assert data[0]["error"].endswith(
+        r"d\.oders of the incremental snapshot is not captured, or does not exist. Did you mean d.orders?"
+    )
+    assert "table d.logged is left out of the incremental snapshot: it has no primary key" in data[1]["error"]
+    # Records have the fields of Debezium only.
+    values = [str(message[1]) for batch in records for message in batch.messages]
+    assert any("UNKNOWN_SCHEMA" in value for value in values)
+    assert not any("Did you mean" in value for value in values)
