@@ -1,37 +1,44 @@
 """Edge: the replication stream, which registers as a replica and yields the bytes of events.
 
-PyMySQL logs in. From the dump command on, the socket is read here in large chunks, because reading packet by packet
-costs more than decoding the events. The server sends heartbeats, so a silent connection is a dead one.
+PyMySQL logs in; then a session of ``protocol.replication`` has the socket, which is read in large chunks. The server
+sends heartbeats, so a silent connection is a dead one.
 """
 
+import logging
 import secrets
 import socket
 import time
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import replace
 
 import pymysql
 from pymysql.constants import ER
 
 from rowtide.connector.config.model import DatabaseConfig
-from rowtide.connector.errors import ConnectorError, PositionPurged
-from rowtide.connector.protocol import commands
-from rowtide.connector.protocol.header import HEADER_LENGTH
-from rowtide.connector.protocol.packets import PacketBuffer
+from rowtide.connector.errors import ConnectorError, PositionPurged, RemoteProtocolError
+from rowtide.connector.protocol.replication.request import Replica, StreamRequest
+from rowtide.connector.protocol.replication.session import (
+    ReplicationSession,
+    ServerError,
+    ServerIdInUse,
+    State,
+    StreamEnded,
+)
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, log_in
 from rowtide.connector.source.position.check import check_position
-from rowtide.schema_history.position.gtid import GtidSet
 from rowtide.topics.filters import Selection
 
-_CHUNK = 1 << 20
+log = logging.getLogger(__name__)
+
 _RECEIVE_BUFFER = 4 << 20
 _TICK_S = 0.25
 """An idle stream yields an empty list this often, so that its reader can send heartbeats and stop."""
 _SHORT_TICK_S = 0.01
 _FATAL_READING_BINLOG = 1236
 _ACCESS_DENIED = 1227
+_OTHER_ID = "Set a database.server.id that no other replica has"
 
 
 class StreamBroken(ConnectorError):
@@ -106,12 +113,11 @@ class BinlogStream:
             PositionPurged: the server lacks changes after the start position.
         """
         try:
-            sock = self._open()
-            buffer = PacketBuffer(_CHUNK)
+            session, sock = self._open()
             heard = time.monotonic()
             while True:
                 try:
-                    count = sock.recv_into(buffer.space())
+                    count = sock.recv_into(session.space())
                 except TimeoutError:
                     self._check_silence(heard)
                     yield []
@@ -119,11 +125,10 @@ class BinlogStream:
                 heard = time.monotonic()
                 if not count and self._closed:
                     return
-                if not count:
-                    raise StreamBroken(f"{self._address()} closed the replication connection")
-                self._received_bytes += count
-                if payloads := buffer.received(count):
-                    yield [self._event(payload) for payload in payloads]
+                if events := self._received(session, count):
+                    yield events
+        except (ServerError, ServerIdInUse, StreamEnded, RemoteProtocolError) as error:
+            raise self._failed(error) from None
         except OSError as error:
             if self._closed:
                 return
@@ -159,26 +164,54 @@ class BinlogStream:
     def _address(self) -> str:
         return f"{self._config.hostname}:{self._config.port}"
 
-    def _open(self) -> socket.socket:
+    def _open(self) -> tuple[ReplicationSession, socket.socket]:
         try:
             client = self._client = log_in(self._config)
         except DatabaseUnreachableError as error:
             raise (StreamBroken if error.retriable else StreamRefused)(str(error)) from error
         try:
             self._check_position(client)
-            for statement in self._session():
-                client.fetch(statement)
-            client.send_command(commands.register_replica(self._config.server_id, host=replica_host(self._config)))
-            client.read_ok()
-            client.send_command(self._dump())
         except DatabaseUnreachableError as error:
             raise StreamBroken(str(error)) from error
         except pymysql.MySQLError as error:
             raise self._refused(int(error.args[0]), str(error.args[-1])) from None
         sock = client.raw_socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        sock.settimeout(self._config.connect_timeout_ms / 1000)
+        session = ReplicationSession(self._request())
+        sock.sendall(session.start())
+        while session.state is not State.STREAMING:
+            self._received(session, sock.recv_into(session.space()))
+            sock.sendall(session.to_send())
+        if session.same_id is not None:
+            log.warning(
+                "another replica%s has registered at %s with the same server id %d. %s",
+                f" from {session.same_id.host}" if session.same_id.host else "", self._address(),
+                self._config.server_id, _OTHER_ID,
+            )  # fmt: skip
         sock.settimeout(_TICK_S)
-        return sock
+        return session, sock
+
+    def _received(self, session: ReplicationSession, count: int) -> list[bytes]:
+        self._received_bytes += count
+        events = session.received(count)
+        if not count:
+            raise StreamBroken(f"{self._address()} closed the replication connection")
+        return events
+
+    def _request(self) -> StreamRequest:
+        config, start = self._config, self._start
+        return StreamRequest(
+            Replica(config.server_id, replica_uuid(config), replica_host(config)),
+            start.file,
+            start.pos,
+            start.gtids,
+            mariadb=self._mariadb,
+            annotate=self._annotations,
+            heartbeat_s=self._heartbeat_s,
+            net_write_timeout=config.net_write_timeout,
+            net_read_timeout=config.net_read_timeout,
+        )
 
     def _check_position(self, client: Client) -> None:
         """Refuse a server that lacks changes: after a fail-over it is another one than before."""
@@ -192,42 +225,12 @@ class BinlogStream:
                 "has these changes, or restart with snapshot.mode=when_needed to take a new snapshot"
             )
 
-    def _session(self) -> Iterator[str]:
-        yield "SET @master_binlog_checksum=@@global.binlog_checksum, @source_binlog_checksum=@@global.binlog_checksum"
-        nanos = int(self._heartbeat_s * 1_000_000_000)
-        yield f"SET @master_heartbeat_period={nanos}, @source_heartbeat_period={nanos}"
-        replica = replica_uuid(self._config)
-        yield f"SET @slave_uuid='{replica}', @replica_uuid='{replica}'"
-        if self._config.net_write_timeout:
-            yield f"SET SESSION net_write_timeout={self._config.net_write_timeout}"
-        if self._config.net_read_timeout:
-            yield f"SET SESSION net_read_timeout={self._config.net_read_timeout}"
-        if self._mariadb:
-            yield "SET @mariadb_slave_capability=4"
-            if self._start.gtids:
-                yield f"SET @slave_connect_state='{self._start.gtids}'"
-                yield "SET @slave_gtid_strict_mode=0, @slave_gtid_ignore_duplicates=0"
-
-    def _dump(self) -> bytes:
-        start, server_id = self._start, self._config.server_id
-        if self._mariadb:
-            file, pos = ("", 4) if start.gtids else (start.file, start.pos)
-            flags = commands.SEND_ANNOTATE_ROWS if self._annotations else 0
-            return commands.binlog_dump(server_id, file, pos, flags=flags)
-        if start.gtids is not None:
-            return commands.binlog_dump_gtid(server_id, GtidSet.parse(start.gtids))
-        return commands.binlog_dump(server_id, start.file, start.pos)
-
-    def _event(self, payload: bytes) -> bytes:
-        status = payload[0] if payload else None
-        if status == 0 and len(payload) > HEADER_LENGTH:
-            return payload[1:]
-        if status == 0xFF:
-            code = int.from_bytes(payload[1:3], "little")
-            raise self._refused(code, payload[9:].decode("utf-8", "replace"))
-        if status == 0xFE:
-            raise StreamBroken(f"{self._address()} ended the replication stream")
-        raise StreamBroken(f"{self._address()} sent a packet that begins with {payload[:8].hex()}, which is no event")
+    def _failed(self, error: ServerError | ServerIdInUse | StreamEnded | RemoteProtocolError) -> ConnectorError:
+        if isinstance(error, ServerError):
+            return self._refused(error.code, error.text)
+        if isinstance(error, ServerIdInUse):
+            return StreamBroken(f"{self._address()} cannot be read: {error}. {_OTHER_ID}")
+        return StreamBroken(f"{self._address()}: {error}")
 
     def _refused(self, code: int, message: str) -> ConnectorError:
         text = f"{self._address()} refuses to send the binlog: {message} (error {code})"
@@ -241,8 +244,8 @@ class BinlogStream:
                 )
             if "same server_uuid/server_id" in lower or "same server_id" in lower:
                 return StreamRefused(
-                    f"{text}. Another replica or connector uses server id {self._config.server_id}: set a "
-                    "database.server.id that no other replica has"
+                    f"{text}. This connector was started a second time, or another replica uses its server id "
+                    f"{self._config.server_id}. {_OTHER_ID}"
                 )
             if "anonymous transaction" in lower:
                 return StreamRefused(f"{text}. The file was written before the server had gtid_mode=ON")

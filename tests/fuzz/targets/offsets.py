@@ -10,7 +10,7 @@ from random import Random
 from rowtide.connector.delivery.file_offset_store import deserialized, serialized
 from rowtide.connector.delivery.offset_store import is_offset_key, offset_key
 from rowtide.connector.errors import LocalProtocolError
-from rowtide.connector.protocol import commands
+from rowtide.connector.protocol.replication import commands
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition

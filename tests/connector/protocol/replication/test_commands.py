@@ -3,7 +3,7 @@
 import pytest
 
 from rowtide.connector.errors import LocalProtocolError
-from rowtide.connector.protocol.commands import (
+from rowtide.connector.protocol.replication.commands import (
     NON_BLOCK,
     SEND_ANNOTATE_ROWS,
     binlog_dump,
