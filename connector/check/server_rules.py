@@ -159,8 +159,8 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
             yield Finding(
                 Severity.REMARK,
                 "database.server.id",
-                f"this connector is connected to the server as replica {ours}, or was until a minute ago; the server "
-                "ends that connection when it starts again",
+                f"the server lists this connector as replica {ours}, as it does for up to a minute after a stop. If it "
+                "still runs, stop it before you start it again",
             )
             continue
         where = f" from {replica.host}" if replica.host else ""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from rowtide.connector.config.errors import Problem
+from rowtide.connector.config.kafka.producer_settings import transactional_id
 from rowtide.connector.config.model import Configuration
 
 
@@ -21,7 +22,21 @@ def conflicts(configs: Mapping[str, Configuration]) -> list[Problem]:
             "database.server.id",
             "the server disconnects one of two replicas with the same id",
         ),
+        *_shared(
+            configs,
+            _transactional_id,
+            "producer.override.transactional.id",
+            "Kafka lets only one producer with a transactional id write, so each would end the other",
+        ),
     ]
+
+
+def _transactional_id(config: Configuration) -> tuple[str, str] | None:
+    """The transactional id and its brokers; ``None`` without exactly-once delivery."""
+    if not config.delivery.exactly_once:
+        return None
+    own = config.kafka.producer.get("transactional.id") or transactional_id(config.delivery.group_id, config.name)
+    return config.kafka.bootstrap_servers, str(own)
 
 
 def _shared(
@@ -29,7 +44,8 @@ def _shared(
 ) -> Sequence[Problem]:
     owners: dict[object, list[str]] = {}
     for owner, config in configs.items():
-        owners.setdefault(value(config), []).append(owner)
+        if (found := value(config)) is not None:
+            owners.setdefault(found, []).append(owner)
     return [
         Problem(name, f"{' and '.join(several)} have the same: {reason}")
         for several in owners.values()

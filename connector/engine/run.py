@@ -261,7 +261,7 @@ class ConnectorRun:
             self.reader.stop()
 
     def _decide(self, components: Components, offset: SourceOffset | None) -> Decision:
-        log.info("the stored position is %s", "none" if offset is None else describe(offset))
+        log.info("%s", "no position is stored yet" if offset is None else f"the stored position is {describe(offset)}")
         decision = decide_start(self._config, offset, components.history)
         for note in decision.notes:
             log.info("%s", note)

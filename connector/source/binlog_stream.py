@@ -4,6 +4,7 @@ PyMySQL logs in; then a session of ``protocol.replication`` has the socket, whic
 sends heartbeats, so a silent connection is a dead one.
 """
 
+import contextlib
 import logging
 import secrets
 import socket
@@ -28,6 +29,7 @@ from rowtide.connector.protocol.replication.session import (
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, log_in
 from rowtide.connector.source.position.check import check_position
+from rowtide.connector.source.server_queries import binlog_readers
 from rowtide.topics.filters import Selection
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,8 @@ _TICK_S = 0.25
 """An idle stream yields an empty list this often, so that its reader can send heartbeats and stop."""
 _SHORT_TICK_S = 0.01
 _FATAL_READING_BINLOG = 1236
+_SAME_ID = {_FATAL_READING_BINLOG, 4052}
+"""MariaDB has a code of its own."""
 _ACCESS_DENIED = 1227
 _OTHER_ID = "Set a database.server.id that no other replica has"
 
@@ -232,20 +236,30 @@ class BinlogStream:
             return StreamBroken(f"{self._address()} cannot be read: {error}. {_OTHER_ID}")
         return StreamBroken(f"{self._address()}: {error}")
 
+    def _where(self) -> str:
+        """From where the binlog is read with this account, as part of a message."""
+        try:
+            with contextlib.closing(log_in(self._config)) as client:
+                readers = binlog_readers(client)
+        except (DatabaseUnreachableError, pymysql.MySQLError):
+            return ""
+        return f", from {' or '.join(readers)}" if readers else ""
+
     def _refused(self, code: int, message: str) -> ConnectorError:
         text = f"{self._address()} refuses to send the binlog: {message} (error {code})"
         lower = message.lower()
+        if code in _SAME_ID and "same server_" in lower:
+            return StreamRefused(
+                f"{text}. Another program reads the binlog as replica {self._config.server_id} now{self._where()}. If "
+                "it is this connector, started a second time, stop one of the two. If it is another connector or a "
+                "replica, set a database.server.id of its own"
+            )
         if code == _FATAL_READING_BINLOG:
             if "purged" in lower or "could not find" in lower or "not found in binlog" in lower or "requested" in lower:
                 at = self._start.gtids or f"{self._start.file}:{self._start.pos}"
                 return PositionPurged(
                     f"{text}. The stream cannot resume at {at}. Restart with snapshot.mode=when_needed to take a new "
                     "snapshot, and let the server keep its binlogs longer (binlog_expire_logs_seconds)"
-                )
-            if "same server_uuid/server_id" in lower or "same server_id" in lower:
-                return StreamRefused(
-                    f"{text}. This connector was started a second time, or another replica uses its server id "
-                    f"{self._config.server_id}. {_OTHER_ID}"
                 )
             if "anonymous transaction" in lower:
                 return StreamRefused(f"{text}. The file was written before the server had gtid_mode=ON")

@@ -158,6 +158,12 @@ def server_identity(client: Client, *, mariadb: bool) -> str:
     return str(client.fetch(f"SELECT @@GLOBAL.{'server_id' if mariadb else 'server_uuid'}")[0][0])
 
 
+def binlog_readers(client: Client) -> list[str]:
+    """Where programs with the same account are connected from that read the binlog, as ``host:port``."""
+    query = "SELECT HOST FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%' ORDER BY ID"
+    return [str(row[0]) for row in client.fetch(query)]
+
+
 def now_micros(session: Session) -> int:
     """The server's CURRENT_TIMESTAMP, a whole second, in µs since the epoch."""
     return int(session.query("SELECT UNIX_TIMESTAMP()")[0][0]) * 1_000_000

@@ -48,6 +48,19 @@ class Writer:
         """Whether it started after another one. Of two different writers, exactly one is newer."""
         return (self.started_ms, self.id) > (other.started_ms, other.id)
 
+    @property
+    def may_run(self) -> bool:
+        """Whether the process may still run; ``False`` if it ran on this machine and has ended."""
+        if self.host != platform.node():
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except (OSError, OverflowError):
+            return True
+        return True
+
     def __str__(self) -> str:
         return f"rowtide on {self.host} (process {self.pid}, started {_started(self)})"
 

@@ -109,7 +109,7 @@ def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> li
         return [Finding(Severity.ERROR, "name", message)]
     last = store.last_write()
     age = None if last is None else max(0.0, time.time() - last.at_ms / 1000)
-    if last is not None and last.writer is not None and age is not None and age < interval:
+    if last is not None and last.writer is not None and age is not None and age < interval and last.writer.may_run:
         message = f"{last.writer} stored a position {age:.0f} s ago; if it still runs, it stops when another one starts"
         return [Finding(Severity.REMARK, "name", message)]
     return []

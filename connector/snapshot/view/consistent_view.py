@@ -123,6 +123,7 @@ class _Opener:
         self._seconds = seconds
         self._row_tables = row_tables
         self._xa = xa
+        self._xa_noted = False
 
     def open(self, mode: SnapshotLocking) -> View:
         """Open a view."""
@@ -254,4 +255,11 @@ class _Opener:
                 raise SnapshotError(f"table {table.id} cannot be read: {error.args[-1]}") from error
 
     def _prepared(self) -> tuple[str, ...]:
-        return prepared_transactions(self._session) if self._xa else ()
+        found = prepared_transactions(self._session) if self._xa else ()
+        if found is None and not self._xa_noted:
+            self._xa_noted = True
+            log.info(
+                "no XA transaction was prepared since the server was started. The account may not list older ones; if "
+                "applications use XA, grant it XA_RECOVER_ADMIN, so that the snapshot finds those that are still open"
+            )
+        return found or ()

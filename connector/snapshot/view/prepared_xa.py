@@ -1,6 +1,5 @@
 """Edge: the XA transactions that are prepared on the server."""
 
-import logging
 import re
 from collections.abc import Iterable
 
@@ -11,15 +10,16 @@ from rowtide.connector.protocol.events.classes import xid_text
 from rowtide.connector.source.server_queries import DENIED
 from rowtide.connector.source.session import Session
 
-log = logging.getLogger(__name__)
-
 _XA_DENIED = frozenset({*DENIED, 1401})  # MySQL answers ER_XAER_RMERR without XA_RECOVER_ADMIN
 _END_TRIES, _END_WAIT_S = 10, 0.3
 _LITERAL = re.compile(r"(X?)'([^']*)'")
 
 
-def prepared_transactions(session: Session) -> tuple[str, ...]:
+def prepared_transactions(session: Session) -> tuple[str, ...] | None:
     """The identifiers of the prepared XA transactions, as ``XA COMMIT`` names them in the binlog.
+
+    Returns:
+        ``None`` if the account may not list them, and none was prepared since the server was started.
 
     Raises:
         SnapshotError: the account may not list them, and some were prepared since the server was started.
@@ -36,8 +36,7 @@ def prepared_transactions(session: Session) -> tuple[str, ...]:
                 f"that are prepared: {error.args[-1]}. Their changes would be missing. GRANT XA_RECOVER_ADMIN ON *.* "
                 "to the account of database.user"
             ) from error
-        log.info("prepared XA transactions cannot be listed (grant XA_RECOVER_ADMIN): %s", error.args[-1])
-        return ()
+        return None
     return tuple(_xid(int(row[0]), int(row[1]), str(row[3])) for row in rows)
 
 
@@ -49,7 +48,7 @@ def await_ends(session: Session, xids: Iterable[str]) -> set[str]:
     """
     left = {*xids}
     for _ in range(_END_TRIES):
-        left &= {*prepared_transactions(session)}
+        left &= {*(prepared_transactions(session) or ())}
         if not left:
             break
         session.execute(f"DO SLEEP({_END_WAIT_S})")

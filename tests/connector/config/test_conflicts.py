@@ -40,6 +40,17 @@ def test_names_prefixes_and_server_ids_must_differ() -> None:
     assert found(database_server_id="1", database_hostname="DB")[0][0] == "database.server.id"
 
 
+def test_transactional_ids_must_differ() -> None:
+    own = {"exactly.once.source.support": "enabled", "producer.override.transactional.id": "shop"}
+    configs = {"a.json": from_properties(ONE | own), "b.json": from_properties(OTHER | own)}
+    ((name, message),) = conflicts(configs)
+    assert name == "producer.override.transactional.id"
+    assert message.startswith("a.json and b.json have the same: Kafka lets only one producer")
+    # Other brokers have other producers, and the default id has the connector's name.
+    assert conflicts(configs | {"b.json": from_properties(OTHER | own | {"bootstrap.servers": "k2:9092"})}) == []
+    assert conflicts(configs | {"b.json": from_properties(OTHER | {"exactly.once.source.support": "enabled"})}) == []
+
+
 def written(folder: Path, name: str, properties: dict[str, str]) -> str:
     path = folder / name
     path.write_text("".join(f"{key}={text}\n" for key, text in properties.items()))

@@ -405,11 +405,16 @@ def test_prepared_transactions_that_the_account_may_not_list(mysql_db: Database)
         assert ids(snapshot(configured(mysql_db, no_stream)).outputs()) == set()
 
 
-def test_an_account_that_may_not_list_them_where_nobody_prepares_any(without_gtids: MySQL) -> None:
+def test_an_account_that_may_not_list_them_where_nobody_prepares_any(
+    without_gtids: MySQL, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     with without_gtids.database() as database, user(database, "RELOAD") as limited:
         database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
         without_gtids.execute("REVOKE XA_RECOVER_ADMIN ON *.* FROM limited")
         assert ids(snapshot(configured(database, limited)).outputs()) == {1}
+    assert caplog.text.count("XA_RECOVER_ADMIN") == 1
+    assert "no XA transaction was prepared since the server was started" in caplog.text
 
 
 @pytest.mark.parametrize("statement", ["SELECT * FROM a", "INSERT INTO a VALUES (3)"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -43,6 +45,15 @@ def test_of_two_writers_exactly_one_is_newer() -> None:
     for other in (OLDER, NEWER, same_time):
         assert THIS_PROCESS.newer_than(other) != other.newer_than(THIS_PROCESS)
     assert not THIS_PROCESS.newer_than(THIS_PROCESS)
+
+
+def test_a_process_of_this_machine_that_has_ended_is_known() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert THIS_PROCESS.may_run
+    assert not dataclasses.replace(THIS_PROCESS, pid=ended.pid).may_run
+    assert dataclasses.replace(THIS_PROCESS, pid=ended.pid, host="elsewhere").may_run
+    assert dataclasses.replace(THIS_PROCESS, pid=1 << 80).may_run
 
 
 WITHOUT_TIME = b'{"id": "", "host": "", "pid": 1, "started_ms": %s}'

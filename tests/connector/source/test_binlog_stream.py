@@ -1,0 +1,44 @@
+"""The replication stream on real servers."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from configurations import PROPERTIES
+from connector_properties import address
+from live_snapshot import binlog_end
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import BinlogStream, StreamRefused
+
+if TYPE_CHECKING:
+    from rowtide_stack import MariaDB, MySQL
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+
+
+@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+def test_a_second_stream_of_the_same_connector_is_named(kind: str, request: pytest.FixtureRequest) -> None:
+    server: MySQL | MariaDB = request.getfixturevalue(kind)
+    config = from_properties({**PROPERTIES, **address(server), "database.server.id": "184077"}).database
+    start = SourceOffset(*binlog_end(server))
+
+    def stream() -> BinlogStream:
+        return BinlogStream(config, start, mariadb=kind == "mariadb")
+
+    with closing(stream()) as first, closing(stream()) as second:
+        events, others = first.events(), second.events()
+        next(events)
+        next(others)
+
+        def read_both() -> None:
+            for _ in events:
+                next(others)
+
+        with pytest.raises(StreamRefused) as refused:
+            read_both()
+    assert "reads the binlog as replica 184077 now, from " in str(refused.value)
+    assert "If it is this connector, started a second time, stop one of the two" in str(refused.value)
