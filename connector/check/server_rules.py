@@ -7,7 +7,7 @@ from rowtide.connector.check.facts import ServerFacts
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.choices import SnapshotMode, SslMode
-from rowtide.connector.source.binlog_stream import replica_host, replica_uuid
+from rowtide.connector.source.binlog_stream import registered_replica
 
 _DAY = 86400
 _OLDEST = {Flavor.MYSQL: (5, 7), Flavor.MARIADB: (10, 2)}
@@ -151,10 +151,11 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
             "database.server.id",
             f"{ours} is the server's own server_id; choose an id that no server and no replica has",
         )
+    registered = registered_replica(config.database)
     for replica in facts.replicas or ():
         if replica.server_id != ours:
             continue
-        if replica.uuid == replica_uuid(config.database) or replica.host == replica_host(config.database):
+        if registered.uuid == replica.uuid or (not replica.uuid and registered.host == replica.host):
             # No alarm: the server also lists a replica that has just left, until it sends the next heartbeat.
             yield Finding(
                 Severity.REMARK,
@@ -166,8 +167,9 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
         where = f" from {replica.host}" if replica.host else ""
         yield _warning(
             "database.server.id",
-            f"another replica with the id {ours} is connected to the server{where}: they disconnect each other, or "
-            "one of them is refused. Choose an id that no server and no replica has",
+            f"another replica with the id {ours} is connected to the server{where}. MariaDB would disconnect it, so "
+            "rowtide waits until it is gone; MySQL shows one of them only. Choose an id that no server and no replica "
+            "has",
         )
 
 

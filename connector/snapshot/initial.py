@@ -5,7 +5,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 from rowtide.connector.config.choices import SnapshotLocking
-from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
+from rowtide.connector.config.model import SnapshotConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import PreparedXa, SourceOffset

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, ProtocolError, SnapshotError
 from rowtide.connector.pipeline.statements import is_xa
 from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, first_part, second_part

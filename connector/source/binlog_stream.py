@@ -16,7 +16,7 @@ from dataclasses import replace
 import pymysql
 from pymysql.constants import ER
 
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, RemoteProtocolError
 from rowtide.connector.protocol.replication.request import Replica, StreamRequest
 from rowtide.connector.protocol.replication.session import (
@@ -58,20 +58,20 @@ def stream_beside(config: DatabaseConfig, start: SourceOffset, *, mariadb: bool)
 
     It has a random server id, because a server disconnects a replica when another one with the same id connects.
     """
-    return BinlogStream(replace(config, server_id=secrets.randbelow(1 << 30) + (1 << 31)), start, mariadb=mariadb)
+    server_id = secrets.randbelow(1 << 30) + (1 << 31)
+    beside = replace(config, server_id=server_id, replica=replace(config.replica, uuid=None))
+    return BinlogStream(beside, start, mariadb=mariadb)
 
 
-def replica_uuid(config: DatabaseConfig) -> str:
-    """The UUID with which the connector registers as a replica.
+def registered_replica(config: DatabaseConfig) -> Replica:
+    """How the connector registers as a replica.
 
-    It is the same for every connection of the connector: the server then ends a dead one that it has not noticed yet.
+    The UUID is the same for every connection of the connector: the server then ends a dead one that it has not noticed
+    yet. MariaDB, which has no UUIDs, tells them by the server id, and shows the host.
     """
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{config.server_id}/{config.user}"))
-
-
-def replica_host(config: DatabaseConfig) -> str:
-    """The host name with which it registers; MariaDB shows no UUIDs."""
-    return f"rowtide-{replica_uuid(config)[:8]}"
+    replica = config.replica
+    made = uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{config.server_id}/{replica.name}")
+    return Replica(config.server_id, replica.uuid or str(made), replica.host, replica.user, replica.port)
 
 
 class BinlogStream:
@@ -206,11 +206,12 @@ class BinlogStream:
     def _request(self) -> StreamRequest:
         config, start = self._config, self._start
         return StreamRequest(
-            Replica(config.server_id, replica_uuid(config), replica_host(config)),
+            registered_replica(config),
             start.file,
             start.pos,
             start.gtids,
             mariadb=self._mariadb,
+            flags=config.replica.dump_flags,
             annotate=self._annotations,
             heartbeat_s=self._heartbeat_s,
             net_write_timeout=config.net_write_timeout,

@@ -11,7 +11,7 @@ import time
 
 import pymysql
 
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline.structures import RowsPosition, StructureUncertain
 from rowtide.connector.protocol.decoder import EventDecoder

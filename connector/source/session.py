@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pymysql
 
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
 from rowtide.connector.source.connection import Client, connect

@@ -14,7 +14,7 @@ from live_database import configured, snapshot
 from received import received
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline

@@ -74,6 +74,36 @@ SERVER_ID_OFFSET = Property(
     Status.WITHOUT_EFFECT,
     "rowtide has one binlog client",
 )
+REPLICA_HOST = Property(
+    "rowtide.replica.host",
+    optional(text()),
+    None,
+    "The host with which rowtide registers as a replica, shown by SHOW REPLICAS; at most 60 bytes.",
+    default_text="rowtide- and the connector's name",
+)
+REPLICA_PORT = Property(
+    "rowtide.replica.port",
+    integer(0, 65535),
+    0,
+    "The port with which rowtide registers as a replica, for example that of its web server.",
+)
+REPLICA_USER = Property(
+    "rowtide.replica.user", text(), "", "The user with which rowtide registers as a replica; never the password."
+)
+REPLICA_UUID = Property(
+    "rowtide.replica.uuid",
+    optional(text(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", "must be a UUID")),
+    None,
+    "The UUID with which rowtide registers as a replica. When one registers, MySQL ends an older session that has the "
+    "same UUID.",
+    default_text="made of the connector's name and database.server.id",
+)
+REPLICA_DUMP_FLAGS = Property(
+    "rowtide.replica.dump.flags",
+    integer(0, 65535),
+    0,
+    "Further flags of the dump command, as a number, for servers and proxies that have their own.",
+)
 QUERY_TIMEOUT = Property(
     "database.query.timeout.ms", integer(0), 600000, "The timeout of queries, in milliseconds; 0 for no timeout."
 )

@@ -2,9 +2,9 @@
 
 from rowtide.connector.config.catalogue import connect, connection, topics
 from rowtide.connector.config.kafka.clients import ClientKind
+from rowtide.connector.config.model.signals import SignalsConfig
 from rowtide.connector.config.sections.kafka import check_servers, client_settings
 from rowtide.connector.config.sections.property_reader import PropertyReader
-from rowtide.connector.config.signals import SignalsConfig
 
 CHANNELS = frozenset({"source", "kafka", "file", "jmx", "in-process"})
 """Debezium's channels. HTTP takes the place of ``jmx``; it and calls (``in-process``) are always on."""

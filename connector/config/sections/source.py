@@ -8,17 +8,16 @@ from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.model import (
     CaptureConfig,
-    DatabaseConfig,
     FailureConfig,
     SnapshotConfig,
     SnapshotFlags,
     StreamingConfig,
-    Tls,
     ValuesConfig,
 )
+from rowtide.connector.config.model.database import DatabaseConfig, ReplicaConfig, Tls
+from rowtide.connector.config.model.signals import IncrementalConfig
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
-from rowtide.connector.config.signals import IncrementalConfig
 from rowtide.topics.column_rules import ColumnRules, Hash, is_rule_name, parse_rule_name
 from rowtide.topics.filters import (
     ColumnFilter,
@@ -32,6 +31,10 @@ from rowtide.topics.filters import (
 
 T = TypeVar("T")
 
+_LONGEST_HOST = 60
+"""Bytes of the host that every server accepts in COM_REGISTER_SLAVE."""
+_NON_BLOCK = 0x01
+
 
 def database_config(reader: PropertyReader) -> DatabaseConfig:
     """How the database is reached."""
@@ -43,6 +46,7 @@ def database_config(reader: PropertyReader) -> DatabaseConfig:
         user=reader[connection.USER],
         password=reader[connection.PASSWORD] or Secret(""),
         server_id=reader[connection.SERVER_ID],
+        replica=_replica_config(reader),
         tls=Tls(
             reader[connection.SSL_MODE] or default_mode,
             reader[connection.SSL_KEYSTORE],
@@ -58,6 +62,26 @@ def database_config(reader: PropertyReader) -> DatabaseConfig:
         keep_alive_interval_ms=reader[connection.KEEP_ALIVE_INTERVAL] if reader[connection.KEEP_ALIVE] else 0,
         net_write_timeout=reader[connection.NET_WRITE_TIMEOUT],
         net_read_timeout=reader[connection.NET_READ_TIMEOUT],
+    )
+
+
+def _replica_config(reader: PropertyReader) -> ReplicaConfig:
+    name = reader[connection.NAME] or reader[connection.TOPIC_PREFIX]
+    host = reader[connection.REPLICA_HOST]
+    if host is None:
+        host = f"rowtide-{name}".encode()[:_LONGEST_HOST].decode("utf-8", "ignore")
+    elif len(host.encode()) > _LONGEST_HOST:
+        reader.problem(connection.REPLICA_HOST.name, f"must have at most {_LONGEST_HOST} bytes")
+    flags = reader[connection.REPLICA_DUMP_FLAGS]
+    if flags & _NON_BLOCK:
+        reader.problem(connection.REPLICA_DUMP_FLAGS.name, "must not have the flag 1, which ends the stream")
+    return ReplicaConfig(
+        name=name,
+        host=host,
+        port=reader[connection.REPLICA_PORT],
+        user=reader[connection.REPLICA_USER],
+        uuid=reader[connection.REPLICA_UUID],
+        dump_flags=flags,
     )
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rowtide.connector.config.errors import Problem
-from rowtide.connector.config.model import DatabaseConfig, SnapshotConfig
+from rowtide.connector.config.model import SnapshotConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.snapshot import plan
 from rowtide.connector.snapshot.plan import Statement

@@ -15,7 +15,7 @@ from pymysql.cursors import Cursor
 from pymysql.protocol import MysqlPacket
 
 from rowtide.connector.config.choices import SslMode
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.source.connection.errors import (
     DatabaseUnreachableError,
     connection_failed,

@@ -7,7 +7,7 @@ from pymysql.constants import CR, ER
 
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.errors import Problem
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 
 _ACCOUNT_UNUSABLE = frozenset({1820, 1862, 3118, 4151})  # password expired, account locked (MySQL's, MariaDB's)
 _PLUGIN_UNKNOWN = 2059  # CR_AUTH_PLUGIN_CANNOT_LOAD, which pymysql does not name

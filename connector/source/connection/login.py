@@ -3,7 +3,7 @@
 import pymysql
 
 from rowtide.connector.config.errors import Problem
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.source.connection.client import Client
 from rowtide.connector.source.connection.errors import DatabaseUnreachableError, connection_failed
 from rowtide.connector.source.connection.tls import TlsError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.files.key_stores import kind_of, pem, read_key_store
-from rowtide.connector.config.model import Tls
+from rowtide.connector.config.model.database import Tls
 
 _STORES = frozenset({"JKS", "JCEKS"})
 _PKCS12 = frozenset({".p12", ".pfx", ".pkcs12", ".jks"})

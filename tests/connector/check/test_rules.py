@@ -8,7 +8,7 @@ import pytest
 from rowtide.connector.check import CheckFailedError, Finding, Severity, errors_in, evaluate
 from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
-from rowtide.connector.source.binlog_stream import replica_host, replica_uuid
+from rowtide.connector.source.binlog_stream import registered_replica
 
 Facts = Callable[..., ServerFacts]
 Configured = Callable[..., Configuration]
@@ -128,8 +128,8 @@ def test_another_replica_with_the_same_id(facts: Facts, configured: Configured) 
 
 
 def test_the_connectors_own_replica_is_no_alarm(facts: Facts, configured: Configured) -> None:
-    database = configured().database
-    for own in (Replica(5400, "", replica_uuid(database)), Replica(5400, replica_host(database))):
+    registered = registered_replica(configured().database)
+    for own in (Replica(5400, "", registered.uuid), Replica(5400, registered.host)):
         (finding,) = evaluate(configured(), facts(replicas=(own,)))
         assert finding.severity is Severity.REMARK
 

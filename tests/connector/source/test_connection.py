@@ -12,7 +12,7 @@ from configurations import PROPERTIES
 from fake_mysql import SHUTDOWN, SYNTAX_ERROR, FakeMySQL, Peer
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import text_rows
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, StreamRefused

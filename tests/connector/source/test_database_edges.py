@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from rowtide.connector.config import Configuration, Secret, from_properties
 from rowtide.connector.config.choices import SslMode
-from rowtide.connector.config.model import Tls
+from rowtide.connector.config.model.database import Tls
 from rowtide.connector.source.connection.client import connection_arguments
 from rowtide.connector.source.connection.errors import connection_failed
 from rowtide.connector.source.connection.login import session_time_zone

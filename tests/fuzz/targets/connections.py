@@ -17,7 +17,7 @@ from configurations import PROPERTIES
 from pymysql.constants import CLIENT, FIELD_TYPE
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.rows import text_protocol_decoder

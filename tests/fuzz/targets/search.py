@@ -11,7 +11,7 @@ from configurations import PROPERTIES
 from packets import captured
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.config.model import DatabaseConfig
+from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.protocol.header import HEADER_LENGTH, EventType
 from rowtide.connector.records.offset import PreparedXa, SourceOffset

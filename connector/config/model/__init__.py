@@ -19,14 +19,14 @@ from rowtide.connector.config.choices import (
     SnapshotLocking,
     SnapshotMode,
     SourceStructVersion,
-    SslMode,
     TimePrecision,
     TransactionBoundary,
     ZeroDateHandling,
 )
 from rowtide.connector.config.kafka.clients import ClientSettings
+from rowtide.connector.config.model.database import DatabaseConfig
+from rowtide.connector.config.model.signals import IncrementalConfig, SignalsConfig
 from rowtide.connector.config.secret import Sanitizer, Secret
-from rowtide.connector.config.signals import IncrementalConfig, SignalsConfig
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (
     ColumnFilter,
@@ -40,42 +40,25 @@ from rowtide.topics.filters import (
 from rowtide.topics.naming import StandardNaming
 from rowtide.topics.settings import TopicCreation, TopicSettings
 
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """TLS to the database; the files are PEM or PKCS#12."""
-
-    mode: SslMode
-    keystore: str | None
-    keystore_password: Secret | None
-    truststore: str | None
-    truststore_password: Secret | None
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseConfig:
-    """The connection to the database. The binlog connection's net timeouts are in seconds.
-
-    Attributes:
-        initial_statements: split into single statements.
-        time_zone: for connections that run queries; ``None`` for the server's.
-        keep_alive_interval_ms: 0 if the binlog connection is not monitored.
-    """
-
-    hostname: str
-    port: int
-    user: str
-    password: Secret
-    server_id: int
-    tls: Tls
-    query_timeout_ms: int
-    initial_statements: tuple[str, ...]
-    time_zone: str | None
-    connect_timeout_ms: int
-    validation_timeout_ms: int
-    keep_alive_interval_ms: int
-    net_write_timeout: int
-    net_read_timeout: int
+__all__ = [
+    "CaptureConfig",
+    "Configuration",
+    "ConvertersConfig",
+    "DeliveryConfig",
+    "FailureConfig",
+    "GuardrailConfig",
+    "HeartbeatConfig",
+    "HistoryConfig",
+    "JsonConverterConfig",
+    "KafkaConfig",
+    "Plugin",
+    "Properties",
+    "SnapshotConfig",
+    "SnapshotFlags",
+    "StreamingConfig",
+    "TopicsConfig",
+    "ValuesConfig",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,65 @@
+"""The settings of the connection to the database, and of the replica as which rowtide reads its binlog."""
+
+from dataclasses import dataclass
+
+from rowtide.connector.config.choices import SslMode
+from rowtide.connector.config.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaConfig:
+    """How rowtide registers as a replica.
+
+    Attributes:
+        name: the connector's name.
+        host: the host in ``SHOW REPLICAS``.
+        port: the port in ``SHOW REPLICAS``.
+        user: the user in ``SHOW REPLICAS``.
+        uuid: the UUID; ``None`` for one that is made of the name and the server id.
+        dump_flags: further flags of the dump command.
+    """
+
+    name: str
+    host: str
+    port: int
+    user: str
+    uuid: str | None
+    dump_flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """TLS to the database; the files are PEM or PKCS#12."""
+
+    mode: SslMode
+    keystore: str | None
+    keystore_password: Secret | None
+    truststore: str | None
+    truststore_password: Secret | None
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseConfig:
+    """The connection to the database. The binlog connection's net timeouts are in seconds.
+
+    Attributes:
+        initial_statements: split into single statements.
+        time_zone: for connections that run queries; ``None`` for the server's.
+        keep_alive_interval_ms: 0 if the binlog connection is not monitored.
+    """
+
+    hostname: str
+    port: int
+    user: str
+    password: Secret
+    server_id: int
+    replica: ReplicaConfig
+    tls: Tls
+    query_timeout_ms: int
+    initial_statements: tuple[str, ...]
+    time_zone: str | None
+    connect_timeout_ms: int
+    validation_timeout_ms: int
+    keep_alive_interval_ms: int
+    net_write_timeout: int
+    net_read_timeout: int
