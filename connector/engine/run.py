@@ -21,12 +21,12 @@ from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader
 from rowtide.connector.engine.signals.signalling import Signalling
+from rowtide.connector.engine.start.demanded_position import resume_position
 from rowtide.connector.engine.start.position import decide_start, log_findings
 from rowtide.connector.engine.start.unread_tables import unread_findings
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
-from rowtide.connector.pipeline.signals.binlog_position import start_of
 from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
@@ -237,14 +237,16 @@ class ConnectorRun:
     def _load(self, offsets: OffsetStore) -> SourceOffset | None:
         """The stored offset. One that was deleted after an earlier run of this process is stored again."""
         found = offsets.load()
-        if found is not None and (start := start_of(found)) is not found:
-            log.warning("starting from %s instead of the stored position, as a signal demands", describe(start))
+        if found is not None:
+            start, note = resume_position(self._config, found)
+            if note:
+                log.warning("%s", note)
             return start
-        if found is None and self.stored is not None:
+        if self.stored is not None:
             log.warning("the stored position was deleted while the connector ran; it is stored again")
             offsets.save(self.stored)
             return self.stored
-        return found
+        return None
 
     def _sent_topics(self) -> list[str]:
         return [] if self.delivery is None or self._sink is not None else self.delivery.topics

@@ -132,6 +132,13 @@ SIGNAL_FILE = Property(
     "file-signals.txt",
     "The file of the channel `file`: one signal as JSON per line. Lines that are read are removed.",
 )
+IGNORE_POSITION = Property(
+    "rowtide.ignore.set.binlog.position",
+    boolean(),
+    False,
+    "Resume at the stored position although a signal of type `set-binlog-position` has set another one. For one start, "
+    "if the other one is wrong.",
+)
 NOTIFICATION_CHANNELS = Property(
     "notification.enabled.channels",
     names(),

@@ -17,6 +17,7 @@ class SignalsConfig:
         poll_timeout_ms: how long a poll of the topic waits for records.
         file: the file of the channel ``file``; ``None`` if the channel is off.
         poll_interval_ms: the interval between two polls of a channel.
+        ignore_position: whether a start ignores the position that a signal has set.
     """
 
     source: bool
@@ -25,6 +26,7 @@ class SignalsConfig:
     poll_timeout_ms: int
     file: str | None
     poll_interval_ms: int
+    ignore_position: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,4 +34,5 @@ def signals_config(reader: PropertyReader) -> SignalsConfig:
         poll_timeout_ms=reader[topics.SIGNAL_POLL_TIMEOUT],
         file=reader[topics.SIGNAL_FILE] if "file" in channels else None,
         poll_interval_ms=reader[topics.SIGNAL_POLL],
+        ignore_position=reader[topics.IGNORE_POSITION],
     )

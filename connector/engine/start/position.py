@@ -10,9 +10,11 @@ import pymysql
 from rowtide.connector.check import CapturedTable
 from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config.catalogue.topics import IGNORE_POSITION
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import still_writing
+from rowtide.connector.engine.start.demanded_position import WrongDemand, resume_position
 from rowtide.connector.engine.start.unread_tables import unread_findings
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
@@ -74,7 +76,8 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
     try:
         store = offset_store(config)
         running = second_writer_findings(config, store) if isinstance(store, KafkaOffsetStore) else []
-        offset = store.load()
+        stored = store.load()
+        offset, note = (None, "") if stored is None else resume_position(config, stored)
         decision = decide_start(config, offset, history_store(config))
     except DatabaseUnreachableError as error:
         return [from_problem(error.problem, retriable=error.retriable)]
@@ -84,13 +87,17 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
         return [Finding(Severity.ERROR, "offset.storage.topic", str(error))]
     except SchemaHistoryError as error:
         return [Finding(Severity.ERROR, "schema.history.internal", str(error))]
+    except WrongDemand as error:
+        return [Finding(Severity.ERROR, IGNORE_POSITION.name, str(error))]
     except (OffsetError, SnapshotError) as error:
         return [Finding(Severity.ERROR, "snapshot.mode", str(error))]
-    stored = "no position is stored yet" if offset is None else f"the stored position is {describe(offset)}"
+    where = "no position is stored yet" if stored is None else f"the stored position is {describe(stored)}"
     does = ["takes a snapshot"] if decision.rows else ["reads the tables' structures"] if decision.structure else []
     does += ["streams"] if decision.stream else []
-    what = f"{stored}; a start {' and '.join(does) or 'does nothing'}"
+    what = f"{where}; a start {' and '.join(does) or 'does nothing'}"
     unread = unread_findings(config, offset, decision, tables)
+    if note:
+        unread = [*unread, Finding(Severity.WARNING, IGNORE_POSITION.name, note)]
     return [*running, *unread, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
 
 

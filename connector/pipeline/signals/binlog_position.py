@@ -83,8 +83,18 @@ def start_of(stored: SourceOffset) -> SourceOffset:
     Raises:
         ValueError: the position of the signal is damaged.
     """
-    carried = dict(stored.carried or {})
-    demanded = carried.pop(_RESTART, None)
+    demanded = (stored.carried or {}).get(_RESTART)
     if demanded is None:
         return stored
-    return replace(SourceOffset.from_json(demanded), carried=carried or None)
+    return replace(SourceOffset.from_json(demanded), carried=without_demand(stored).carried)
+
+
+def without_demand(stored: SourceOffset) -> SourceOffset:
+    """The stored position without the one that a signal has put in its place."""
+    carried = {name: value for name, value in (stored.carried or {}).items() if name != _RESTART}
+    return replace(stored, carried=carried or None)
+
+
+def demanded_by(stored: SourceOffset) -> str:
+    """The id of the last signal that has set a position."""
+    return next(reversed(_moved_by(stored.carried)), "")

@@ -1,5 +1,7 @@
 """Edge: checks on a connection whether the server can still stream from a position, without a change missed."""
 
+import re
+
 import pymysql
 
 from rowtide.connector.records.offset import SourceOffset
@@ -11,10 +13,12 @@ from rowtide.connector.source.position.rules import (
     mysql_gtid_check,
     server_check,
 )
-from rowtide.connector.source.server_queries import binlog_files, server_identity
+from rowtide.connector.source.server_queries import DENIED, binlog_files, server_identity
 from rowtide.topics.filters import EVERYTHING, Selection
 
 _NO_SUCH_LOG = 1220
+_INSIDE = re.compile(r"Table_map|(Write|Update|Delete|Partial)_|Rows_query|Annotate_rows|Xid|XA_prepare")
+"""Events inside a transaction, as SHOW BINLOG EVENTS names them."""
 
 
 def check_position(
@@ -41,6 +45,27 @@ def check_position(
             return mysql_gtid_check(offset.gtids, str(executed), str(purged), sources)
     found = server_check(offset, server_identity(client, mariadb=mariadb))
     return file_check(offset, dict(binlog_files(client))) if found.available else found
+
+
+def check_event(client: Client, offset: SourceOffset) -> PositionCheck:
+    """Check that no transaction is cut by a position that a person has chosen: by the event there.
+
+    Raises:
+        DatabaseUnreachableError: the connection is lost.
+    """
+    place = f"{offset.file}:{offset.pos}"
+    try:
+        rows = client.fetch(f"SHOW BINLOG EVENTS IN {client.escape(offset.file)} FROM {offset.pos} LIMIT 1")
+    except pymysql.MySQLError as error:
+        if error.args[0] in DENIED:
+            return PositionCheck(available=True)
+        return PositionCheck(available=False, reason=f"no event begins at {place} ({error.args[-1]})")
+    if rows and (int(rows[0][1]) != offset.pos or _INSIDE.match(str(rows[0][2]))):
+        return PositionCheck(
+            available=False,
+            reason=f"{place} is not the beginning of a transaction: the event there is {rows[0][2]} at {rows[0][1]}",
+        )
+    return PositionCheck(available=True)
 
 
 def _mariadb(client: Client, gtids: str, sources: Selection) -> PositionCheck:

@@ -1,0 +1,116 @@
+"""Where a start resumes if a signal has set another position, and how a wrong one is undone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from configurations import PROPERTIES
+from connector_properties import CONNECTORS, address
+from live_snapshot import binlog_end
+
+from rowtide.cli import main
+from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.delivery.file_offset_store import FileOffsetStore
+from rowtide.connector.engine.start.demanded_position import WrongDemand, resume_position
+from rowtide.connector.pipeline.signals.binlog_position import with_restart_position
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.records.offset import SourceOffset
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, MariaDB, MySQL
+
+STORED = SourceOffset("binlog.000001", 4, carried={"rowtide_signal_kafka": 5})
+IGNORE = {"rowtide.ignore.set.binlog.position": "true"}
+
+
+def stored(file: str, pos: int) -> SourceOffset:
+    """A stored position while a signal demands another one."""
+    signal = Signal("s-1", "set-binlog-position", {}, "http")
+    return replace(STORED, carried=with_restart_position(STORED.carried, SourceOffset(file, pos), signal))
+
+
+def test_without_a_signal_the_start_resumes_at_the_stored_position() -> None:
+    assert resume_position(from_properties(PROPERTIES), STORED) == (STORED, "")
+
+
+def test_the_position_of_a_signal_can_be_ignored() -> None:
+    offset, note = resume_position(from_properties({**PROPERTIES, **IGNORE}), stored("binlog.000009", 7))
+    assert (offset.file, offset.pos) == (STORED.file, STORED.pos)
+    assert "rowtide_signal_restart" not in (offset.carried or {})
+    assert (offset.carried or {})["rowtide_signal_kafka"] == 5
+    assert note.startswith("signal 's-1' (set-binlog-position) has set the position binlog.000009:7, which")
+
+
+def test_a_damaged_position_names_the_way_out() -> None:
+    damaged = replace(STORED, carried={"rowtide_signal_restart": "{"})
+    with pytest.raises(WrongDemand, match=r"is damaged.* start once with rowtide\.ignore\.set\.binlog\.position=true"):
+        resume_position(from_properties(PROPERTIES), damaged)
+
+
+def configured(server: MySQL | MariaDB) -> Configuration:
+    kind = {"connector.class": CONNECTORS[server.name]}
+    return from_properties({**PROPERTIES, **kind, **address(server), "database.server.id": "184078"})
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+def test_a_position_that_cuts_a_transaction_is_refused(kind: str, request: pytest.FixtureRequest) -> None:
+    database: Database = request.getfixturevalue(f"{kind}_db")
+    server = database.server
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    file, begin = binlog_end(server)
+    database.execute("INSERT INTO t VALUES (1)")
+    _, end = binlog_end(server)
+    events = {str(row[2]): int(row[1]) for row in server.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")}
+    config = configured(server)
+
+    offset, note = resume_position(config, stored(file, begin))
+    assert (offset.file, offset.pos) == (file, begin)
+    assert note.endswith("the start resumes there, not at the stored position binlog.000001:4")
+    assert resume_position(config, stored(file, end)).offset.pos == end
+    for pos, reason in (
+        (events["Table_map"], "is not the beginning of a transaction: the event there is Table_map"),
+        (events["Table_map"] + 3, f"{file}:{events['Table_map'] + 3}"),
+        (end + 1000, f"the binlog file {file} ends at "),
+    ):
+        with pytest.raises(WrongDemand, match=r"signal 's-1' .set-binlog-position. has set the position") as refused:
+            resume_position(config, stored(file, pos))
+        assert reason in str(refused.value)
+        assert "To resume at the stored position binlog.000001:4 instead, start once with" in str(refused.value)
+
+
+@pytest.mark.servers
+def test_the_check_shows_the_position_of_a_signal(mysql_db: Database, tmp_path: Path) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    file, pos = binlog_end(mysql_db.server)
+    properties = {
+        "name": "engine",
+        "topic.prefix": "engine",
+        "database.server.id": "184079",
+        "database.include.list": mysql_db.name,
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+        "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",
+        "snapshot.mode": "recovery",
+        **address(mysql_db.server),
+    }
+    path = tmp_path / "library.properties"
+    path.write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
+    store = FileOffsetStore(tmp_path / "offsets", "engine", "engine")
+
+    def checked(*options: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, ["check", "--sink", "python", str(path), *options])
+        return result.exit_code, result.output
+
+    store.save(stored(file, pos))
+    code, text = checked()
+    assert code == 0, text
+    assert "warning: rowtide.ignore.set.binlog.position: signal 's-1'" in text
+    assert f"(set-binlog-position) has set the position {file}:{pos}: the start resumes there" in text
+    store.save(stored("binlog.999999", 4))
+    code, text = checked()
+    assert code == 1
+    assert "error: rowtide.ignore.set.binlog.position: signal 's-1'" in text
