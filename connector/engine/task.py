@@ -18,6 +18,7 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.native import implementation
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -102,6 +103,8 @@ class ConnectorTask:
 
     def start(self) -> None:
         """Begin, in a thread."""
+        if implementation.STALE:
+            log.warning("rows are decoded in Python, which is slower, because %s", implementation.STALE)
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
