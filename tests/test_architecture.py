@@ -28,6 +28,7 @@ BELOW: dict[str, set[str]] = {
 ROOMS = {
     "rowtide.canal": "service instance server replay pipeline rows columns ddl flat_message entry protobuf",
     "rowtide.connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
+    "rowtide.databus": "client zookeeper discovery sql events tables errors",
     "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"
     ),

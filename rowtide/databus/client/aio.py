@@ -1,0 +1,80 @@
+"""Edge: the client of databus for asyncio: the same, with a thread that waits."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from rowtide.databus.client.client import Client
+from rowtide.databus.client.settings import ClientSettings
+from rowtide.databus.errors import Closed
+from rowtide.databus.events import Event
+
+
+class AsyncClient:
+    """Reads a databus topic; see :class:`Client`. Made by :meth:`open`; for one task at a time."""
+
+    def __init__(self, client: Client, thread: ThreadPoolExecutor) -> None:
+        self._client = client
+        self._thread = thread
+        self._next: Future[Event] | None = None
+
+    @classmethod
+    async def open(cls, settings: ClientSettings) -> Self:
+        """Make a client.
+
+        Raises:
+            DatabusError: it cannot begin; the message names the way out.
+        """
+        thread = ThreadPoolExecutor(1, "databus")
+        try:
+            client = await asyncio.get_running_loop().run_in_executor(thread, Client, settings)
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+        return cls(client, thread)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def get_event(self, timeout: float | None = None) -> Event:
+        """The next event. A call that is cancelled or times out loses none: the next call gets it.
+
+        Raises:
+            TimeoutError: there is none in time.
+            Closed: the client is closed.
+            DatabusError: the dump or the topic cannot be read.
+        """
+        if self._next is None:
+            self._next = self._thread.submit(self._client.get_event)
+        await asyncio.wait([asyncio.wrap_future(self._next)], timeout=timeout)
+        if not self._next.done():
+            raise TimeoutError(f"there is no further event after {timeout} s")
+        found, self._next = self._next, None
+        return found.result()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """Yield events until the client is closed."""
+        with suppress(Closed):
+            while True:
+                yield await self.get_event()
+
+    async def ack(self, event: Event) -> None:
+        """Save that an event is done, and all events before it.
+
+        Raises:
+            OffsetFileError: the offset file cannot be written.
+        """
+        await asyncio.to_thread(self._client.ack, event)
+
+    async def close(self) -> None:
+        """End."""
+        await asyncio.to_thread(self._client.close)
+        self._thread.shutdown(wait=False)

@@ -1,0 +1,231 @@
+"""Edge: the client of databus: a dump, if one is wanted, then the events of the topic, in order and without repeats.
+
+::
+
+    ZooKeeper ──► where the dump is ──► dump over TCP ──┐
+    offset file, or a position ──► offset in Kafka ─────┴──► get_event() ──► ack() ──► offset file
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from rowtide.databus.client.dump import DumpReader
+from rowtide.databus.client.offset_file import Progress, save
+from rowtide.databus.client.repeats import LOOK_BACK, Repeats
+from rowtide.databus.client.settings import ClientSettings
+from rowtide.databus.client.start import DumpStart, find_start
+from rowtide.databus.client.topic import EventTopic
+from rowtide.databus.errors import Closed, HandlerInterrupted, UnreadableMessage
+from rowtide.databus.events import DUMP, Event, KafkaKey, QueryEvent, RowsEvent, decode_message
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.5
+
+Handler = Callable[[RowsEvent | QueryEvent], None]
+"""Handles an event; raises ``HandlerInterrupted`` to end the run."""
+
+
+class Client:
+    """Reads a databus topic from where its settings and its offset file say (``NewClient``, ``ClientStart``).
+
+    An event is done when it is acknowledged: :meth:`ack` saves it in the offset file, and a client that starts again
+    goes on behind it. Events that were handed over and not acknowledged come again. One thread may use it; ``close``
+    may be called from any.
+
+    Args:
+        settings: of the client.
+
+    Raises:
+        DatabusError: it cannot begin; the message names the way out.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._settings = settings
+        self._topic = EventTopic(settings.topic, {**settings.kafka, "bootstrap.servers": ",".join(settings.brokers)})
+        self._handlers: list[Handler] = []
+        self._sequence = 0
+        self._acknowledged = 0
+        self._pending: deque[tuple[int, Progress]] = deque()  # what an acknowledgement saves, by sequence
+        self._repeats = Repeats()
+        self._closed = threading.Event()
+        self._reading = threading.Lock()
+        self._dump: DumpReader | None = None
+        start = find_start(settings, self._topic)
+        if isinstance(start, DumpStart):
+            self._behind_dump = Progress(start.dump.position, start.dump.offset, inclusive=True)
+            name = f"{start.dump.file} at {start.dump.position}"
+            log.info("topic %s: begins with dump %s of %s:%d", settings.topic, name, start.host, start.port)
+            marker = settings.dump_end_marker
+            self._dump = DumpReader(start.host, start.port, start.dump.file, end_marker=marker)
+        else:
+            self._begin(start)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def get_event(self, timeout: float | None = None) -> Event:
+        """The next event (``GetEvent``).
+
+        Args:
+            timeout: seconds to wait for it; by default without end.
+
+        Raises:
+            TimeoutError: there is none in time.
+            Closed: the client is closed.
+            DatabusError: the dump or the topic cannot be read.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _POLL_S if end is None else max(end - time.monotonic(), 0.0)
+            with self._reading:
+                if self._closed.is_set():
+                    raise Closed("the client was closed; make a new one to go on behind the last acknowledged event")
+                event = self._poll(min(left, _POLL_S))
+            if event is not None:
+                if self._settings.save_on_get:
+                    self.ack(event)
+                return event
+            if end is not None and time.monotonic() >= end:
+                raise TimeoutError(f"topic {self._settings.topic} has no further event after {timeout} s")
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield events until the client is closed."""
+        with suppress(Closed):
+            while True:
+                yield self.get_event()
+
+    def ack(self, event: Event) -> None:
+        """Save that an event is done, and all events before it.
+
+        A dump is done as a whole: until its last event is acknowledged, a client that starts again reads it again.
+
+        Raises:
+            OffsetFileError: the offset file cannot be written.
+        """
+        self._acknowledged = max(self._acknowledged, event.sequence)
+        self._save()
+
+    def register(self, handler: Handler) -> None:
+        """Add a handler, for :meth:`run` (``RegRowsEventHandler``)."""
+        self._handlers.append(handler)
+
+    def run(self, timeout: float | None = None) -> None:
+        """Give each event to all handlers, in their order, and acknowledge it (``TravelRowsEventHandler``).
+
+        Args:
+            timeout: ends the run after so many seconds without an event; by default, it does not end.
+
+        Raises:
+            HandlerInterrupted: a handler ends the run. The event is not acknowledged, as with any other error.
+            DatabusError: the dump or the topic cannot be read.
+        """
+        while True:
+            try:
+                event = self.get_event(timeout)
+            except (TimeoutError, Closed):
+                return
+            for handler in self._handlers:
+                try:
+                    handler(event.event)
+                except HandlerInterrupted:
+                    log.info("%s: a handler has ended the run", event.header.position)
+                    raise
+            self.ack(event)
+
+    def close(self) -> None:
+        """End; a :meth:`get_event` in another thread ends within a second."""
+        self._closed.set()
+        with self._reading:
+            self._topic.close()
+            if self._dump is not None:
+                self._dump.close()
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    def _poll(self, timeout: float) -> Event | None:
+        return self._of_topic(timeout) if self._dump is None else self._of_dump(self._dump, timeout)
+
+    def _of_dump(self, dump: DumpReader, timeout: float) -> Event | None:
+        found = dump.poll(timeout)
+        if found is not None:
+            return self._numbered(Event(KafkaKey(self._behind_dump.position, DUMP), found))
+        if dump.ended:
+            dump.close()
+            self._dump = None
+            if not dump.rows:
+                log.warning("topic %s: the dump has no rows: the tables are empty, or it is gone", self._settings.topic)
+            log.info("topic %s: end of the dump, %d rows", self._settings.topic, dump.rows)
+            self._pending.append((self._sequence, self._behind_dump))
+            self._save()
+            self._begin(self._behind_dump)
+        return None
+
+    def _begin(self, start: Progress) -> None:
+        """Read the topic from a place; the events before it are only looked at, to find those that come again."""
+        self._start = start
+        self._begun = False
+        first = start.offset + (0 if start.inclusive else 1)
+        for place in self._topic.keys(max(self._topic.extent().low, first - LOOK_BACK), first):
+            # A start may be among repeats: then the events behind it were there before, but not for this client.
+            if place.position.before(start.position) or place.position == start.position:
+                self._repeats.seen(place.position)
+        if start.inclusive:
+            self._repeats.forget(start.position)
+        self._topic.read_from(first)
+        log.info("topic %s: reading from %s (offset %d)", self._settings.topic, start.position, first)
+
+    def _of_topic(self, timeout: float) -> Event | None:
+        message = self._topic.poll(timeout)
+        if message is None:
+            return None
+        offset = message.offset()
+        assert offset is not None, "a message of a topic has an offset"
+        key = message.key()
+        value = message.value()
+        try:
+            header, event = decode_message(self._settings.topic, offset, key, value)
+        except UnreadableMessage as error:
+            if self._settings.unreadable == "fail":
+                self._topic.read_from(offset)  # the next call fails as well, instead of leaving it out
+                raise
+            log.warning("%s", error)
+            return None
+        if self._repeats.seen(header.position) or self._is_before_start(header):
+            log.debug("topic %s, offset %d: %s is a repeat", self._settings.topic, offset, header.position)
+            return None
+        made = self._numbered(Event(header, event, offset))
+        self._pending.append((made.sequence, Progress(header.position, offset)))
+        return made
+
+    def _is_before_start(self, key: KafkaKey) -> bool:
+        """Whether the dump has the event already; the offset of its description may be that of an earlier one."""
+        start = self._start
+        if self._begun or not start.inclusive or key.position.server != start.position.server:
+            self._begun = True
+            return False
+        self._begun = not key.position.before(start.position)
+        return not self._begun
+
+    def _numbered(self, event: Event) -> Event:
+        self._sequence += 1
+        return replace(event, sequence=self._sequence)
+
+    def _save(self) -> None:
+        found = None
+        while self._pending and self._pending[0][0] <= self._acknowledged:
+            _, found = self._pending.popleft()
+        if found is not None:
+            save(self._settings.offset_file, found)

@@ -1,0 +1,90 @@
+"""Edge: the offset file of a client, in the original's TOML form.
+
+::
+
+    mastername = "binlog.000003"
+    masterpos = 154
+    offset = 17
+
+The event with this key, at this offset of the topic, is done. ``inclusive = true`` stands behind these lines if it is
+not done yet: behind a dump, and at an explicit start. The original does not have this line, and loses that event.
+"""
+
+import os
+import tomllib
+from dataclasses import dataclass
+from json import dumps
+from pathlib import Path
+
+from rowtide.databus.errors import OffsetFileError
+from rowtide.databus.events import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a client has come (``ReplicateInfo``).
+
+    Attributes:
+        position: the key of an event.
+        offset: its offset in the topic; if ``inclusive``, it may be behind that.
+        inclusive: whether the event is not done yet.
+    """
+
+    position: Position
+    offset: int
+    inclusive: bool = False
+
+    def encoded(self) -> str:
+        """The text of the file."""
+        lines = [
+            f"mastername = {_quoted(self.position.file)}",
+            f"masterpos = {self.position.pos}",
+            f"offset = {self.offset}",
+        ]
+        return "\n".join([*lines, *(["inclusive = true"] if self.inclusive else [])]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML."""
+    return dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def load(path: Path) -> Progress | None:
+    """Read the file (``LoadRepliInfo``); ``None`` if there is none.
+
+    Raises:
+        OffsetFileError: it is damaged, or cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise OffsetFileError(f"the offset file {path} cannot be read: {error}") from error
+    try:
+        match tomllib.loads(text):
+            case {"mastername": str(name), "masterpos": int(pos), "offset": int(offset), **rest} if name:
+                return Progress(Position(name, pos), offset, rest.get("inclusive") is True)
+    except tomllib.TOMLDecodeError:
+        pass
+    raise OffsetFileError(
+        f"the offset file {path} is damaged: it needs mastername, masterpos and offset, and has {text[:200]!r}. Put "
+        "back a copy of it; or remove it, and begin with firstload, or with mastername and masterpos"
+    )
+
+
+def save(path: Path, progress: Progress) -> None:
+    """Replace the file in one step (``SaveRpl``): it has the old or the new content, also after a crash.
+
+    Raises:
+        OffsetFileError: it cannot be written.
+    """
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(progress.encoded())
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise OffsetFileError(f"the offset file {path} cannot be written: {error}") from error

@@ -1,0 +1,197 @@
+"""Edge: the topic of events: where a position is in it, and reading on from an offset."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from rowtide.databus.errors import OverflowOffset, TopicError
+from rowtide.databus.events import KafkaKey, Position
+from rowtide.schema_history.store.topic_reader import Extent, TopicReader, TopicReadError
+
+log = logging.getLogger(__name__)
+
+_PARTITION = 0
+
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An event in the topic: its offset and the position of its key."""
+
+    offset: int
+    position: Position
+
+    def __str__(self) -> str:
+        return f"{self.position} (offset {self.offset})"
+
+
+class EventTopic:
+    """Partition 0 of a topic.
+
+    Args:
+        topic: its name.
+        kafka: settings of librdkafka's consumer.
+    """
+
+    def __init__(self, topic: str, kafka: Mapping[str, Any]) -> None:
+        self.name = topic
+        self._kafka = dict(kafka)
+        self._reader = TopicReader(kafka, kafka, _PATIENCE_S)
+        self._consumer: Consumer | None = None
+
+    def extent(self) -> Extent:
+        """Its first offset, and that behind its last one.
+
+        Raises:
+            TopicError: it does not exist, or Kafka cannot be reached.
+        """
+        try:
+            found = self._reader.extents(self.name)
+        except TopicReadError as error:
+            raise TopicError(str(error)) from error
+        if found is None:
+            raise TopicError(
+                f"topic {self.name} does not exist: check its name, and that a databus server publishes to it"
+            )
+        return found[_PARTITION]
+
+    def keys(self, begin: int, end: int) -> Iterator[Place]:
+        """The events between two offsets; messages without a readable key are left out.
+
+        Raises:
+            TopicError: they cannot be read.
+        """
+        try:
+            for record in self._reader.read(self.name, {_PARTITION: Extent(begin, end)}):
+                try:
+                    key = KafkaKey.decode(record.key)
+                except ValueError:
+                    continue
+                yield Place(record.offset, key.position)
+        except TopicReadError as error:
+            raise TopicError(str(error)) from error
+
+    def find(self, wanted: Position) -> int:
+        """The offset of the event with a position (``SearchAsc``).
+
+        The positions of one server ascend, and those that a server has repeated after a crash do so, too: a binary
+        search finds the event. Only behind a fail-over, and if there is no such event, are all keys read.
+
+        Raises:
+            OverflowOffset: there is none; the message says why.
+            TopicError: the topic cannot be read.
+        """
+        extent = self.extent()
+        first = next(self.keys(extent.low, extent.high), None)
+        if first is None:
+            raise OverflowOffset(
+                f"Overflow Offset: topic {self.name} is empty: nothing was published yet, or all of it has expired. "
+                "Begin with firstload=true"
+            )
+        low, high = first.offset, extent.high
+        while low < high:
+            middle = (low + high) // 2
+            found = next(self.keys(middle, high), None)
+            if found is None:
+                high = middle
+            elif found.position.before(wanted):
+                low = found.offset + 1
+            elif found.position == wanted:
+                return found.offset
+            else:
+                high = middle
+        return self._searched(wanted, extent)
+
+    def _searched(self, wanted: Position, extent: Extent) -> int:
+        before: Place | None = None
+        behind: Place | None = None
+        servers = set()
+        for place in self.keys(extent.low, extent.high):
+            if place.position == wanted:
+                return place.offset
+            servers.add(place.position.server)
+            if place.position.server == wanted.server:
+                if place.position.before(wanted):
+                    before = place
+                else:
+                    behind = behind or place
+        raise self._overflow(wanted, before, behind, servers)
+
+    def _overflow(
+        self, wanted: Position, before: Place | None, behind: Place | None, servers: set[str]
+    ) -> OverflowOffset:
+        start = f"Overflow Offset: topic {self.name} has no event with the position {wanted}"
+        if before is None and behind is None:
+            files = ", ".join(f"{server}.*" for server in sorted(servers))
+            return OverflowOffset(f"{start}: its events come from the binlog files {files}. Use a position of theirs")
+        if behind is None:
+            return OverflowOffset(
+                f"{start}: it is not in Kafka yet. The last event has {before}. SHOW BINARY LOG STATUS shows the "
+                "position behind the last event, which is the next event's only if it follows at once. Use the last "
+                "event's position with start='exclusive'"
+            )
+        if before is None:
+            return OverflowOffset(
+                f"{start}: it has expired, or was never published. The first event has {behind}. Events before it "
+                "cannot be had from Kafka; begin with firstload=true"
+            )
+        return OverflowOffset(f"{start}: it is between two events, {before} and {behind}. Use one of them")
+
+    def read_from(self, offset: int) -> None:
+        """Begin to read at an offset."""
+        self.close()
+        self._consumer = Consumer(
+            {
+                **self._kafka,
+                "group.id": "rowtide-databus",  # demanded by librdkafka; no offsets are committed
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "allow.auto.create.topics": False,
+                "isolation.level": "read_committed",
+                "log_level": 2,
+            }
+        )
+        self._consumer.assign([TopicPartition(self.name, _PARTITION, offset)])
+
+    def poll(self, timeout: float) -> Message | None:
+        """The next message, if there is one in time.
+
+        Raises:
+            OverflowOffset: it has expired meanwhile.
+            TopicError: the topic cannot be read.
+        """
+        assert self._consumer is not None, "read_from() was not called"
+        try:
+            message = self._consumer.poll(timeout)
+        except KafkaException as failure:
+            raise TopicError(f"topic {self.name} cannot be read: {failure}") from failure
+        error = None if message is None else message.error()
+        if error is None:
+            return message
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's local code
+            raise OverflowOffset(
+                f"Overflow Offset: the next event of topic {self.name} has expired before it was read. Events are "
+                "missing: remove the offset file and begin with firstload=true; keep events longer (retention.ms)"
+            )
+        if error.retriable() or error.code() in _PASSING:
+            log.warning("topic %s cannot be read at present: %s", self.name, error)
+            return None
+        raise TopicError(f"topic {self.name} cannot be read: {error}")
+
+    def close(self) -> None:
+        """End reading."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+
+_PASSING = {
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._RESOLVE,  # noqa: SLF001
+}

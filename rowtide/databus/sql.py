@@ -1,0 +1,86 @@
+"""SQL statements that repeat an event on another MySQL server (``Do`` of the original SDK)."""
+
+from collections.abc import Sequence
+
+from rowtide.databus.errors import NoStatement
+from rowtide.databus.events import QueryEvent, RowsEvent
+from rowtide.databus.tables import Cell, Column, ColumnType, Table
+
+_ESCAPES = str.maketrans({"\0": "\\0", "\n": "\\n", "\r": "\\r", "\x1a": "\\Z", "'": "\\'", '"': '\\"', "\\": "\\\\"})
+_NUMBERS = (ColumnType.NUMBER, ColumnType.FLOAT, ColumnType.BIT)
+
+
+def statements(event: RowsEvent | QueryEvent) -> list[str]:
+    """The statements of an event, one for each changed row: REPLACE, UPDATE or DELETE.
+
+    A row is found by its primary key, and by all its columns if the table has none; of several equal rows, one is
+    changed. Numbers are not quoted, so that MySQL does not compare them as floating-point numbers.
+
+    Raises:
+        NoStatement: the rows or the action are not those of an event.
+    """
+    if isinstance(event, QueryEvent):
+        return [event.query]
+    table = event.table
+    if not table.columns:
+        raise NoStatement(f"Do: Have No Statement: the structure of table {table} in the event has no columns")
+    makers = {"insert": _replace, "update": _update, "delete": _delete}
+    if event.action not in makers:
+        raise NoStatement(f"Do: Have No Match Action: {event.action!r}; it must be insert, update or delete")
+    return [makers[event.action](table, before, after) for before, after in event.changes()]
+
+
+def escaped(text: str) -> str:
+    """A text between quotes of a statement (``EscapeStringBackslash``); not for sql_mode NO_BACKSLASH_ESCAPES."""
+    return text.translate(_ESCAPES)
+
+
+def literal(column: Column, cell: Cell) -> str:
+    """A value of a column as SQL."""
+    value = column.value(cell)
+    if value is None or cell is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if column.type in _NUMBERS and not isinstance(value, str):
+        return cell.decode()
+    return f"'{escaped(str(value))}'"
+
+
+def _replace(table: Table, _before: Sequence[Cell] | None, after: Sequence[Cell] | None) -> str:
+    columns = ",".join(_quoted(column.name) for column in table.columns)
+    values = ",".join(literal(column, cell) for column, cell in zip(table.columns, after or (), strict=True))
+    return f"REPLACE INTO {_name(table)} ({columns}) VALUES ({values})"
+
+
+def _update(table: Table, before: Sequence[Cell] | None, after: Sequence[Cell] | None) -> str:
+    values = ",".join(
+        f"{_quoted(column.name)}={literal(column, cell)}"
+        for column, cell in zip(table.columns, after or (), strict=True)
+    )
+    return f"UPDATE {_name(table)} SET {values} WHERE {_condition(table, before or ())}"
+
+
+def _delete(table: Table, before: Sequence[Cell] | None, _after: Sequence[Cell] | None) -> str:
+    return f"DELETE FROM {_name(table)} WHERE {_condition(table, before or ())}"
+
+
+def _condition(table: Table, row: Sequence[Cell]) -> str:
+    places = table.primary_key or range(len(table.columns))
+    found = " AND ".join(_is(table.columns[place], row[place]) for place in places)
+    return found if table.primary_key else f"{found} LIMIT 1"
+
+
+def _is(column: Column, cell: Cell) -> str:
+    if cell is None:
+        return f"{_quoted(column.name)} IS NULL"
+    value = literal(column, cell)  # a document equals no text
+    return f"{_quoted(column.name)}={f'CAST({value} AS JSON)' if column.type is ColumnType.JSON else value}"
+
+
+def _name(table: Table) -> str:
+    return f"{_quoted(table.schema)}.{_quoted(table.name)}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,184 @@
+"""The structure of a table in databus' messages, and the values of its columns. The names are those of go-mysql."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import IntEnum
+from typing import Any
+
+Cell = bytes | None
+"""The text of a value; ``None`` for NULL."""
+Value = int | float | Decimal | str | bytes | None
+"""A value in Python."""
+
+
+class ColumnType(IntEnum):
+    """The kind of a column (``schema.TYPE_*`` of go-mysql)."""
+
+    NUMBER = 1
+    FLOAT = 2
+    ENUM = 3
+    SET = 4
+    STRING = 5
+    DATETIME = 6
+    TIMESTAMP = 7
+    DATE = 8
+    TIME = 9
+    BIT = 10
+    JSON = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: its name.
+        type: its kind.
+        raw_type: its type in MySQL, ``decimal(10,2) unsigned``.
+        is_auto: whether it is AUTO_INCREMENT.
+        enum_values: the labels of an ENUM.
+        set_values: the members of a SET.
+    """
+
+    name: str
+    type: ColumnType
+    raw_type: str
+    is_auto: bool = False
+    enum_values: tuple[str, ...] = ()
+    set_values: tuple[str, ...] = ()
+
+    @property
+    def binary(self) -> bool:
+        """Whether its values are bytes."""
+        return _BINARY.match(self.raw_type) is not None
+
+    def value(self, cell: Cell) -> Value:
+        """A value of the column: numbers exactly, ENUM and SET as text, bytes for what is not text."""
+        if cell is None:
+            return None
+        if self.binary:
+            return cell
+        try:
+            text = cell.decode()
+        except UnicodeDecodeError:
+            return cell
+        match self.type:
+            case ColumnType.NUMBER | ColumnType.BIT if _INTEGER.fullmatch(text):
+                return int(text)
+            case ColumnType.FLOAT if _NUMBER.fullmatch(text):
+                return Decimal(text) if self.raw_type.startswith("decimal") else float(text)
+            case ColumnType.ENUM:
+                return self._label(text)
+            case ColumnType.SET:
+                return self._members(text)
+        return text
+
+    def _label(self, text: str) -> str:
+        """The original server writes the index of a label, but in dumps."""
+        if text in self.enum_values or not text.isdecimal():
+            return text
+        index = int(text)
+        return self.enum_values[index - 1] if 0 < index <= len(self.enum_values) else text if index else ""
+
+    def _members(self, text: str) -> str:
+        if not text.isdecimal() or text in self.set_values:
+            return text
+        bits = int(text)
+        return ",".join(member for place, member in enumerate(self.set_values) if bits >> place & 1)
+
+
+_BINARY = re.compile(
+    r"(var)?binary|(tiny|medium|long)?blob|geom|point|linestring|polygon|multi(point|linestring|polygon)|vector"
+)
+_INTEGER = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?\d+(\.\d*)?([eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index of a table: its name and columns."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The structure of a table, as it was at the event (``schema.Table``).
+
+    Attributes:
+        schema: its database.
+        name: its name.
+        columns: its columns, in their order.
+        indexes: its indexes, the primary key first.
+        primary_key: the places of its primary key's columns.
+    """
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    primary_key: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    def fields(self) -> dict[str, Any]:
+        """The structure as the original's JSON has it."""
+        columns = [
+            {
+                "Name": column.name,
+                "Type": int(column.type),
+                "RawType": column.raw_type,
+                "IsAuto": column.is_auto,
+                "EnumValues": list(column.enum_values) or None,
+                "SetValues": list(column.set_values) or None,
+            }
+            for column in self.columns
+        ]
+        indexes = [
+            {
+                "Name": index.name,
+                "Columns": list(index.columns),
+                "Cardinality": list(range(1, len(index.columns) + 1)),
+            }
+            for index in self.indexes
+        ]
+        return {
+            "Schema": self.schema,
+            "Name": self.name,
+            "Columns": columns,
+            "Indexes": indexes,
+            "PKColumns": list(self.primary_key) or None,
+        }
+
+    @classmethod
+    def of(cls, fields: Any) -> "Table":
+        """Read a structure.
+
+        Raises:
+            ValueError: it is none, or names a column that is not there.
+        """
+        try:
+            columns = tuple(
+                Column(
+                    str(column["Name"]),
+                    ColumnType(column["Type"]),
+                    str(column.get("RawType") or ""),
+                    bool(column.get("IsAuto")),
+                    tuple(column.get("EnumValues") or ()),
+                    tuple(column.get("SetValues") or ()),
+                )
+                for column in fields["Columns"] or ()
+            )
+            indexes = tuple(
+                Index(str(index["Name"]), tuple(index["Columns"] or ())) for index in fields.get("Indexes") or ()
+            )
+            key = tuple(fields.get("PKColumns") or ())
+            table = cls(str(fields["Schema"]), str(fields["Name"]), columns, indexes, key)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"it has no structure of a table ({error!r})") from error
+        if not all(isinstance(place, int) and 0 <= place < len(columns) for place in key):
+            raise ValueError(f"the primary key of table {table} has columns {key}, and the table {len(columns)}")
+        return table
