@@ -12,6 +12,7 @@ ConnectorError
 │   ├── UnknownTable           rows of a table that is not in the schema history
 │   ├── ColumnCountMismatch    rows with another number of columns than in the schema history
 │   └── UnparsedDdl            a statement that may change a structure and could not be parsed
+├── MirrorError              a mirror of the binlog that cannot be continued
 ├── TopicClash               two tables whose names lead to the same topic
 ├── OffsetError              a stored position that cannot be resumed from
 │   └── PositionPurged         the server has purged the binlog at that position
@@ -79,6 +80,10 @@ class ColumnCountMismatch(SchemaError):
 
 class UnparsedDdl(SchemaError):
     """A statement that may change a structure and could not be parsed."""
+
+
+class MirrorError(ConnectorError):
+    """A mirror of the binlog that cannot be continued."""
 
 
 class TopicClash(ConnectorError):

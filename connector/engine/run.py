@@ -34,9 +34,9 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
 from rowtide.connector.snapshot.incremental.building import incremental_snapshots
-from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.current_structure import CurrentStructure
+from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.connector.source.server_queries import server as server_of
 from rowtide.connector.source.session import Session
 from rowtide.connector.source.stream_reader import describe

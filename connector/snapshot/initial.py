@@ -21,8 +21,8 @@ from rowtide.connector.snapshot.view.consistent_view import View
 from rowtide.connector.snapshot.view.opening import lost_connections, open_snapshot, refuse_changed
 from rowtide.connector.snapshot.view.prepared_xa import await_ends
 from rowtide.connector.source import server_queries
-from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.enum_labels import with_labels
+from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.connector.source.server_queries import ListedTable
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables

@@ -53,14 +53,16 @@ class StreamRefused(ConnectorError):
     """The server refuses to send its binlog, and will refuse it again."""
 
 
-def stream_beside(config: DatabaseConfig, start: SourceOffset, *, mariadb: bool) -> "BinlogStream":
+def stream_beside(
+    config: DatabaseConfig, start: SourceOffset, *, mariadb: bool, send_annotations: bool = False
+) -> "BinlogStream":
     """A second stream beside the connector's own.
 
     It has a random server id, because a server disconnects a replica when another one with the same id connects.
     """
     server_id = secrets.randbelow(1 << 30) + (1 << 31)
     beside = replace(config, server_id=server_id, replica=replace(config.replica, uuid=None))
-    return BinlogStream(beside, start, mariadb=mariadb)
+    return BinlogStream(beside, start, mariadb=mariadb, send_annotations=send_annotations)
 
 
 def registered_replica(config: DatabaseConfig) -> Replica:

@@ -34,6 +34,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "canal": Command("rowtide.cli.connectors.canal", "canal", "connector", "Serve Canal's clients."),
     "completion": Command("rowtide.cli.completion", "completion", "", "Print the completion script of a shell."),
+    "mirror": Command("rowtide.cli.binlog.mirror", "mirror", "connector", "Copy a server's binlog files."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),
     "replay": Command("rowtide.cli.binlog.replay", "replay", "connector", "Convert binlog files on disk to records."),
     "check": Command("rowtide.cli.connectors.check", "check", "connector", "Check whether a connector can start."),

@@ -20,8 +20,8 @@ from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Snapshot, decide
-from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.schema_history.catalog.tables import Tables
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from rowtide.connector.snapshot.plan import Statement
 from rowtide.connector.snapshot.view import consistent_view
 from rowtide.connector.snapshot.view.consistent_view import TablesChanged, View
 from rowtide.connector.source import server_queries
-from rowtide.connector.source.binlog_search import BinlogSearch
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.connector.source.server_queries import ListedTable, TableGone
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId

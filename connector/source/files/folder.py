@@ -25,8 +25,12 @@ class BinlogFile:
     number: int
 
 
-def binlog_files(folder: Path) -> list[BinlogFile]:
+def binlog_files(folder: Path, *, required: bool = True) -> list[BinlogFile]:
     """The binlog files of a folder, oldest first; other files are ignored.
+
+    Args:
+        folder: where they are.
+        required: whether there must be at least one.
 
     Raises:
         OffsetError: there is no binlog file, one is missing or exists twice, or the folder has files of two servers.
@@ -37,7 +41,7 @@ def binlog_files(folder: Path) -> list[BinlogFile]:
         if match is not None:
             files.append(BinlogFile(match["name"], path, int(match["number"])))
             bases.add(match["base"])
-    if not files:
+    if not files and required:
         raise OffsetError(f"no binlog files (such as binlog.000001 or mysql-bin.000042.gz) in {folder}")
     if len(bases) > 1:
         raise OffsetError(

@@ -15,7 +15,7 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.protocol.header import HEADER_LENGTH, EventType
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
-from rowtide.connector.source.binlog_search import BinlogSearch
+from rowtide.connector.source.search.binlog_search import BinlogSearch
 from tests.fuzz.mutators import mutated
 from tests.fuzz.recorded import single_events
 from tests.fuzz.targets.packets import SERVERS, with_size

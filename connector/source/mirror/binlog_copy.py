@@ -1,0 +1,229 @@
+"""Turns the events of a replication stream back into the bytes of the server's binlog files. Pure.
+
+The server sends the events of its files, and events of its own between them: ROTATE at the start of each file,
+heartbeats, and the FORMAT_DESCRIPTION again if a dump begins in the middle of a file. Those are in no file.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rowtide.connector.errors import ChecksumMismatch, MirrorError, RemoteProtocolError, TruncatedEvent
+from rowtide.connector.protocol.binlog_file import MAGIC
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events import FormatDescription, Rotate
+from rowtide.connector.protocol.header import (
+    ARTIFICIAL,
+    HEADER,
+    HEADER_LENGTH,
+    IGNORABLE,
+    IN_USE,
+    EventType,
+    end_of_event,
+    type_name,
+)
+from rowtide.schema_history.position.binlog_position import file_number
+
+FIRST_EVENT = len(MAGIC)
+_FLAGS = 17
+_CRC_RESIDUE = 0x2144DF1C
+"""The CRC32 of any bytes followed by their own CRC32."""
+_HEARTBEATS = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
+_LAST = frozenset({EventType.ROTATE, EventType.STOP})
+_DUMP_LIMIT = 2**32
+_ENCRYPTION_EVENTS = range(36, 41)
+"""Sizes of START_ENCRYPTION, without and with a checksum."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextFile:
+    """The server has begun another file.
+
+    Attributes:
+        name: the new file.
+        closed: whether the server has closed the file before; it has not if it crashed.
+    """
+
+    name: str
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPosition:
+    """How far a file is copied.
+
+    Attributes:
+        file: the file.
+        end: the size of the copy: 0, or the end of its last event.
+        last: the last event, without the in-use flag; empty if there is none.
+    """
+
+    file: str
+    end: int = 0
+    last: bytes = b""
+
+    @property
+    def start(self) -> int:
+        """Where the last event begins; the first one if there is none."""
+        return max(FIRST_EVENT, self.end - len(self.last))
+
+    @property
+    def dump_start(self) -> int:
+        """Where a dump must begin that continues the copy.
+
+        That is at the last event, to verify it. COM_BINLOG_DUMP cannot express a position behind 4 GiB: such a dump
+        begins at the start of the file.
+        """
+        return self.start if self.start < _DUMP_LIMIT else FIRST_EVENT
+
+    @property
+    def complete(self) -> bool:
+        """Whether the file ends with the event with which a server closes it."""
+        return bool(self.last) and self.last[4] in _LAST
+
+
+class BinlogCopy:
+    """Copies a stream that begins with the last event of the copy, or at the start of a file.
+
+    The event that is there already must come again with the same bytes: a server whose binlog was reset has other
+    events under the same names.
+
+    Args:
+        at: how far the first file is copied. The stream must begin at ``at.dump_start``.
+
+    Attributes:
+        at: how far the current file is copied.
+        events: how many events were copied.
+        timestamp: of the last event, in seconds since the epoch; 0 before the first one.
+    """
+
+    def __init__(self, at: CopyPosition) -> None:
+        self.at = at
+        self.events = 0
+        self.timestamp = 0
+        self._decoder = EventDecoder(at.file)
+        self._checksum: bool | None = None
+        self._verify = at.last
+        self._passed = at.dump_start
+
+    def receive(self, packets: Iterable[bytes]) -> Iterator[NextFile | list[bytes]]:
+        """Yield what to do in order: bytes to append to the current file, or to begin the next file.
+
+        Raises:
+            MirrorError: the stream does not continue the copy.
+            RemoteProtocolError: an event is damaged.
+        """
+        pieces: list[bytes] = []
+        for packet in packets:
+            _, kind, _, size, log_pos, flags = self._header(packet)
+            if kind == EventType.ROTATE and (flags & ARTIFICIAL or not log_pos):
+                following = self._rotated(packet)
+                if following is not None:
+                    yield pieces
+                    pieces = []
+                    yield following
+            elif kind == EventType.FORMAT_DESCRIPTION and not log_pos:
+                self._format(packet)
+            elif kind in _HEARTBEATS or flags & ARTIFICIAL:
+                continue
+            elif self._verify and self._passed < self.at.start:
+                self._passed = end_of_event(self._passed, size, log_pos)
+                if kind == EventType.FORMAT_DESCRIPTION:
+                    self._format(packet)
+            elif self._verify:
+                self._verified(packet)
+            else:
+                pieces += self._copied(packet, kind, size, log_pos)
+        yield pieces
+
+    def _header(self, packet: bytes) -> tuple[int, ...]:
+        if len(packet) < HEADER_LENGTH or HEADER.unpack_from(packet)[3] != len(packet):
+            raise TruncatedEvent(f"an event of {len(packet)} bytes, which is not the size in its header", self._place())
+        return HEADER.unpack_from(packet)
+
+    def _rotated(self, packet: bytes) -> NextFile | None:
+        event = self._decoder.decode(packet)
+        assert isinstance(event, Rotate)
+        at, name = self.at, event.next_file
+        if name == at.file:
+            return None
+        if self._verify:
+            raise self._other("it sends nothing there")
+        if not is_next(at.file, name):
+            raise MirrorError(f"the server sends {name} after {at.file}: binlog files between them are missing")
+        self.at = CopyPosition(name)
+        return NextFile(name, at.complete)
+
+    def _format(self, packet: bytes) -> None:
+        event = self._decoder.decode(packet)
+        assert isinstance(event, FormatDescription)
+        self._checksum = event.checksum == "CRC32"
+
+    def _verified(self, packet: bytes) -> None:
+        expected, self._verify = self._verify, b""
+        if without_in_use(packet) != expected:
+            raise self._other(f"it has a {type_name(packet[4])} event with other contents there")
+        if packet[4] == EventType.FORMAT_DESCRIPTION:
+            self._format(packet)
+
+    def _copied(self, packet: bytes, kind: int, size: int, log_pos: int) -> list[bytes]:
+        at, pieces = self.at, []
+        end = at.end
+        if not end:
+            if kind != EventType.FORMAT_DESCRIPTION:
+                raise RemoteProtocolError(f"{type_name(kind)} event before the FORMAT_DESCRIPTION", self._place())
+            pieces.append(MAGIC)
+            end = FIRST_EVENT
+        if kind == EventType.FORMAT_DESCRIPTION:
+            self._format(packet)
+        if (self._checksum or kind == EventType.FORMAT_DESCRIPTION) and zlib.crc32(packet) != _CRC_RESIDUE:
+            raise ChecksumMismatch(f"{type_name(kind)} event with a wrong checksum", self._place())
+        start, end = end, end_of_event(end, size, log_pos)
+        if end - size > start:
+            pieces.append(self._filler(end - size - start, start))
+        self.at = CopyPosition(at.file, end, without_in_use(packet))
+        self.events += 1
+        self.timestamp = HEADER.unpack_from(packet)[0] or self.timestamp
+        pieces.append(with_in_use(packet) if kind == EventType.FORMAT_DESCRIPTION else packet)
+        return pieces
+
+    def _filler(self, size: int, start: int) -> bytes:
+        """An ignorable event in place of START_ENCRYPTION, which MariaDB does not send: positions stay the same."""
+        if size not in _ENCRYPTION_EVENTS:
+            raise MirrorError(
+                f"the server sends an event behind {self.at.file}:{start} that begins {size} bytes later: events "
+                "between them are missing"
+            )
+        body = bytes(size - HEADER_LENGTH - (4 if self._checksum else 0))
+        event = HEADER.pack(0, EventType.IGNORABLE, 0, size, start + size, IGNORABLE) + body
+        return event + zlib.crc32(event).to_bytes(4, "little") if self._checksum else event
+
+    def _other(self, why: str) -> MirrorError:
+        at = self.at
+        return MirrorError(
+            f"the server's {at.file} is not the mirrored one: the mirror has an event at {at.start}, and {why}. Its "
+            "binlog was reset, or this is another server: begin a mirror in another directory, and keep this one as an "
+            "archive"
+        )
+
+    def _place(self) -> str:
+        return f"{self.at.file}:{self.at.end}"
+
+
+def is_next(file: str, other: str) -> bool:
+    """Whether a server writes the other file behind this one."""
+    number, following = file_number(file), file_number(other)
+    same = file.rpartition(".")[0] == other.rpartition(".")[0]
+    return same and number is not None and following == number + 1
+
+
+def with_in_use(packet: bytes) -> bytes:
+    """A FORMAT_DESCRIPTION with the in-use flag, which is not part of its checksum."""
+    return packet[:_FLAGS] + bytes([packet[_FLAGS] | IN_USE]) + packet[_FLAGS + 1 :]
+
+
+def without_in_use(packet: bytes) -> bytes:
+    """A FORMAT_DESCRIPTION without the in-use flag; any other event as it is."""
+    if packet[4] != EventType.FORMAT_DESCRIPTION or not packet[_FLAGS] & IN_USE:
+        return packet
+    return packet[:_FLAGS] + bytes([packet[_FLAGS] & ~IN_USE & 0xFF]) + packet[_FLAGS + 1 :]

@@ -1,0 +1,1 @@
+"""Searches binlog files: for positions by time or GTID, for XA transactions, and for statements."""

@@ -1,0 +1,301 @@
+"""Finds positions in binlog files: by time, by GTID, by GTID set, and the end. Pure.
+
+The file is found by its first events, which have its time and the transactions before it; then its transactions are
+read one after the other. A position is always the beginning of a transaction.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.protocol import events
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType, end_of_event
+from rowtide.connector.source.files.heads import FileHead, read_head
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
+
+Gtids = GtidSet | MariadbGtidPosition
+_DECODED = frozenset({EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST, *GTID_TYPES})
+_FIRST_EVENT = 4
+
+
+class PositionNotFound(ConnectorError):
+    """The binlog files do not have the position."""
+
+
+class BinlogFiles(Protocol):
+    """Binlog files that can be searched."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Their names, oldest first; there is at least one."""
+        ...
+
+    def events(self, file: str) -> Iterator[bytes]:
+        """The events of one file, from the first to the last one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A position.
+
+    Attributes:
+        file: the binlog file.
+        pos: the beginning of a transaction, or the end of the binlog.
+        gtids: executed before it; ``None`` without GTIDs.
+        gtid: of the transaction that begins there; ``None`` at the end, and without GTIDs.
+        micros: when the server committed that transaction, in µs since the epoch; ``None`` at the end.
+    """
+
+    file: str
+    pos: int
+    gtids: str | None = None
+    gtid: str | None = None
+    micros: int | None = None
+
+    @property
+    def at_end(self) -> bool:
+        """Whether no transaction begins there yet."""
+        return self.micros is None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first event of a transaction.
+
+    Attributes:
+        start: its position in the file.
+        event: the event.
+    """
+
+    start: int
+    event: events.Gtid | events.MariadbGtidEvent
+
+    @property
+    def micros(self) -> int:
+        """When this server committed the transaction, in µs since the epoch; in whole seconds on MariaDB."""
+        if isinstance(self.event, events.Gtid) and self.event.immediate_commit_timestamp:
+            return self.event.immediate_commit_timestamp
+        return self.event.header.timestamp * 1_000_000
+
+    @property
+    def gtid(self) -> str | None:
+        """The text of the GTID; ``None`` if it has none."""
+        if isinstance(self.event, events.MariadbGtidEvent):
+            return str(self.event.gtid)
+        return None if self.event.anonymous else self.event.text
+
+    def within(self, gtids: Gtids | None) -> bool:
+        """Whether a set contains the transaction."""
+        if isinstance(self.event, events.MariadbGtidEvent):
+            return isinstance(gtids, MariadbGtidPosition) and gtids.contains(self.event.gtid)
+        return isinstance(gtids, GtidSet) and gtids.contains(self.event.uuid, self.event.gno, self.event.tag)
+
+
+class _Walk:
+    """Walks through the transactions of one file.
+
+    Attributes:
+        end: the end of the last event.
+        gtids: executed before the current transaction.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.end = _FIRST_EVENT
+        self.gtids: Gtids | None = None
+        self._decoder = EventDecoder(file)
+
+    def heads(self, packets: Iterable[bytes]) -> Iterator[Head]:
+        for packet in packets:
+            _, kind, _, size, log_pos, _ = HEADER.unpack_from(packet)
+            self.end = end_of_event(self.end, size, log_pos)
+            start = self.end - size
+            if kind not in _DECODED:
+                continue
+            event = self._decoder.decode(packet)
+            if isinstance(event, events.PreviousGtids):
+                self.gtids = event.gtids.copy()
+            elif isinstance(event, events.MariadbGtidList):
+                self.gtids = MariadbGtidPosition.parse(",".join(map(str, event.gtids)))
+            elif isinstance(event, events.Gtid | events.MariadbGtidEvent):
+                yield Head(start, event)
+                self._add(event)
+
+    def _add(self, event: events.Gtid | events.MariadbGtidEvent) -> None:
+        if isinstance(event, events.MariadbGtidEvent) and isinstance(self.gtids, MariadbGtidPosition):
+            self.gtids.add(event.gtid)
+        elif isinstance(event, events.Gtid) and not event.anonymous and isinstance(self.gtids, GtidSet):
+            self.gtids.add(event.uuid, event.gno, event.tag)
+
+    def found(self, head: Head | None) -> Found:
+        gtids = str(self.gtids) if self.gtids else None
+        if head is None:
+            return Found(self.file, self.end, gtids)
+        return Found(self.file, head.start, gtids, head.gtid, head.micros)
+
+
+def end_of(files: BinlogFiles) -> Found:
+    """The end of the last file."""
+    walk = _Walk(files.names[-1])
+    for _ in walk.heads(files.events(walk.file)):
+        pass
+    return walk.found(None)
+
+
+def find_time(files: BinlogFiles, micros: int) -> Found:
+    """The first transaction that was committed at a time or later; the end if there is none.
+
+    Args:
+        files: the binlog files.
+        micros: the time, in µs since the epoch.
+
+    Raises:
+        PositionNotFound: the files begin later, and transactions were purged before them.
+    """
+    # A file's time is in whole seconds: it was begun before the time for sure if a second later is not later.
+    heads = _Heads(files)
+    index = bisect_right(heads, micros // 1_000_000 - 1, key=lambda head: head.began) - 1
+    if index < 0 and not _nothing_before(heads[0]):
+        raise PositionNotFound(
+            f"the binlog begins later: {heads[0].file} was begun {heads[0].began} s after the epoch, and transactions "
+            "before it are purged. Search a mirror (--from)"
+        )
+    return _first(files, max(0, index), lambda head: head.micros >= micros)
+
+
+def find_gtids(files: BinlogFiles, gtids: Gtids) -> Found:
+    """The first transaction that is not in a set, where a stream with this set begins; the end if there is none.
+
+    Raises:
+        PositionNotFound: such transactions were purged, or the files have no GTIDs.
+    """
+    file = file_of_gtids(files, gtids)
+    if file is None:
+        raise PositionNotFound(
+            f"transactions that are not in the set are purged: the binlog begins with {files.names[0]}, behind "
+            f"{_Heads(files)[0].gtids}. Search a mirror (--from)"
+        )
+    return _first(files, files.names.index(file), lambda head: not head.within(gtids))
+
+
+def file_of_gtids(files: BinlogFiles, gtids: Gtids) -> str | None:
+    """The file in which a stream with a GTID set begins; ``None`` if transactions outside of it were purged.
+
+    Raises:
+        PositionNotFound: the files have no GTIDs.
+    """
+    index = bisect_left(_Heads(files), True, key=lambda head: not _covered(head, gtids)) - 1
+    return None if index < 0 else files.names[index]
+
+
+def find_gtid(files: BinlogFiles, gtid: str) -> Found:
+    """The beginning of a transaction.
+
+    Args:
+        files: the binlog files.
+        gtid: one GTID: ``uuid:number``, ``uuid:tag:number``, or ``domain-server-number``.
+
+    Raises:
+        PositionNotFound: the files do not have it.
+        ValueError: the text is no GTID.
+    """
+    wanted = one_gtid(gtid)
+    heads = _Heads(files)
+    index = bisect_left(heads, True, key=lambda head: _contains(head, wanted)) - 1
+    if index < 0:
+        raise PositionNotFound(
+            f"{gtid} is purged: the binlog begins with {files.names[0]}, behind {heads[0].gtids}. Search a mirror "
+            "(--from)"
+        )
+    found = _first(files, index, lambda head: _is(head, wanted), last=index)
+    if found.at_end:
+        raise PositionNotFound(f"no transaction of the binlog has the GTID {gtid}")
+    return found
+
+
+def one_gtid(text: str) -> GtidSet | MariadbGtid:
+    """A GTID as a set of one, or MariaDB's.
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    try:
+        return MariadbGtid.parse(text)
+    except ValueError:
+        gtids = GtidSet.parse(text)
+    intervals = [interval for _, _, found in gtids.items() for interval in found]
+    if len(intervals) != 1 or intervals[0][1] - intervals[0][0] != 1:
+        raise ValueError(f"not one GTID: {text!r}. Give a set with --gtids")
+    return gtids
+
+
+class _Heads(Sequence[FileHead]):
+    """The heads of files, read when they are needed. A last file without events counts as begun later."""
+
+    def __init__(self, files: BinlogFiles) -> None:
+        self._files = files
+        self._read: dict[int, FileHead] = {}
+        names = files.names
+        self._count = len(names)
+        if self._head(self._count - 1) is None and self._count > 1:
+            self._count -= 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> FileHead:  # type: ignore[override]
+        head = self._head(index)
+        if head is None:
+            raise PositionNotFound(f"the binlog file {self._files.names[index]} has no events")
+        return head
+
+    def _head(self, index: int) -> FileHead | None:
+        if index not in self._read:
+            name = self._files.names[index]
+            head = read_head(name, self._files.events(name))
+            if head is None:
+                return None
+            self._read[index] = head
+        return self._read[index]
+
+
+def _first(files: BinlogFiles, index: int, wanted: Callable[[Head], bool], last: int | None = None) -> Found:
+    """The first wanted transaction from a file on, or the end."""
+    stop = len(files.names) if last is None else last + 1
+    for file in files.names[index:stop]:
+        walk = _Walk(file)
+        for head in walk.heads(files.events(file)):
+            if wanted(head):
+                return walk.found(head)
+    return walk.found(None)
+
+
+def _nothing_before(head: FileHead) -> bool:
+    return head.gtids is not None and not head.gtids
+
+
+def _covered(head: FileHead, gtids: Gtids) -> bool:
+    before = head.gtids
+    if isinstance(before, GtidSet) and isinstance(gtids, GtidSet):
+        return before <= gtids
+    if isinstance(before, MariadbGtidPosition) and isinstance(gtids, MariadbGtidPosition):
+        return before <= gtids
+    if not gtids and before is not None:  # an empty set belongs to either server
+        return not before
+    raise PositionNotFound(f"the binlog file {head.file} has no GTIDs of this kind: give a time, or gtid_mode is off")
+
+
+def _contains(head: FileHead, wanted: GtidSet | MariadbGtid) -> bool:
+    if isinstance(wanted, MariadbGtid):
+        return isinstance(head.gtids, MariadbGtidPosition) and head.gtids.contains(wanted)
+    return isinstance(head.gtids, GtidSet) and wanted <= head.gtids
+
+
+def _is(head: Head, wanted: GtidSet | MariadbGtid) -> bool:
+    if isinstance(wanted, MariadbGtid):
+        return isinstance(head.event, events.MariadbGtidEvent) and head.event.gtid == wanted
+    return head.within(wanted)

@@ -1,0 +1,136 @@
+"""``rowtide mirror``: copies the binlog files of a server into a directory."""
+
+import re
+import signal
+from pathlib import Path
+
+import click
+
+from rowtide.cli.connectors import config_argument, read_configuration
+from rowtide.connector.config import Flavor
+from rowtide.connector.config.catalogue import connect, connection, history
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.mirror.folder import MirrorFolder, Retention
+from rowtide.connector.source.mirror.mirror import Mirror, MirrorSettings, as_mirror
+from rowtide.connector.source.mirror.start import start_file
+from rowtide.connector.worker import logs
+
+_NEEDLESS = (connection.NAME, connection.TOPIC_PREFIX, connection.SERVER_ID, connect.BOOTSTRAP_SERVERS)
+_UNNEEDED = frozenset(entry.name for entry in (*_NEEDLESS, history.TOPIC, history.FILE_NAME))
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_DAY_S = 86_400
+
+
+class SizeText(click.ParamType):
+    """A number of bytes with an optional unit (K, M, G, T; powers of 1024)."""
+
+    name = "size"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse a size."""
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a size such as 500M or 200G", param, ctx)
+        return int(match[1]) * _UNITS[match[2].lower()]
+
+
+@click.command()
+@config_argument()
+@click.option(
+    "--to",
+    "folder",
+    metavar="DIR",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory of the files. It is created if it is missing; a mirror that is there is resumed.",
+)
+@click.option(
+    "--start",
+    metavar="oldest|newest|FILE|GTIDS",
+    default="oldest",
+    show_default=True,
+    help="The first file of a new mirror: the oldest or the newest one of the server, a file by its name, or the one "
+    "with the first transaction that is not in a GTID set.",
+)
+@click.option(
+    "--sync",
+    type=click.Choice(["always", "interval", "file"]),
+    default="interval",
+    show_default=True,
+    help="When data is written through to the disk (fsync): after each piece that arrives, each second, or at the end "
+    "of each file. It matters if the machine crashes; after a crash of the process nothing is missing.",
+)
+@click.option("--keep-size", metavar="SIZE", type=SizeText(), help="Delete the oldest files beyond this size: 500G.")
+@click.option(
+    "--keep-days", metavar="DAYS", type=click.FloatRange(min=0), help="Delete files whose last event is older."
+)
+@click.option("--once", is_flag=True, help="End at what is the end of the server's binlog at the start.")
+@click.option(
+    "--server-id",
+    type=click.IntRange(1, 2**32 - 1),
+    help="The server id with which the mirror registers as a replica.  [default: derived from database.server.id and "
+    "DIR]",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(logs.LEVELS),
+    default="info",
+    show_default=True,
+    help="The lowest level that is logged.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(logs.FORMATS),
+    default="text",
+    show_default=True,
+    help="Lines of text, or one JSON object per line.",
+)
+def mirror(
+    config: tuple[str, ...],
+    *,
+    folder: Path,
+    start: str,
+    sync: str,
+    keep_size: int | None,
+    keep_days: float | None,
+    once: bool,
+    server_id: int | None,
+    log_level: str,
+    log_format: str,
+) -> None:
+    """Copy the binlog files of a server, byte for byte, until stopped.
+
+    Reads the server's address and account from the configuration files CONFIG. Needs REPLICATION SLAVE and REPLICATION
+    CLIENT (MariaDB: BINLOG MONITOR). An encrypted binlog arrives decrypted: protect the directory.
+
+    A mirror that is stopped or killed resumes behind its last whole event. It refuses a server that is not the
+    mirrored one, and a server that has purged what follows. rowtide replay, rowtide position and rowtide run
+    (--from-mirror) read from the directory, also while the mirror runs.
+
+    The exit code is 0 after SIGTERM or Ctrl-C, or with --once at the end, and 1 after an error.
+
+    \b
+    Examples:
+      rowtide mirror shop.properties --to /archive/shop --keep-days 30
+      rowtide mirror shop.properties --to /archive/shop --once --start binlog.000042
+    """  # noqa: D301 - Click's mark of a paragraph
+    logs.set_up(log_level, as_json=log_format == "json")
+    configuration = read_configuration(config, _UNNEEDED)
+    mariadb = configuration.flavor is Flavor.MARIADB
+    database = as_mirror(configuration.database, str(folder.resolve()), server_id)
+    settings = MirrorSettings(
+        start_file(start, database, mariadb=mariadb),
+        sync,
+        Retention(keep_size, None if keep_days is None else keep_days * _DAY_S),
+        once=once,
+    )
+    try:
+        with MirrorFolder(folder) as opened:
+            running = Mirror(database, opened, settings, mariadb=mariadb)
+            for received in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(received, lambda *_: running.stop())
+            running.run()
+    except (ConnectorError, DatabaseUnreachableError) as error:
+        raise click.ClickException(str(error)) from None

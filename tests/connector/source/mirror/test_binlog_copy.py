@@ -1,0 +1,188 @@
+"""The bytes of binlog files from a replication stream, from every position at which a crash can leave them."""
+
+import io
+import zlib
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+import pytest
+from dumped_files import dumped, golden_binlogs
+from packets import event
+
+from rowtide.connector.errors import ChecksumMismatch, MirrorError, RemoteProtocolError, TruncatedEvent
+from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, IGNORABLE, EventType
+from rowtide.connector.source.mirror.binlog_copy import BinlogCopy, CopyPosition, NextFile
+from rowtide.connector.source.mirror.tail import whole_part
+
+CASES = ["restart-between-stages", "gtid-off", "mariadb-transaction-boundaries"]
+FLAGS = 21
+MAGIC = b"\xfebin"
+
+
+def copied(files: Mapping[str, bytes], at: CopyPosition, begun: bytes = b"") -> dict[str, bytes]:
+    """The copies of files, from a position in one of them on."""
+    found, name = {at.file: begun}, at.file
+    for piece in BinlogCopy(at).receive(dumped(files, at.file, at.dump_start)):
+        if isinstance(piece, NextFile):
+            name = piece.name
+            found[name] = b""
+        else:
+            found[name] += b"".join(piece)
+    return found
+
+
+def in_use(data: bytes) -> bytes:
+    """A file with the in-use flag, as the copy has it before it is finished."""
+    return data[:FLAGS] + bytes([data[FLAGS] | 1]) + data[FLAGS + 1 :]
+
+
+def expected(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: in_use(data) for name, data in files.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_copy_has_the_bytes_of_the_files(case: str) -> None:
+    files = golden_binlogs(case)
+    assert copied(files, CopyPosition(next(iter(files)))) == expected(files)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_copy_that_is_cut_anywhere_is_continued_to_the_same_bytes(case: str) -> None:
+    files = golden_binlogs(case)
+    name, *others = files
+    whole = in_use(files[name])
+    for size in range(len(whole) + 1):
+        at = whole_part(io.BytesIO(whole[:size]), name)
+        assert at.end <= size
+        found = copied(files, at, whole[: at.end])
+        assert found[name] == whole, size
+        assert list(found) == [name, *others]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_crash_leaves_behind_the_last_event_is_not_taken_for_events(case: str) -> None:
+    name, data = next(iter(golden_binlogs(case).items()))
+    whole = whole_part(io.BytesIO(data), name)
+    assert whole.end == len(data)
+    for garbage in (bytes(4096), b"\xff" * 100, data[4:], b"x"):
+        assert whole_part(io.BytesIO(data + garbage), name) == whole
+
+
+def test_a_damaged_event_ends_the_whole_part() -> None:
+    name, data = next(iter(golden_binlogs(CASES[0]).items()))
+    ends = [4]
+    for packet in islice(dumped({name: data}, name, 4), 1, None, 2):
+        ends.append(ends[-1] + len(packet))
+    for position in range(4, len(data)):
+        damaged = data[:position] + bytes([data[position] ^ 0x40]) + data[position + 1 :]
+        before = max(end for end in ends if end <= position)
+        assert whole_part(io.BytesIO(damaged), name).end == (0 if before == 4 else before)
+
+
+def test_a_file_without_a_format_has_no_whole_part() -> None:
+    data = MAGIC + event(EventType.XID, bytes(8), log_pos=4 + 31)
+    assert whole_part(io.BytesIO(data), "binlog.000001") == CopyPosition("binlog.000001")
+
+
+def test_a_server_with_other_events_is_refused() -> None:
+    files = golden_binlogs(CASES[0])
+    name = next(iter(files))
+    at = whole_part(io.BytesIO(files[name]), name)
+    other = CopyPosition(name, at.end, at.last[:-5] + b"X" + at.last[-4:])
+    with pytest.raises(MirrorError, match=rf"the server's {name} is not the mirrored one.*other contents there"):
+        copied(files, other)
+    after = list(dumped(files, name, at.end))  # nothing of the file is left there
+    with pytest.raises(MirrorError, match="and it sends nothing there"):
+        list(BinlogCopy(at).receive(after))
+
+
+def test_a_file_between_is_not_left_out() -> None:
+    files = golden_binlogs("gtid-off")
+    names = list(files)
+    apart = {name: files[name] for name in names if name != names[1]}
+    with pytest.raises(MirrorError, match=rf"sends {names[2]} after {names[0]}: binlog files between them are missing"):
+        copied(apart, CopyPosition(names[0]))
+
+
+def test_events_between_are_not_left_out() -> None:
+    files = golden_binlogs(CASES[0])
+    name = next(iter(files))
+    packets = list(dumped(files, name, 4))
+    with pytest.raises(MirrorError, match=r"that begins \d+ bytes later: events between them are missing"):
+        list(BinlogCopy(CopyPosition(name)).receive(packets[:5] + packets[7:]))
+
+
+def test_events_that_are_damaged_on_the_way_are_not_written() -> None:
+    files = golden_binlogs(CASES[0])
+    name = next(iter(files))
+    packets = list(dumped(files, name, 4))
+    damaged = packets[5][:25] + b"\x99" + packets[5][26:]
+    with pytest.raises(ChecksumMismatch, match=rf"wrong checksum \(at {name}:\d+\)"):
+        list(BinlogCopy(CopyPosition(name)).receive([*packets[:5], damaged]))
+    with pytest.raises(TruncatedEvent, match="not the size in its header"):
+        list(BinlogCopy(CopyPosition(name)).receive([*packets[:5], packets[5][:-1]]))
+    with pytest.raises(RemoteProtocolError, match="before the FORMAT_DESCRIPTION"):
+        list(BinlogCopy(CopyPosition(name)).receive([packets[0], packets[3]]))
+
+
+def test_the_servers_own_events_are_not_written() -> None:
+    files = golden_binlogs(CASES[0])
+    name = next(iter(files))
+    fake = event(EventType.MARIADB_GTID_LIST, bytes(4), flags=ARTIFICIAL, log_pos=0)
+    packets = [part for packet in dumped(files, name, 4) for part in (packet, fake)]
+    copy = BinlogCopy(CopyPosition(name))
+    pieces = [piece for piece in copy.receive(packets) if not isinstance(piece, NextFile)]
+    assert b"".join(map(b"".join, pieces)) == b"".join(expected(files).values())
+
+
+def test_positions_behind_an_event_that_is_not_sent_stay_the_same() -> None:
+    # MariaDB's START_ENCRYPTION has 40 bytes with a checksum, and is for the server only.
+    name, data = next(iter(golden_binlogs("mariadb-transaction-boundaries").items()))
+    packets = list(dumped({name: data}, name, 4))
+    shifted = packets[:2] + [_moved(packet, 40) for packet in packets[3::2]]
+    found = b"".join(b"".join(piece) for piece in BinlogCopy(CopyPosition(name)).receive(shifted) if piece)
+    first = 4 + len(packets[1])
+    filler = found[first : first + 40]
+    _, kind, _, size, log_pos, flags = HEADER.unpack_from(filler)
+    assert (kind, size, log_pos, flags) == (EventType.IGNORABLE, 40, first + 40, IGNORABLE)
+    assert whole_part(io.BytesIO(found), name).end == len(found) == len(data) + 40
+
+
+def _moved(packet: bytes, by: int) -> bytes:
+    """An event that is further behind in its file."""
+    fields = list(HEADER.unpack_from(packet))
+    fields[4] += by if fields[4] else 0
+    moved = HEADER.pack(*fields) + packet[19:-4]
+    return moved + zlib.crc32(moved).to_bytes(4, "little")
+
+
+def test_a_dump_behind_4_gib_begins_at_the_start_of_the_file() -> None:
+    last = event(EventType.XID, bytes(8), log_pos=100)
+    at = CopyPosition("binlog.000001", 2**32 + 100, last)
+    assert at.start == 2**32 + 100 - len(last)
+    assert at.dump_start == 4
+    assert CopyPosition("binlog.000001", 2**32, last).dump_start == 2**32 - len(last)
+
+
+def large(events: int, size: int) -> Iterator[bytes]:
+    """The events of a file that is larger than 4 GiB by its positions."""
+    data = golden_binlogs(CASES[0])["binlog.000001"]
+    head = data[4 : 4 + HEADER.unpack_from(data, 4)[3] - 5] + b"\0"  # without checksums, which would take long
+    yield head + zlib.crc32(head).to_bytes(4, "little")
+    position, body = 4 + len(head) + 4, bytes(size)
+    for _ in range(events):
+        position += 19 + size
+        yield HEADER.pack(1, EventType.WRITE_ROWS, 1, 19 + size, position & 0xFFFFFFFF, 0) + body
+
+
+def test_a_file_larger_than_4_gib_is_continued() -> None:
+    copy = BinlogCopy(CopyPosition("binlog.000001"))
+    written = 0
+    for packet in large(260, 1 << 24):
+        written += sum(len(data) for piece in copy.receive([packet]) if isinstance(piece, list) for data in piece)
+    assert copy.at.end == written > 2**32
+    again = BinlogCopy(copy.at)
+    for number, packet in enumerate(large(262, 1 << 24)):
+        pieces = [piece for piece in again.receive([packet]) if piece]
+        assert bool(pieces) == (number > 260)
+    assert again.at.end == copy.at.end + 2 * ((1 << 24) + 19)
