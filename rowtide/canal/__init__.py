@@ -1,12 +1,12 @@
-"""The door for Canal's users: Canal's entries and FlatMessages, made of the same binlog and schema history.
+"""The door for Canal's users: its entries, clients and configuration, with the same binlog and schema history.
 
 ========================  ====================================================================
-``pipeline``              from the events of a binlog stream to entries
-``ddl``                   the event type and the table that Canal reads from a statement
-``rows``                  from row images to the rows of an entry
-``columns``               Canal's types and texts of column values
-``flat_message``          FlatMessages: an entry as JSON
-``entry``                 the entries themselves, and their protobuf form
-``protobuf``              the wire format of protobuf, for writing
+``service``               the instances of a folder of Canal's, and their server
+``instance``              an instance: one source, whose entries go to clients or to Kafka
+``configuration``         ``canal.properties`` and ``instance.properties``
+``mq``                    messages for Kafka
+``server``                Canal's server: batches for clients over TCP
+``replay``                from binlog files to entries
+``entries``               from the binlog to entries and FlatMessages
 ========================  ====================================================================
 """

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from rowtide.canal.entry import Entry
-from rowtide.canal.flat_message import flat_message
-from rowtide.canal.pipeline import EntryBatch, EntryPipeline, Output
+from rowtide.canal.entries.entry import Entry
+from rowtide.canal.entries.flat_message import flat_message
+from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline, Output
 from rowtide.connector.engine.replay import ReadPrepared, replay_through
 from rowtide.connector.pipeline.pipeline import Clock
 from rowtide.connector.records.offset import SourceOffset

@@ -6,16 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rowtide.canal.instance.configuration import (
-    INSTANCE_FILE,
-    SERVER_FILE,
-    CanalConfiguration,
-    InstanceSettings,
-    destinations,
-    read_folder,
-    read_instance,
-)
+from rowtide.canal.configuration.load import INSTANCE_FILE, SERVER_FILE, destinations, read_folder, read_instance
+from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings
 from rowtide.canal.instance.instance import Instance
+from rowtide.canal.instance.kafka import KafkaInstance
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.tcp import Address, CanalServer
 from rowtide.connector.config.errors import ConfigurationError
@@ -23,6 +17,11 @@ from rowtide.connector.errors import ConnectorError
 
 log = logging.getLogger(__name__)
 
+_STOP_S = 10.0
+"""How long the end of an instance is waited for."""
+
+AnyInstance = Instance | KafkaInstance
+Listening = Callable[[Address | None], None]
 _Version = tuple[int, ...]
 
 
@@ -41,28 +40,29 @@ class CanalService:
         self._folder = folder
         self._environ = environ
         self._config: CanalConfiguration = read_folder(folder, environ)
-        self._instances: dict[str, Instance] = {}
+        self._instances: dict[str, AnyInstance] = {}
+        self._ending: dict[str, AnyInstance] = {}  # not ended yet
         self._versions: dict[str, _Version] = {}
         self._destinations: dict[str, Destination] = {}
         self.notes = self._config.notes
 
-    async def run(self, stop: asyncio.Event, listening: Callable[[Address], None] = lambda _address: None) -> None:
+    async def run(
+        self, stop: asyncio.Event, listening: Callable[[Address | None], None] = lambda _address: None
+    ) -> None:
         """Serve until ``stop`` is set.
 
         Args:
             stop: ends the service; what clients have acknowledged is written.
-            listening: called with the address when clients can connect.
+            listening: called when the instances are started, with the address for clients; ``None`` in the Kafka mode.
 
         Raises:
             OSError: the server cannot listen.
-            OffsetError: positions of clients are damaged.
         """
         settings = self._config.server
         server = CanalServer(self._destinations, settings.credentials)
-        address = await server.start(settings.host, settings.port)
+        address = None if settings.kafka else await server.start(settings.host, settings.port)
         try:
-            for name, instance in self._config.instances.items():
-                self._start(name, instance, self._version(name))
+            await self._scan()
             listening(address)
             await self._watch(stop)
         finally:
@@ -70,7 +70,7 @@ class CanalService:
             await asyncio.gather(*[self._end(name) for name in list(self._instances)])
 
     @property
-    def instances(self) -> Mapping[str, Instance]:
+    def instances(self) -> Mapping[str, AnyInstance]:
         """The instances, by destination."""
         return self._instances
 
@@ -88,6 +88,8 @@ class CanalService:
             log.info("destination %s: its %s is gone; the instance is stopped", name, INSTANCE_FILE)
             await self._end(name)
         for name in sorted(found):
+            if not await self._has_ended(name):
+                continue
             try:
                 version = self._version(name)
                 if self._versions.get(name) == version:
@@ -97,6 +99,8 @@ class CanalService:
                 if name in self._instances:
                     log.info("destination %s: its %s has changed; the instance is started again", name, INSTANCE_FILE)
                     await self._end(name)
+                    if not await self._has_ended(name):
+                        continue
                 self._start(name, settings, version)
             except (ConfigurationError, ConnectorError, OSError) as error:
                 if not isinstance(error, ConfigurationError):  # another file, or the disk: try again
@@ -106,15 +110,32 @@ class CanalService:
 
     def _start(self, name: str, settings: InstanceSettings, version: _Version) -> None:
         server = self._config.server
-        instance = Instance(settings, server.data / name, server.flush_s)
+        folder = server.data / name
+        instance: AnyInstance
+        if settings.kafka is not None:
+            instance = KafkaInstance(settings, settings.kafka, folder, server.flush_s)
+        else:
+            instance = Instance(settings, folder, server.flush_s)
+            self._destinations[name] = instance.destination
         self._instances[name], self._versions[name] = instance, version
-        self._destinations[name] = instance.destination
         instance.start()
 
     async def _end(self, name: str) -> None:
         self._destinations.pop(name, None)
         self._versions.pop(name, None)
-        await asyncio.to_thread(self._instances.pop(name).stop)
+        instance = self._instances.pop(name)
+        if not await asyncio.to_thread(instance.stop, _STOP_S):
+            log.warning("destination %s: the instance still waits for its server, and stops when that answers", name)
+            self._ending[name] = instance
+
+    async def _has_ended(self, name: str) -> bool:
+        """Whether no earlier instance of a destination still uses its files."""
+        instance = self._ending.get(name)
+        if instance is not None and not await asyncio.to_thread(instance.stop, 0):
+            self._versions.pop(name, None)  # the next scan tries again
+            return False
+        self._ending.pop(name, None)
+        return True
 
     def _version(self, name: str) -> _Version:
         """Changes whenever a file does that the settings of an instance come from."""

@@ -62,3 +62,46 @@ def test_a_destination_starts_when_its_damaged_positions_are_gone(folder: Path) 
     assert scanned(found) == []
     meta.unlink()
     assert scanned(found) == ["a"]
+
+
+def test_damaged_positions_hold_up_no_other_destination_at_the_start(folder: Path) -> None:
+    add(folder, "b")
+    (folder / "a" / META).write_text("{")
+    found = CanalService(folder)
+
+    async def started() -> list[str]:
+        stop = asyncio.Event()
+        running: list[str] = []
+
+        def listening(_address: object) -> None:
+            running.extend(found.instances)
+            stop.set()
+
+        await found.run(stop, listening)
+        return running
+
+    assert asyncio.run(started()) == ["b"]
+
+
+def test_a_destination_is_started_again_only_when_its_instance_has_ended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = CanalService(folder)
+    ends: list[bool] = [False, False, True]
+
+    async def scans() -> list[list[str]]:
+        await found._scan()
+        stop = found.instances["a"].stop
+        monkeypatch.setattr(found.instances["a"], "stop", lambda _limit: ends.pop(0) and stop())
+        (folder / "a" / "instance.properties").write_text(
+            "canal.instance.master.address=127.0.0.1:2\ncanal.instance.dbUsername=canal\n"
+        )
+        running = []
+        for _ in range(2):
+            await found._scan()
+            running.append(list(found.instances))
+        await found._end("a")
+        return running
+
+    assert asyncio.run(scans()) == [[], ["a"]]
+    assert ends == []

@@ -53,7 +53,8 @@ def serving(folder: Path) -> Iterator[tuple[Address, CanalService]]:
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
 
-    def listening(address: Address) -> None:
+    def listening(address: Address | None) -> None:
+        assert address is not None
         addresses.append(address)
         up.set()
 

@@ -15,8 +15,9 @@ from source_tree import ROOT
 
 import rowtide
 from rowtide import cli
-from rowtide.canal.instance.configuration import INSTANCE_FILE, SERVER_FILE
-from rowtide.canal.instance.properties import INSTANCE, REFUSED, SERVER, WITHOUT_EFFECT
+from rowtide.canal.configuration.kafka import OF_DESTINATION, of_kafka
+from rowtide.canal.configuration.load import INSTANCE_FILE, SERVER_FILE
+from rowtide.canal.configuration.properties import INSTANCE, REFUSED, SERVER, WITHOUT_EFFECT
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.files.documents import flattened
@@ -65,7 +66,11 @@ def test_every_option_in_a_page_is_one() -> None:
 def of_canal(name: str) -> bool:
     """Whether it is a property, or a file, of Canal's configuration folder."""
     patterns = [*WITHOUT_EFFECT, *REFUSED]
-    return name in {*SERVER, *INSTANCE, SERVER_FILE, INSTANCE_FILE} or any(re.fullmatch(one, name) for one in patterns)
+    return (
+        of_kafka(name)
+        or name in {*SERVER, *INSTANCE, *OF_DESTINATION, SERVER_FILE, INSTANCE_FILE}
+        or any(re.fullmatch(one, name) for one in patterns)
+    )
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from rowtide.canal import protobuf
+from rowtide.canal.entries import protobuf
 from rowtide.canal.server.packets import frame
 
 __all__ = ["CanalClient", "Change", "changes", "connected"]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from golden import CONNECTORS, Case
+
+from rowtide.canal.entries.entry import Entry, Header
+from rowtide.canal.replay import entries
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
 
 FOLDER = Path(__file__).parent.parent / "golden_canal"
 
@@ -52,6 +60,37 @@ def fields(message: bytes) -> list[tuple[int, int | bytes]]:
         else:
             found.append((tag >> 3, value))
     return found
+
+
+NOT_REQUIRED = {
+    "bootstrap.servers",
+    "database.hostname",
+    "database.password",
+    "database.server.id",
+    "database.user",
+    "schema.history.internal.kafka.bootstrap.servers",
+    "schema.history.internal.kafka.topic",
+}
+
+
+@functools.cache
+def with_gtids(name: str) -> list[Entry]:
+    """The entries of a case's binlog files, with ``canal.instance.gtidon``."""
+    case = Case(name)
+    properties = {"name": name, "connector.class": CONNECTORS[case.description.get("server", "mysql")]}
+    config = from_properties({**properties, "topic.prefix": name}, not_required=NOT_REQUIRED)
+    return list(entries(case.binlog, pipeline_settings(config, "run"), gtids=True, clock=lambda: 0))
+
+
+def made(name: str) -> list[Entry]:
+    """The entries of a recording."""
+    found = with_gtids(name.removesuffix(".gtid"))
+    return found if name.endswith(".gtid") else [replace(entry, header=plain(entry.header)) for entry in found]
+
+
+def plain(header: Header) -> Header:
+    """The header without GTIDs."""
+    return replace(header, gtid="", props=tuple(pair for pair in header.props if pair[0] == "rowsCount"))
 
 
 _HEADER = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rowtide.canal.entry import EntryType
+from rowtide.canal.entries.entry import EntryType
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.stored_entry import BatchMode, LogPosition, StoredEntry
 from rowtide.connector.delivery.event_store import Store

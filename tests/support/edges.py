@@ -28,10 +28,15 @@ WORLD = {
 """The kinds of input and output, and the imports that show them."""
 
 EDGES = {
+    "rowtide.canal.configuration.load": "files",
+    "rowtide.canal.configuration.model": "files",
+    "rowtide.canal.configuration.reader": "files",
     "rowtide.canal.instance.client_positions": "files threads",
-    "rowtide.canal.instance.configuration": "files",
-    "rowtide.canal.instance.instance": "clock files mysql threads",
-    "rowtide.canal.instance.source": "clock files",
+    "rowtide.canal.instance.instance": "files threads",
+    "rowtide.canal.instance.kafka": "files threads",
+    "rowtide.canal.instance.reading": "clock files mysql threads",
+    "rowtide.canal.instance.source": "clock files threads",
+    "rowtide.canal.mq.messages": "clock",
     "rowtide.canal.replay": "clock files",
     "rowtide.canal.server.destination": "threads",
     "rowtide.cli.connectors.signal": "clock",

@@ -1,5 +1,5 @@
-"""Instances of Canal: one source, whose entries the clients of a destination read.
+"""Instances of Canal: one source, whose entries the clients of a destination read, or that go to Kafka.
 
-``configuration`` reads Canal's files, ``filters`` selects tables, and ``positions`` has the form in which the positions
-of clients are stored.
+``instance`` and ``kafka`` are the two kinds; for both, ``reading`` reads a ``source``. ``client_positions`` stores the
+positions of clients in the form of ``positions``.
 """

@@ -140,10 +140,12 @@ class ClientPositions:
         with self._lock:
             return next((client.filter for client in reversed(self._clients.values()) if client.filter), "")
 
-    def resumption(self) -> Resumption | None:
-        """The oldest position of all clients; ``None`` if there is none."""
+    def resumption(self, client_id: int | None = None) -> Resumption | None:
+        """The position of a client, or else the oldest of all clients; ``None`` if there is none."""
         with self._lock:
             clients = list(self._clients.values())
+        own_position = [client for client in clients if client.client_id == client_id and client.position is not None]
+        clients = own_position or clients
         found = [client for client in clients if client.position is not None]
         if self._begin is not None and len(found) < len(clients):
             return self._begin
@@ -158,6 +160,12 @@ class ClientPositions:
         offset = SourceOffset(position.file, position.pos, position.gtid or None, ts_sec=position.ts_ms // 1000)
         # The server leaves out the transactions of the set; after a fail-over, their positions are of another server.
         return Resumption(offset, None if position.gtid else position)
+
+    def moved(self, client_id: int) -> bool:
+        """Whether a client has a position that rowtide has not written: Canal has run in between."""
+        with self._lock:
+            client = self._clients.get(client_id)
+            return client is not None and client.position is not None and client_id not in self._offsets
 
     def flush(self) -> None:
         """Write what has changed.

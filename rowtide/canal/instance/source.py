@@ -1,12 +1,14 @@
 """Edge: the server of an instance: its flavor, its structures, and where to begin."""
 
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rowtide.canal.configuration.model import InstanceSettings
 from rowtide.canal.instance.client_positions import Resumption
-from rowtide.canal.instance.configuration import InstanceSettings
 from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.wiring import history_store
 from rowtide.connector.errors import OffsetError
@@ -75,12 +77,15 @@ class Source:
         """The schema history."""
         return history_store(self.config)
 
-    def tables(self, history: SchemaHistoryStore, start: SourceOffset | None) -> tuple[Tables, SourceOffset]:
+    def tables(
+        self, history: SchemaHistoryStore, start: SourceOffset | None, stop: threading.Event
+    ) -> tuple[Tables, SourceOffset]:
         """The structures of all tables, and the start position, which is the present without ``start``.
 
         Without a schema history, the structures are those of the present; it then begins with them.
 
         Raises:
+            StoreClosed: ``stop`` was set meanwhile.
             SnapshotError, SchemaHistoryError: they cannot be read.
         """
         if start is not None and history.exists():
@@ -93,6 +98,8 @@ class Source:
         snapshot = Snapshot(self.config.database, self.pipeline_settings, self.config.snapshot, decision, time.time_ns)
         with history.buffered():
             for output in snapshot.outputs():
+                if stop.is_set():
+                    raise StoreClosed("the instance stops")
                 if isinstance(output, HistoryEntry):
                     history.append(output.text)
         return snapshot.tables, start or replace(snapshot.offset, snapshot=None)

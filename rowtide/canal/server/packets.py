@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from rowtide.canal import protobuf
+from rowtide.canal.entries import protobuf
 
 MAX_FRAME = 1 << 20
 """The largest frame of a client, in bytes. Requests are short; the longest part is a filter."""

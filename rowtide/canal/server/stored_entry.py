@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rowtide.canal.entry import Entry, EventType, Statement, TransactionBegin, TransactionEnd
+from rowtide.canal.entries.entry import Entry, EventType, Statement, TransactionBegin, TransactionEnd
 from rowtide.connector.records.offset import SourceOffset
 
 _ISOLATED = {
@@ -81,13 +81,34 @@ def stored(entry: Entry, offset: SourceOffset) -> StoredEntry:
         entry: the entry.
         offset: the resume position behind its event.
     """
-    header, content = entry.header, entry.content
-    position = LogPosition(header.file, header.offset, header.server_id, header.execute_time, header.gtid, offset)
-    ddl = isinstance(content, Statement) and content.type in _ISOLATED
-    begins, ends = isinstance(content, TransactionBegin), isinstance(content, TransactionEnd)
-    outside = not header.gtid or not offset.event
-    resumable = ends or (ddl and outside) or (begins and not header.gtid)
-    return StoredEntry(entry.encoded(), position, resumable, ddl, begins or ends)
+    position = log_position(entry, offset)
+    bounds = isinstance(entry.content, TransactionBegin | TransactionEnd)
+    return StoredEntry(entry.encoded(), position, resumable(entry, offset), _is_ddl(entry), bounds)
+
+
+def log_position(entry: Entry, offset: SourceOffset) -> LogPosition:
+    """The position of an entry.
+
+    Args:
+        entry: the entry.
+        offset: the resume position behind its event.
+    """
+    header = entry.header
+    return LogPosition(header.file, header.offset, header.server_id, header.execute_time, header.gtid, offset)
+
+
+def resumable(entry: Entry, offset: SourceOffset) -> bool:
+    """Whether a client can resume behind an entry (:attr:`StoredEntry.resumable`)."""
+    if isinstance(entry.content, TransactionEnd):
+        return True
+    gtid = entry.header.gtid
+    return (_is_ddl(entry) and (not gtid or not offset.event)) or (
+        isinstance(entry.content, TransactionBegin) and not gtid
+    )
+
+
+def _is_ddl(entry: Entry) -> bool:
+    return isinstance(entry.content, Statement) and entry.content.type in _ISOLATED
 
 
 @dataclass(frozen=True, slots=True)

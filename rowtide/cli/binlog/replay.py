@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import click
 
-from rowtide.canal.entry import Entry
+from rowtide.canal.entries.entry import Entry
 from rowtide.canal.replay import entries, entry_line
 from rowtide.cli.connectors import config_argument, read_configuration
 from rowtide.connector.config import Configuration

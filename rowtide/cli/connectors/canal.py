@@ -33,12 +33,12 @@ log = logging.getLogger(__name__)
     help="Lines of text, or one JSON object per line.",
 )
 def canal(folder: Path, *, log_level: str, log_format: str) -> None:
-    """Serve Canal's clients until stopped.
+    """Serve Canal's clients, or send messages to Kafka, until stopped.
 
     CONF_DIR is a folder of Canal's: canal.properties, and NAME/instance.properties for each destination. Every instance
-    reads its server's binlog, and clients read the entries over TCP (canal.port). Positions of clients are stored in
-    NAME/meta.dat, as Canal does. Destinations that appear, change or vanish are started, restarted and stopped
-    (canal.auto.scan).
+    reads its server's binlog, and clients read the entries over TCP (canal.port); with canal.serverMode=kafka, messages
+    go to Kafka instead. Positions are stored in NAME/meta.dat, as Canal does. Destinations that appear, change or
+    vanish are started, restarted and stopped (canal.auto.scan).
 
     The exit code is 0 after SIGTERM or Ctrl-C, 1 if the configuration is invalid or the server cannot listen.
     """
@@ -62,5 +62,8 @@ async def _serve(service: CanalService) -> None:
     log.info("stopped")
 
 
-def _listening(address: Address) -> None:
-    log.info("serving Canal's clients at %s:%d", *address)
+def _listening(address: Address | None) -> None:
+    if address is None:
+        log.info("sending messages to Kafka (canal.serverMode=kafka)")
+    else:
+        log.info("serving Canal's clients at %s:%d", *address)

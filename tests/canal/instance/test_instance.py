@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 
-from rowtide.canal.entry import Entry, Header, TransactionEnd
+from rowtide.canal.configuration.load import read_instance
+from rowtide.canal.entries.entry import Entry, Header, TransactionEnd
+from rowtide.canal.entries.pipeline import EntryBatch
+from rowtide.canal.entries.sink import PassedEntry
 from rowtide.canal.instance.client_positions import META, Resumption
-from rowtide.canal.instance.configuration import read_instance
-from rowtide.canal.instance.instance import EntryReader, Instance
+from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.positions import CanalPosition
+from rowtide.canal.instance.reading import EntryReader
 from rowtide.canal.instance.source import Source
-from rowtide.canal.pipeline import EntryBatch
-from rowtide.canal.server.stored_entry import stored
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
@@ -47,7 +48,7 @@ def until(reached: Callable[[], bool]) -> None:
 
 
 def test_a_server_that_cannot_be_reached_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowtide.canal.instance.instance._FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("rowtide.canal.instance.reading._FIRST_WAIT_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     found = instance(tmp_path, f"127.0.0.1:{port}")
@@ -89,7 +90,7 @@ def test_what_a_client_has_not_acknowledged_when_it_unsubscribes_comes_again(tmp
     destination = found.destination
     destination.subscribe("1001")
     batch = ended(100)
-    found.put([stored(entry, batch.offset) for entry in batch.entries], Resumption(batch.offset))
+    found.put([PassedEntry(entry, batch.offset) for entry in batch.entries], Resumption(batch.offset))
     first = destination.get("1001", 1)
     destination.unsubscribe("1001")
     destination.subscribe("1001")
@@ -102,7 +103,7 @@ def test_a_full_store_is_reported_and_loses_nothing(
     monkeypatch.setattr("rowtide.canal.instance.instance._FULL_S", 0.01)
     found = instance(tmp_path, more="canal.instance.memory.buffer.size=2\ncanal.instance.memory.batch.mode=ITEMSIZE")
     batches = [ended(pos) for pos in (100, 200, 300)]
-    entries = [stored(entry, batch.offset) for batch in batches for entry in batch.entries]
+    entries = [PassedEntry(entry, batch.offset) for batch in batches for entry in batch.entries]
     putting = Thread(target=lambda: found.put(entries, Resumption(OFFSET)))
     putting.start()
     until(lambda: "have not acknowledged 2 entries" in caplog.text)
@@ -118,7 +119,7 @@ def put(found: Instance, resumption: Resumption, *batches: EntryBatch) -> list[i
     source: Any = SimpleNamespace(config=SimpleNamespace(failure=None))
     reader = EntryReader(found, source, Tables(Server(Flavor.MYSQL)), resumption, InMemorySchemaHistory())
     for batch in batches:
-        reader._put(batch)
+        reader._put(reader._wanted(batch))
     return [entry.position.pos for entry in found.destination.store.get(100, 0).batches]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowtide.canal.entry import Entry, EventType, Header, RowChange, Statement, TransactionBegin, TransactionEnd
+from rowtide.canal.entries.entry import Entry, EventType, Header, RowChange, Statement, TransactionBegin, TransactionEnd
 from rowtide.canal.server.destination import NO_BATCH, Destination, client_number
 from rowtide.canal.server.errors import BatchOrderError, CanalError, ClientIdError
 from rowtide.canal.server.stored_entry import BatchMode, LogPosition, StoredEntry, stored

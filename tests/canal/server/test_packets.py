@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.canal import protobuf
+from rowtide.canal.entries import protobuf
 from rowtide.canal.server import packets
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.packets import MAX_FRAME, FrameError, FrameReader, Get, PacketType, frame

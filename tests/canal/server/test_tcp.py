@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from canal_wire import recorded_destination
 
-from rowtide.canal import protobuf
+from rowtide.canal.entries import protobuf
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.packets import frame, messages, success

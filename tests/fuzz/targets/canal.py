@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from rowtide.canal.pipeline import EntryBatch, EntryPipeline
+from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline
 from rowtide.canal.replay import entry_line
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.protocol.header import HEADER_LENGTH

@@ -6,49 +6,18 @@ import base64
 import functools
 import json
 from collections import defaultdict
-from dataclasses import replace
 
 import pytest
-from canal_golden import DIFFERENCES, EXTRA, Pair, differing, recorded, recordings, unexplained
-from golden import CONNECTORS, Case
+from canal_golden import DIFFERENCES, EXTRA, Pair, differing, made, recorded, recordings, unexplained
+from golden import Case
 
-from rowtide.canal.entry import Entry, Header, Statement
-from rowtide.canal.flat_message import flat_message
+from rowtide.canal.entries.entry import Entry, Statement
+from rowtide.canal.entries.flat_message import flat_message
 from rowtide.canal.replay import entries
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 
-NOT_REQUIRED = {
-    "bootstrap.servers",
-    "database.hostname",
-    "database.password",
-    "database.server.id",
-    "database.user",
-    "schema.history.internal.kafka.bootstrap.servers",
-    "schema.history.internal.kafka.topic",
-}
-
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-@functools.cache
-def with_gtids(name: str) -> list[Entry]:
-    """The entries of a case's binlog files, with ``canal.instance.gtidon``."""
-    case = Case(name)
-    properties = {"name": name, "connector.class": CONNECTORS[case.description.get("server", "mysql")]}
-    config = from_properties({**properties, "topic.prefix": name}, not_required=NOT_REQUIRED)
-    return list(entries(case.binlog, pipeline_settings(config, "run"), gtids=True, clock=lambda: 0))
-
-
-def made(name: str) -> list[Entry]:
-    """The entries of a recording."""
-    found = with_gtids(name.removesuffix(".gtid"))
-    return found if name.endswith(".gtid") else [replace(entry, header=plain(entry.header)) for entry in found]
-
-
-def plain(header: Header) -> Header:
-    """The header without GTIDs."""
-    return replace(header, gtid="", props=tuple(pair for pair in header.props if pair[0] == "rowsCount"))
 
 
 def test_without_gtidon_headers_have_no_gtids() -> None:

@@ -70,10 +70,13 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     r"canal\.instance\.enableDruid|canal\.instance\.fallbackIntervalInSeconds": _ALWAYS,
     r"canal\.instance\.multi\.stream\.on": "MariaDB's and PolarDB's streams are read as they come",
     r"canal\.aliyun\..*|canal\.instance\.rds\..*": "backups of Alibaba Cloud are not read",
-    r"canal\.mq\..*|kafka\..*|rocketmq\..*|rabbitmq\..*|pulsarmq\..*": "canal.serverMode=tcp",
+    r"canal\.mq\.(canalGetTimeout|send\.thread\.size|build\.thread\.size)": "what is read is sent at once, in order",
+    r"canal\.mq\.(accessChannel|enableDynamicQueuePartition|producerGroup|namespace)": "it is of another queue",
+    r"rocketmq\..*|rabbitmq\..*|pulsarmq\..*": "messages are sent to Kafka only",
 }
 """Patterns of properties that have no effect, and why."""
 
+_OF_KAFKA = r"canal\.mq\..*|kafka\..*"
 _PREFIXES = ("canal.", "kafka.", "rocketmq.", "rabbitmq.", "pulsarmq.")
 
 REFUSED: Mapping[str, str] = {
@@ -85,7 +88,7 @@ REFUSED: Mapping[str, str] = {
 
 
 def problems_and_notes(
-    properties: Mapping[str, str], known: Mapping[str, str], place: str
+    properties: Mapping[str, str], known: Mapping[str, str], place: str, *, kafka: bool
 ) -> tuple[list[Problem], list[str]]:
     """What is wrong with the names of properties, and which of them have no effect.
 
@@ -93,6 +96,7 @@ def problems_and_notes(
         properties: the properties of a file; empty ones count as absent.
         known: the properties that have an effect.
         place: the file, for messages.
+        kafka: whether ``canal.serverMode=kafka``.
     """
     problems, idle = [], []
     for name, value in properties.items():
@@ -100,6 +104,8 @@ def problems_and_notes(
             continue
         refusal = _match(REFUSED, name)
         reason = _match(WITHOUT_EFFECT, name)
+        if reason is None and not kafka and re.fullmatch(_OF_KAFKA, name):
+            reason = "canal.serverMode=tcp"
         if refusal is not None:
             problems.append(Problem(f"{place}: {name}", refusal))
         elif reason is not None:

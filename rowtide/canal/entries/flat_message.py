@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rowtide.canal.entry import Absent, Column, Entry, EventType, RowChange, Statement, Values
+from rowtide.canal.entries.entry import Absent, Column, Entry, EventType, RowChange, Statement, Values
 
 Json = dict[str, Any]
 
@@ -20,9 +20,22 @@ def flat_message(entry: Entry, batch_id: int, ts: int) -> str | None:
         batch_id: ``id``: of the batch that the entry belongs to.
         ts: the time when the message is made, in milliseconds since the epoch.
     """
+    found = flat_messages(entry, batch_id, ts, 0)
+    return found[0][1] if found else None
+
+
+def flat_messages(entry: Entry, batch_id: int, ts: int, places: int | Sequence[int]) -> list[tuple[int, str]]:
+    """The FlatMessages of an entry, with their partitions; none for the bounds of a transaction.
+
+    Args:
+        entry: the entry.
+        batch_id: ``id``: of the batch that the entry belongs to.
+        ts: the time when the messages are made, in milliseconds since the epoch.
+        places: the partition of the entry, or one for each of its rows.
+    """
     content = entry.content
     if not isinstance(content, RowChange | Statement):
-        return None
+        return []
     header = entry.header
     message: Json = {
         "data": None,
@@ -44,6 +57,21 @@ def flat_message(entry: Entry, batch_id: int, ts: int) -> str | None:
         message["isDdl"], message["sql"] = bool(content.ddl), content.sql
     else:
         message |= _rows(content)
+    if isinstance(places, int):
+        return [(places, _text(message))]
+    return [(place, _text(message | _part(message, places, place))) for place in sorted(set(places))]
+
+
+def _part(message: Json, places: Sequence[int], place: int) -> Json:
+    """The rows of one partition. What describes the columns is that of all rows."""
+    return {
+        name: [row for row, at in zip(message[name], places, strict=True) if at == place]
+        for name in ("data", "old")
+        if message[name] is not None
+    }
+
+
+def _text(message: Json) -> str:
     return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.canal.entry import (
+from rowtide.canal.entries.entry import (
     Content,
     Entry,
     EventType,
@@ -14,8 +14,8 @@ from rowtide.canal.entry import (
     TransactionBegin,
     TransactionEnd,
 )
-from rowtide.canal.instance.filters import EntryFilter, TablePatterns
-from rowtide.canal.instance.sink import EntryKinds, EntrySink
+from rowtide.canal.entries.filters import EntryFilter, TablePatterns
+from rowtide.canal.entries.sink import EntryKinds, EntrySink
 from rowtide.connector.records.offset import SourceOffset
 
 OFFSET = SourceOffset("binlog.000001", 4)
@@ -39,7 +39,7 @@ def passed(to: EntrySink, *contents: Content, seconds: int = 100, table: str = "
     for place, content in enumerate(contents):
         named = isinstance(content, RowChange | Statement)
         header = Header("f", place, 1, 1, seconds, "shop" if named else "", table if named else "")
-        found += [stored.position.pos for stored in to.passed([Entry(header, content)], OFFSET)]
+        found += [entry.header.offset for entry, _ in to.passed([Entry(header, content)], OFFSET)]
     return found
 
 

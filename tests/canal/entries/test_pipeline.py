@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from golden import Case
 
-from rowtide.canal.entry import RowChange
-from rowtide.canal.pipeline import EntryBatch, EntryPipeline, Output
+from rowtide.canal.entries.entry import RowChange
+from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline, Output
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import ReadPrepared, replay_through

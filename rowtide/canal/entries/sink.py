@@ -5,10 +5,10 @@ statements for the clients is left out, but for one now and then, so that positi
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from rowtide.canal.entry import Entry, EventType, RowChange, Statement, TransactionBegin, TransactionEnd
-from rowtide.canal.instance.filters import EntryFilter
-from rowtide.canal.server.stored_entry import StoredEntry, stored
+from rowtide.canal.entries.entry import Entry, EventType, RowChange, Statement, TransactionBegin, TransactionEnd
+from rowtide.canal.entries.filters import EntryFilter
 from rowtide.connector.records.offset import SourceOffset
 
 _EMPTY_INTERVAL_MS = 5000
@@ -48,8 +48,15 @@ class EntryKinds:
         return self.ddl if content.ddl else self.statements
 
 
+class PassedEntry(NamedTuple):
+    """An entry for the clients, and the resume position behind its event."""
+
+    entry: Entry
+    offset: SourceOffset
+
+
 class EntrySink:
-    """Selects entries, and gives them the form of the event store.
+    """Selects entries.
 
     Args:
         tables: the tables of the instance; may be replaced at any time.
@@ -59,41 +66,42 @@ class EntrySink:
     def __init__(self, tables: EntryFilter, kinds: EntryKinds) -> None:
         self.tables = tables
         self._kinds = kinds
-        self._begin: StoredEntry | None = None  # until something of its transaction passes
+        self._begin: PassedEntry | None = None  # until something of its transaction passes
         self._used = True
         self._empty = 0
         self._empty_ts_ms = 0
 
-    def passed(self, entries: list[Entry], offset: SourceOffset) -> list[StoredEntry]:
+    def passed(self, entries: list[Entry], offset: SourceOffset) -> list[PassedEntry]:
         """What reaches the clients, in order.
 
         Args:
             entries: of an event.
             offset: the resume position behind it.
         """
-        out: list[StoredEntry] = []
+        out: list[PassedEntry] = []
         for entry in entries:
             content = entry.content
             if isinstance(content, TransactionBegin):
-                self._begin, self._used = stored(entry, offset), False
+                self._begin, self._used = PassedEntry(entry, offset), False
             elif isinstance(content, TransactionEnd):
-                self._end(stored(entry, offset), out)
+                self._end(PassedEntry(entry, offset), out)
             elif self._passes(entry, content):
                 if self._begin is not None and not self._kinds.transactions:
                     out.append(self._begin)
                 self._begin, self._used = None, True
-                out.append(stored(entry, offset))
+                out.append(PassedEntry(entry, offset))
         return out
 
-    def _end(self, end: StoredEntry, out: list[StoredEntry]) -> None:
+    def _end(self, end: PassedEntry, out: list[PassedEntry]) -> None:
         begin, self._begin = self._begin, None
         used, self._used = self._used, True  # MariaDB's transactions have no begin
         if used and not self._kinds.transactions:
             out.append(end)
             return
         self._empty += 1
-        if abs(end.ts_ms - self._empty_ts_ms) > _EMPTY_INTERVAL_MS or self._empty > _EMPTY_COUNT:
-            self._empty, self._empty_ts_ms = 0, end.ts_ms
+        ts_ms = end.entry.header.execute_time
+        if abs(ts_ms - self._empty_ts_ms) > _EMPTY_INTERVAL_MS or self._empty > _EMPTY_COUNT:
+            self._empty, self._empty_ts_ms = 0, ts_ms
             out += [end] if begin is None else [begin, end]
 
     def _passes(self, entry: Entry, content: RowChange | Statement) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from rowtide.canal.entry import ABSENT, Column
+from rowtide.canal.entries.entry import ABSENT, Column
 from rowtide.connector.errors import SchemaError
 from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import MappedColumn

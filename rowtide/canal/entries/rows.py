@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from rowtide.canal.columns import JSON_STYLE, TableColumns
-from rowtide.canal.entry import EventType, RowChange, Values
+from rowtide.canal.entries.columns import JSON_STYLE, TableColumns
+from rowtide.canal.entries.entry import EventType, RowChange, Values
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.codecs.row_images import Decoder, RowImages
 from rowtide.connector.records.codecs.system_versioning import CurrentRows, row_end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.canal.instance.filters import EntryFilter, TablePatterns, split_patterns
+from rowtide.canal.entries.filters import EntryFilter, TablePatterns, split_patterns
 from rowtide.topics.java_regex import InvalidPatternError
 
 

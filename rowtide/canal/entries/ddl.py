@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from rowtide.canal.entry import EventType
+from rowtide.canal.entries.entry import EventType
 from rowtide.schema_history.ddl import statements as ddl
 from rowtide.schema_history.ddl.statements import Body, TableName
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rowtide.canal.instance.configuration import StartPosition, read_folder, read_instance
+from rowtide.canal.configuration.load import read_folder, read_instance
+from rowtide.canal.configuration.model import StartPosition
 from rowtide.connector.config.errors import ConfigurationError
 
 SERVER = r"""
@@ -85,7 +86,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     )
     expected = """
         canal.properties: canal.prot: unknown property; did you mean canal.port?
-        canal.properties: canal.serverMode: only tcp is supported yet, not 'rocketMQ'
+        canal.properties: canal.serverMode: only tcp and kafka are supported, not 'rocketMQ'
         canal.properties: canal.zkServers: clusters by ZooKeeper are not supported yet
         canal.properties: canal.port: must be an integer of at least 0, not 'no'
         example/instance.properties: canal.instance.master.adress: unknown property; did you mean canal.instance

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.canal.ddl import Classified, classify, classify_dml
-from rowtide.canal.entry import EventType
+from rowtide.canal.entries.ddl import Classified, classify, classify_dml
+from rowtide.canal.entries.entry import EventType
 from rowtide.schema_history.ddl.lexer import Dialect
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.server.query_event import Flavor

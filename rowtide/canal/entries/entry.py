@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from rowtide.canal import protobuf
+from rowtide.canal.entries import protobuf
 
 _VERSION = 1
 _ENCODING = "UTF-8"

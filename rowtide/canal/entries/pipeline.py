@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from rowtide.canal.columns import table_columns
-from rowtide.canal.ddl import classify, classify_dml
-from rowtide.canal.entry import (
+from rowtide.canal.entries.columns import table_columns
+from rowtide.canal.entries.ddl import classify, classify_dml
+from rowtide.canal.entries.entry import (
     Content,
     Entry,
     EventType,
@@ -25,7 +25,7 @@ from rowtide.canal.entry import (
     TransactionBegin,
     TransactionEnd,
 )
-from rowtide.canal.rows import EntryRows
+from rowtide.canal.entries.rows import EntryRows
 from rowtide.connector.errors import ProtocolError, SchemaError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS, table_map_of
 from rowtide.connector.pipeline.pipeline import Clock

@@ -1,0 +1,188 @@
+"""Edge: reads Canal's configuration: ``canal.properties``, and ``NAME/instance.properties`` of each destination.
+
+Properties of instances in ``canal.properties`` are defaults for all instances. ``${name:default}`` stands for a
+variable of the environment, or for its default. All problems of all files are reported at once.
+"""
+
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from rowtide.canal.configuration.kafka import OF_DESTINATION, OF_SERVER, kafka_settings, left_out, of_kafka
+from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings, ServerSettings, StartPosition
+from rowtide.canal.configuration.properties import INSTANCE, SERVER, problems_and_notes
+from rowtide.canal.configuration.reader import PropertyReader, read_properties
+from rowtide.canal.entries.filters import EntryFilter, TablePatterns
+from rowtide.canal.entries.sink import EntryKinds
+from rowtide.canal.server.authentication import Credentials
+from rowtide.canal.server.stored_entry import BatchMode
+from rowtide.connector.config.errors import ConfigurationError, Problem
+from rowtide.connector.config.secret import Secret
+
+SERVER_FILE, INSTANCE_FILE = "canal.properties", "instance.properties"
+_NO_INSTANCES = {"spring", "metrics"}
+"""Folders of Canal's own beside those of the destinations."""
+_MYSQL_PORT = 3306
+_SSL_MODES = {"DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"}
+
+
+def read_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> CanalConfiguration:
+    """Read a folder of Canal's (``conf``).
+
+    Args:
+        folder: with ``canal.properties`` and a folder for each destination.
+        environ: the environment, for placeholders.
+
+    Raises:
+        ConfigurationError: with all problems.
+    """
+    common = read_properties(folder / SERVER_FILE, environ)
+    reader = PropertyReader(SERVER_FILE, common, {**SERVER, **OF_SERVER})
+    server = _server(reader, folder)
+    own = {
+        name: value
+        for name, value in common.items()
+        if not _of_instance(name) and not (server.kafka and of_kafka(name))
+    }
+    problems, notes = problems_and_notes(own, SERVER, SERVER_FILE, kafka=server.kafka)
+    notes += left_out(common) if server.kafka else []
+    problems += reader.problems
+    instances: dict[str, InstanceSettings] = {}
+    known = {**INSTANCE, **(OF_DESTINATION if server.kafka else {})}
+    more, idle = problems_and_notes(_shared(common), known, SERVER_FILE, kafka=server.kafka)
+    problems, notes = problems + more, notes + idle
+    for name in destinations(folder, server.destinations):
+        try:
+            instances[name], idle = _instance(folder, name, common, environ)
+            notes += idle
+        except ConfigurationError as error:
+            problems += error.problems
+    if not instances and not problems:
+        problems.append(Problem(str(folder), f"there is no folder with an {INSTANCE_FILE}"))
+    if problems:
+        raise ConfigurationError(list(dict.fromkeys(problems)))
+    return CanalConfiguration(server, instances, tuple(dict.fromkeys(notes)))
+
+
+def read_instance(folder: Path, name: str, environ: Mapping[str, str] = os.environ) -> InstanceSettings:
+    """Read the settings of one destination again.
+
+    Raises:
+        ConfigurationError: with all problems.
+    """
+    return _instance(folder, name, read_properties(folder / SERVER_FILE, environ), environ)[0]
+
+
+def destinations(folder: Path, required: tuple[str, ...] = ()) -> list[str]:
+    """The names of the destinations in a folder, and those that have to be there."""
+    found = {path.parent.name for path in folder.glob(f"*/{INSTANCE_FILE}")} - _NO_INSTANCES
+    return sorted(found | set(required))
+
+
+def _of_instance(name: str) -> bool:
+    return name.startswith("canal.instance.") or name in OF_DESTINATION
+
+
+def _shared(properties: Mapping[str, str]) -> dict[str, str]:
+    """The defaults of all instances."""
+    return {name: value for name, value in properties.items() if _of_instance(name)}
+
+
+def _server(reader: PropertyReader, folder: Path) -> ServerSettings:
+    mode = reader.text("canal.serverMode")
+    if mode.lower() not in ("tcp", "kafka"):
+        reader.problem("canal.serverMode", f"only tcp and kafka are supported, not {mode!r}")
+    if reader.text("canal.zkServers"):
+        reader.problem("canal.zkServers", "clusters by ZooKeeper are not supported yet; leave it empty")
+    interval = float(reader.number("canal.auto.scan.interval", 1, 5))
+    data = reader.text("canal.file.data.dir").replace("../conf", str(folder)) or str(folder)
+    return ServerSettings(
+        mode.lower() == "kafka",
+        reader.text("canal.ip"),
+        reader.number("canal.port", 0, 11111),
+        Credentials(reader.text("canal.user"), reader.text("canal.passwd")),
+        Path(data),
+        reader.number("canal.file.flush.period", 1, 1000) / 1000,
+        interval if reader.flag("canal.auto.scan") else None,
+        tuple(name.strip() for name in reader.text("canal.destinations").split(",") if name.strip()),
+    )
+
+
+def _instance(
+    folder: Path, name: str, common: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[InstanceSettings, list[str]]:
+    place = f"{name}/{INSTANCE_FILE}"
+    own = read_properties(folder / name / INSTANCE_FILE, environ)
+    server = PropertyReader(SERVER_FILE, common, {**SERVER, **OF_SERVER})
+    kafka = server.text("canal.serverMode").lower() == "kafka"
+    known = {**INSTANCE, **(OF_DESTINATION if kafka else {})}
+    problems, notes = problems_and_notes(own, known, place, kafka=kafka)
+    reader = PropertyReader(place, {**_shared(common), **{key: value for key, value in own.items() if value}}, known)
+    host, port = reader.parsed("canal.instance.master.address", _address, ("", _MYSQL_PORT))
+    slave_id = reader.number("canal.instance.mysql.slaveId", 1, -1)
+    mode = reader.text("canal.instance.memory.batch.mode")
+    if mode not in ("MEMSIZE", "ITEMSIZE"):
+        reader.problem("canal.instance.memory.batch.mode", f"must be MEMSIZE or ITEMSIZE, not {mode!r}")
+    ssl_mode = reader.text("canal.instance.master.sslMode").upper()
+    if ssl_mode not in _SSL_MODES:
+        reader.problem("canal.instance.master.sslMode", f"must be one of {', '.join(sorted(_SSL_MODES))}")
+    unit = reader.number("canal.instance.memory.buffer.memunit", 1, 1024)
+    counts_entries = mode == "ITEMSIZE"
+    nothing = TablePatterns.parse("")
+    settings = InstanceSettings(
+        name,
+        host,
+        port,
+        reader.required("canal.instance.dbUsername"),
+        Secret(reader.text("canal.instance.dbPassword")),
+        ssl_mode.lower(),
+        slave_id if slave_id > 0 else _server_id(name, host, port),
+        slave_id,
+        _start(reader),
+        reader.flag("canal.instance.gtidon"),
+        EntryFilter(
+            reader.parsed("canal.instance.filter.regex", TablePatterns.parse, nothing),
+            reader.parsed("canal.instance.filter.black.regex", TablePatterns.parse, nothing),
+        ),
+        EntryKinds(
+            reader.flag("canal.instance.filter.transaction.entry"),
+            reader.flag("canal.instance.filter.query.ddl"),
+            reader.flag("canal.instance.filter.query.dml"),
+            reader.flag("canal.instance.filter.rows"),
+            reader.flag("canal.instance.filter.dml.insert"),
+            reader.flag("canal.instance.filter.dml.update"),
+            reader.flag("canal.instance.filter.dml.delete"),
+        ),
+        BatchMode(counts_entries, 1 if counts_entries else unit),
+        reader.number("canal.instance.memory.buffer.size", 1, 16384),
+        reader.flag("canal.instance.get.ddl.isolation"),
+        reader.flag("canal.instance.filter.table.error"),
+        kafka_settings(server, common, reader, name) if kafka else None,
+    )
+    if problems := [*problems, *reader.problems, *server.problems]:
+        raise ConfigurationError(problems)
+    return settings, notes
+
+
+def _start(reader: PropertyReader) -> StartPosition:
+    prefix = "canal.instance.master."
+    return StartPosition(
+        reader.text(prefix + "journal.name"),
+        reader.number(prefix + "position", 0, 4) or 4,
+        reader.number(prefix + "timestamp"),
+        reader.text(prefix + "gtid"),
+    )
+
+
+def _server_id(name: str, host: str, port: int) -> int:
+    """An id that stays the same, and hardly collides with those of other instances; Canal derives one likewise."""
+    return zlib.crc32(f"{name} {host}:{port}".encode()) % 0x7FFF_0000 + 0x1_0000
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":") if re.search(r":\d+$", text) else (text, "", str(_MYSQL_PORT))
+    if not host:
+        raise ValueError("is required, as host:port")
+    return host.strip("[]"), int(port)

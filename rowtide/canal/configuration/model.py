@@ -1,0 +1,137 @@
+"""What rowtide makes of Canal's configuration: the settings of the server and of its instances."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rowtide.canal.entries.filters import EntryFilter
+from rowtide.canal.entries.sink import EntryKinds
+from rowtide.canal.mq.messages import MessageForm
+from rowtide.canal.mq.routing import Routes
+from rowtide.canal.server.authentication import Credentials
+from rowtide.canal.server.stored_entry import BatchMode
+from rowtide.connector.config.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The settings of a server.
+
+    Attributes:
+        kafka: whether messages are sent to Kafka, instead of serving clients over TCP (``canal.serverMode``).
+        host: the address on which it listens; ``""`` for all.
+        port: the port; 0 for a free one.
+        credentials: which clients are admitted.
+        data: the folder of ``meta.dat`` files; each destination has a folder of its own in it.
+        flush_s: how often positions of clients are written, in seconds.
+        scan_s: how often the folder is scanned for destinations that appear, change or vanish; ``None`` for never.
+        destinations: those of ``canal.destinations``, which have to exist.
+    """
+
+    kafka: bool
+    host: str
+    port: int
+    credentials: Credentials
+    data: Path
+    flush_s: float
+    scan_s: float | None
+    destinations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartPosition:
+    """Where an instance begins if its clients have no position.
+
+    Attributes:
+        file: binlog file; ``""`` for the current end of the binlog, or by time.
+        pos: position in it.
+        ts_ms: the time of the first transaction that is wanted, in milliseconds since the epoch; 0 for none.
+        gtid: the executed GTID set; ``""`` for none.
+    """
+
+    file: str
+    pos: int
+    ts_ms: int
+    gtid: str
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """The Kafka mode of an instance (``canal.serverMode=kafka``).
+
+    Attributes:
+        routes: the topics and partitions.
+        form: of messages.
+        producer: librdkafka's settings of the producer, those that the delivery requires included.
+        consumer: the same of a consumer.
+        admin: the same of an admin client.
+        offsets_topic: the topic of resume positions, with ``exactly_once``.
+        exactly_once: whether messages and resume positions are written in one transaction.
+    """
+
+    routes: Routes
+    form: MessageForm
+    producer: Mapping[str, Any] = field(repr=False)
+    consumer: Mapping[str, str] = field(repr=False)
+    admin: Mapping[str, str] = field(repr=False)
+    offsets_topic: str
+    exactly_once: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSettings:
+    """The settings of an instance.
+
+    Attributes:
+        destination: its name.
+        host: of the server.
+        port: of the server.
+        user: of the server.
+        password: of the server.
+        ssl_mode: Debezium's ``database.ssl.mode``.
+        server_id: of the replica.
+        slave_id: ``canal.instance.mysql.slaveId``; -1 if none is set.
+        start: where it begins without positions of clients.
+        gtids: ``canal.instance.gtidon``.
+        filter: the tables.
+        kinds: the kinds of entries that clients see.
+        mode: what fetch sizes count.
+        buffer_size: how many entries are kept for clients.
+        isolate_ddl: whether DDL has a batch of its own.
+        skip_broken_tables: leave out rows that do not fit the structure of their table, with a warning.
+        kafka: where entries go in the Kafka mode; ``None`` for clients over TCP.
+    """
+
+    destination: str
+    host: str
+    port: int
+    user: str
+    password: Secret
+    ssl_mode: str
+    server_id: int
+    slave_id: int
+    start: StartPosition
+    gtids: bool
+    filter: EntryFilter
+    kinds: EntryKinds
+    mode: BatchMode
+    buffer_size: int
+    isolate_ddl: bool
+    skip_broken_tables: bool
+    kafka: KafkaSettings | None
+
+
+@dataclass(frozen=True, slots=True)
+class CanalConfiguration:
+    """A folder of Canal's.
+
+    Attributes:
+        server: the settings of the server.
+        instances: those of its destinations, by name.
+        notes: which properties have no effect, and why.
+    """
+
+    server: ServerSettings
+    instances: Mapping[str, InstanceSettings]
+    notes: tuple[str, ...]

@@ -1,0 +1,321 @@
+"""Edge: an instance in Canal's Kafka mode: sends the messages of its entries to Kafka, with the connector's delivery.
+
+::
+
+    Reading ──► MessageMaker ──► event store ──► delivery ──► Kafka
+                                                    └──► meta.dat, or with exactly-once delivery a topic of Kafka
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rowtide.canal.configuration.model import InstanceSettings, KafkaSettings
+from rowtide.canal.entries.sink import EntrySink, PassedEntry
+from rowtide.canal.instance.client_positions import ClientPositions, Resumption
+from rowtide.canal.instance.positions import Master
+from rowtide.canal.instance.reading import Reading
+from rowtide.canal.mq.messages import MessageMaker
+from rowtide.canal.mq.routing import Router
+from rowtide.canal.server.stored_entry import LogPosition, log_position, resumable
+from rowtide.connector.delivery.counters import DeliveryCounters
+from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
+from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError, OffsetStoreUnavailable
+from rowtide.connector.delivery.event_store import EventStore
+from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
+from rowtide.connector.delivery.kafka.producer import RecordProducer
+from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
+from rowtide.connector.delivery.offset_store import OffsetRecord
+from rowtide.connector.delivery.sink import Sink
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.stream_reader import ReaderStatus
+from rowtide.schema_history.position.binlog_position import BinlogPosition, is_at_or_before
+from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.errors import TopicError
+from rowtide.topics.internal import offsets_settings
+from rowtide.topics.settings import BROKER_DEFAULT, TopicSettings
+
+log = logging.getLogger(__name__)
+
+CLIENT_ID = 1001
+"""The client as which Canal's Kafka mode stores its position."""
+
+_PREFIX = "canal"
+_DRAIN_S = 8.0
+"""How long messages that were read are still delivered when reading ends."""
+_IN_CANALS_TERMS = {
+    "producer.override.": "kafka.",
+    "leave columns out with column.exclude.list": "leave columns out with canal.instance.filter.black.field",
+    "topic.creation.enable=false": "the account may not create it",
+}
+
+
+class KafkaInstance:
+    """One source, whose messages go to Kafka.
+
+    Args:
+        settings: of the instance.
+        kafka: its Kafka mode.
+        folder: of its files: ``meta.dat`` and the schema history.
+        flush_s: how often the position is written, in seconds.
+
+    Attributes:
+        sink: what selects the entries.
+
+    Raises:
+        OffsetError: the position is damaged, or cannot be read.
+    """
+
+    def __init__(self, settings: InstanceSettings, kafka: KafkaSettings, folder: Path, flush_s: float = 1.0) -> None:
+        self._settings = settings
+        self._kafka = kafka
+        self._flush_s = flush_s
+        self._name = settings.destination
+        master = Master(settings.host, settings.port, settings.slave_id)
+        self._positions = ClientPositions(folder, settings.destination, master)
+        # The ends of transactions are needed for positions; the messages leave them out.
+        self.sink = EntrySink(settings.filter, replace(settings.kinds, transactions=False))
+        self._router = Router(kafka.routes)
+        self._maker = MessageMaker(self._router, kafka.form)
+        self._stored = StoredPositions(self._positions)
+        self._store: EventStore | None = None
+        self._delivery: Delivery | None = None
+        self._reading = Reading(settings, folder, self)
+        self._stop = threading.Event()
+        self._flusher = threading.Thread(target=self._flush, name=f"canal-meta-{self._name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read, in a thread."""
+        self._reading.start()
+        self._flusher.start()
+
+    def stop(self, limit_s: float | None = None) -> bool:
+        """End: what was read is delivered, as far as Kafka takes it soon, and the position is written.
+
+        Args:
+            limit_s: how long to wait for the end of reading, in seconds; ``None`` to wait without limit.
+
+        Returns:
+            Whether reading has ended.
+        """
+        ended = self._reading.stop(limit_s)
+        self._stop.set()
+        if self._flusher.ident is not None:
+            self._flusher.join()
+        return ended
+
+    @property
+    def error(self) -> str | None:
+        """Why it does not read or deliver at present; ``None`` if it does."""
+        return self._reading.error
+
+    @property
+    def status(self) -> ReaderStatus | None:
+        """The state of the reader; ``None`` before the first one."""
+        return self._reading.status
+
+    @property
+    def reading(self) -> bool:
+        """Whether it is connected to the server and reads."""
+        status = self.status
+        return status is not None and status.connected
+
+    @property
+    def counters(self) -> DeliveryCounters | None:
+        """What was delivered since reading began; ``None`` before."""
+        return None if self._delivery is None else self._delivery.counters()
+
+    # --- as the outlet of reading ------------------------------------------------------------------------------------
+
+    def open(self, failed: Callable[[], None]) -> Resumption | None:
+        """Begin to deliver, and return where reading resumes.
+
+        Args:
+            failed: called when delivery has failed.
+
+        Raises:
+            DeliveryError, TopicError: Kafka refuses, or cannot be reached.
+        """
+        kafka, mode = self._kafka, self._settings.mode
+        self._positions.subscribed(CLIENT_ID, "")
+        self._maker = MessageMaker(self._router, kafka.form)
+        self._stored.clear()
+        size = self._settings.buffer_size
+        store = self._store = EventStore(size, 0 if mode.counts_entries else size * mode.unit)
+        sink, policy, resumption = self._sink(store)
+        self._delivery = Delivery(
+            store,
+            sink,
+            policy,
+            ensure_topic=self._ensure_topic,
+            on_failure=lambda _failure: failed(),
+            name=f"canal-{self._name}",
+        )
+        self._delivery.start()
+        return resumption
+
+    def _sink(self, store: EventStore) -> tuple[Sink, CommitPolicy, Resumption | None]:
+        kafka = self._kafka
+        producer = RecordProducer(kafka.producer, quiet=store.quiet)
+        found = self._positions.resumption(CLIENT_ID)
+        if not kafka.exactly_once:
+            policy = CommitPolicy(self._flush_s, by_poll=False)
+            return IdempotentSink(producer, self._stored), policy, found
+        TopicAdmin(kafka.admin).ensure(kafka.offsets_topic, offsets_settings())
+        offsets = KafkaOffsetStore(
+            kafka.offsets_topic,
+            self._name,
+            _PREFIX,
+            producer=kafka.producer,
+            consumer=kafka.consumer,
+            admin=kafka.admin,
+        )
+        sink = TransactionalSink(producer, offsets)
+        sink.open()  # fences an older instance: only now is the stored offset final
+        if self._positions.moved(CLIENT_ID):
+            log.warning("destination %s: reading resumes at meta.dat, which Canal has written since", self._name)
+        elif (stored := offsets.load()) is not None and (found is None or _is_behind(stored, found.offset)):
+            found = Resumption(stored)
+        return sink, CommitPolicy(by_poll=True), found
+
+    def _ensure_topic(self, topic: str) -> None:
+        """Create a topic that is missing, with as many partitions as are used.
+
+        Raises:
+            TopicError: it cannot be created, or has too few partitions.
+        """
+        wanted = self._router.partitions(topic)
+        admin = TopicAdmin(self._kafka.admin)
+        admin.ensure(topic, TopicSettings(wanted if wanted > 1 else BROKER_DEFAULT))
+        found = admin.partitions(topic) or 0
+        if found < wanted:
+            raise TopicError(
+                f"topic {topic!r} has {found} partitions, but messages go to {wanted} (canal.mq.partition, "
+                "canal.mq.partitionsNum, canal.mq.dynamicTopicPartitionNum): add partitions, or lower the number"
+            )
+
+    def begins(self, offset: SourceOffset, since_ms: int) -> None:
+        """Store where the instance begins."""
+        self._positions.begins(offset, since_ms)
+
+    def put(self, entries: Sequence[PassedEntry], resumption: Resumption) -> None:
+        """Deliver the messages of entries; waits for room.
+
+        Raises:
+            StoreClosed: delivery has ended.
+        """
+        assert self._store is not None
+        self._stored.read(entries)
+        for batch in self._maker.batches(entries):
+            self._store.put([batch])
+
+    def ended(self) -> None:
+        """Deliver what was read, and end.
+
+        Raises:
+            DeliveryError: delivery had failed.
+        """
+        delivery = self._delivery
+        if delivery is None:
+            return
+        failure = delivery.failure
+        if not delivery.stop(_DRAIN_S):
+            log.warning("destination %s: messages that Kafka has not acknowledged are sent again later", self._name)
+        self._write_position()
+        if isinstance(failure, DeliveryError):
+            raise DeliveryError(_in_canals_terms(str(failure))) from failure
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        """Take no more entries."""
+        if self._store is not None:
+            self._store.close()
+
+    def _flush(self) -> None:
+        while not self._stop.wait(self._flush_s):
+            self._write_position()
+
+    def _write_position(self) -> None:
+        """Write the position that was stored in Kafka last to ``meta.dat``, too, for Canal."""
+        offset = None if self._delivery is None else self._delivery.counters().offset
+        if offset is None or not self._kafka.exactly_once:
+            return
+        try:
+            self._stored.save(offset)
+        except OffsetStoreError as error:
+            log.error("%s: %s", self._name, error)  # noqa: TRY400
+
+
+class StoredPositions:
+    """The offset store of delivery, in ``meta.dat``: Canal's position is that of the last transaction that has ended.
+
+    Args:
+        positions: of the destination's clients.
+    """
+
+    def __init__(self, positions: ClientPositions) -> None:
+        self._positions = positions
+        self._read: deque[tuple[SourceOffset, LogPosition | None]] = deque()  # in order; not stored yet
+        self._last: LogPosition | None = None
+        self._lock = threading.Lock()
+
+    def clear(self) -> None:
+        """Forget what was read: reading resumes."""
+        with self._lock:
+            self._read.clear()
+            self._last = None
+
+    def read(self, entries: Sequence[PassedEntry]) -> None:
+        """Note the positions of entries that will be delivered."""
+        with self._lock:
+            for entry, offset in entries:
+                position = log_position(entry, offset) if resumable(entry, offset) else None
+                if self._read and self._read[-1][0] is offset:
+                    position = position or self._read.pop()[1]
+                self._read.append((offset, position))
+
+    def record(self, offset: SourceOffset | None) -> OffsetRecord | None:
+        """``None``: the position is not stored in Kafka."""
+
+    def load(self) -> SourceOffset | None:
+        """The stored position."""
+        found = self._positions.resumption(CLIENT_ID)
+        return None if found is None else found.offset
+
+    def save(self, offset: SourceOffset | None) -> None:
+        """Store an offset of an entry that was read; one that was stored before is ignored.
+
+        Raises:
+            OffsetStoreError: the file cannot be written.
+        """
+        with self._lock:
+            if not any(one is offset for one, _ in self._read):
+                return
+            while True:
+                one, position = self._read.popleft()
+                self._last = position or self._last
+                if one is offset:
+                    break
+            if self._last is None:  # Canal has no position within the first transaction
+                return
+            self._positions.acknowledged(CLIENT_ID, self._last._replace(offset=one))
+        try:
+            self._positions.flush()
+        except OSError as error:
+            raise OffsetStoreUnavailable(f"the position cannot be written to meta.dat: {error}") from error
+
+
+def _is_behind(offset: SourceOffset, other: SourceOffset) -> bool:
+    """Whether an offset is behind another one, or the same: that one may come from a time without exactly-once."""
+    return is_at_or_before(BinlogPosition.from_map(other.to_map()), BinlogPosition.from_map(offset.to_map()))
+
+
+def _in_canals_terms(text: str) -> str:
+    """A message of delivery, with the names of Canal's properties."""
+    for name, other in _IN_CANALS_TERMS.items():
+        text = text.replace(name, other)
+    return text

@@ -1,0 +1,293 @@
+"""Edge: reads one server, and hands its entries to an outlet, over lost connections and errors.
+
+::
+
+    server ──► StreamReader ──► EntryPipeline ──► EntrySink ──► outlet: clients, or Kafka
+                                     │
+                                     └──► schema history (a file)
+
+The structures of all tables are read once, when there is no schema history yet. From then on, the history has them at
+every position.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pymysql
+
+from rowtide.canal.configuration.model import InstanceSettings
+from rowtide.canal.entries.entry import Header
+from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline
+from rowtide.canal.entries.sink import EntrySink, PassedEntry
+from rowtide.canal.instance.client_positions import Resumption
+from rowtide.canal.instance.positions import CanalPosition
+from rowtide.canal.instance.source import Source, find_start
+from rowtide.connector.delivery.event_store import StoreClosed
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.connection.tls import TlsError
+from rowtide.connector.source.current_structure import CurrentStructure
+from rowtide.connector.source.stream_reader import ReaderStatus, StreamReader, describe
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.store.history_store import SchemaHistoryStore
+from rowtide.topics.errors import TopicError
+
+log = logging.getLogger(__name__)
+
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 60.0
+_PUT_ENTRIES = 1024
+"""As many entries, or those of one read, are handed to the outlet at once."""
+_EXPECTED = (
+    ConnectorError,
+    DatabaseUnreachableError,
+    TlsError,
+    SchemaHistoryError,
+    TopicError,
+    pymysql.MySQLError,
+    OSError,
+)
+"""Errors whose message says what is wrong."""
+
+
+class Outlet(Protocol):
+    """Where the entries of an instance go. All calls but ``close`` come from the reading thread."""
+
+    @property
+    def sink(self) -> EntrySink:
+        """What selects the entries."""
+        ...
+
+    def open(self, failed: Callable[[], None]) -> Resumption | None:
+        """Prepare to take entries.
+
+        Args:
+            failed: to be called, from any thread, when no more entries can be taken.
+
+        Returns:
+            Where reading resumes; ``None`` if nothing was read before.
+        """
+        ...
+
+    def begins(self, offset: SourceOffset, since_ms: int) -> None:
+        """Store where the instance begins.
+
+        Args:
+            offset: the resume position.
+            since_ms: the time of the first entry that is wanted, in milliseconds since the epoch; 0 for all.
+        """
+        ...
+
+    def put(self, entries: Sequence[PassedEntry], resumption: Resumption) -> None:
+        """Take entries; waits for room.
+
+        Args:
+            entries: the entries, in order.
+            resumption: where reading goes on behind them.
+
+        Raises:
+            StoreClosed: no more entries are taken.
+        """
+        ...
+
+    def ended(self) -> None:
+        """Reading has ended, and may begin again with ``open``.
+
+        Raises:
+            Exception: why no more entries could be taken, if that ended it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Take no more entries: a ``put`` that waits raises ``StoreClosed``. Called from another thread."""
+        ...
+
+
+class Reading:
+    """Reads a server in a thread.
+
+    Args:
+        settings: of the instance.
+        folder: of its files.
+        outlet: receives the entries.
+    """
+
+    def __init__(self, settings: InstanceSettings, folder: Path, outlet: Outlet) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._outlet = outlet
+        self._error: str | None = None
+        self._reader: EntryReader | None = None
+        self._stop = threading.Event()
+        self._failed = threading.Event()  # the outlet takes no more entries
+        self._thread = threading.Thread(target=self._run, name=f"canal-{settings.destination}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self, limit_s: float | None) -> bool:
+        """End; returns whether the thread has ended within the time, in seconds (``None``: it waits)."""
+        self._stop.set()
+        if self._reader is not None:
+            self._reader.stop()
+        self._outlet.close()
+        if self._thread.ident is not None:
+            self._thread.join(limit_s)
+        return not self._thread.is_alive()
+
+    @property
+    def status(self) -> ReaderStatus | None:
+        """The state of the reader; ``None`` before the first one."""
+        return None if self._reader is None else self._reader.status
+
+    @property
+    def error(self) -> str | None:
+        """Why it does not read at present; ``None`` if it does."""
+        status = self.status
+        return None if status is not None and status.connected else self._error
+
+    def _run(self) -> None:
+        wait = _FIRST_WAIT_S
+        while not self._stop.is_set():
+            begin = time.monotonic()
+            try:
+                self._read()
+            except Exception as error:  # whatever it is: nobody would notice that the thread has ended
+                if self._stop.is_set():
+                    return
+                wait = _FIRST_WAIT_S if time.monotonic() - begin > _LONGEST_WAIT_S else wait
+                self._error = str(error)
+                trace = None if isinstance(error, _EXPECTED) else error
+                name = self._settings.destination
+                log.error("%s: %s; retry in %.0f s", name, error, wait, exc_info=trace)  # noqa: TRY400
+                self._stop.wait(wait)
+                wait = min(2 * wait, _LONGEST_WAIT_S)
+
+    def _read(self) -> None:
+        source = Source.connect(self._settings, self._folder)
+        history = source.history()
+        try:
+            self._failed.clear()
+            resumption = self._outlet.open(self._interrupt)
+            try:
+                if resumption is None:
+                    tables, resumption = self._first(source, history)
+                else:
+                    tables, _ = source.tables(history, resumption.offset, self._stop)
+                log.info("destination %s: reading from %s", self._settings.destination, describe(resumption.offset))
+                self._reader = EntryReader(self._outlet, source, tables, resumption, history)
+                if not self._stop.is_set() and not self._failed.is_set():
+                    self._reader.run()
+            finally:
+                self._outlet.ended()
+        finally:
+            history.close()
+
+    def _interrupt(self) -> None:
+        self._failed.set()
+        if self._reader is not None:
+            self._reader.stop()
+
+    def _first(self, source: Source, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
+        """Where an instance begins whose clients have no positions yet; until they have any, a restart begins there."""
+        wanted = find_start(source)
+        tables, offset = source.tables(history, None if wanted is None else wanted.offset, self._stop)
+        if self._stop.is_set():  # perhaps long ago: another instance may have the files now
+            raise StoreClosed("the instance stops")
+        self._outlet.begins(offset, 0 if wanted is None else wanted.since_ms)
+        return tables, wanted or Resumption(offset)
+
+
+class EntryReader(StreamReader[EntryPipeline]):
+    """Reads a server's stream into an outlet.
+
+    Args:
+        outlet: receives the entries.
+        source: the server.
+        tables: the structures at the start.
+        resumption: the start.
+        history: receives history entries.
+    """
+
+    def __init__(
+        self, outlet: Outlet, source: Source, tables: Tables, resumption: Resumption, history: SchemaHistoryStore
+    ) -> None:
+        super().__init__(source.config.failure, resumption.offset, self._stream)
+        self._outlet = outlet
+        self._source = source
+        self._tables = tables
+        self._history = history
+        self._done = resumption.done
+        self._since_ms = resumption.since_ms
+        self._behind = resumption.offset
+
+    def _stream(self, start: SourceOffset) -> BinlogStream:
+        config, mariadb = self._source.config, self._source.mariadb
+        checked = config.capture.gtid_sources if self._done is None else None
+        return BinlogStream(config.database, start, mariadb=mariadb, send_annotations=True, checked_sources=checked)
+
+    def _pipeline(self, start: SourceOffset) -> EntryPipeline:
+        source = self._source
+        return EntryPipeline(
+            source.pipeline_settings,
+            self._tables,
+            start,
+            time.time_ns,
+            gtids=source.settings.gtids,
+            current=CurrentStructure(source.config.database, mariadb=source.mariadb),
+            captures=self._captured,
+        )
+
+    def _captured(self, database: str, table: str) -> bool:
+        return self._outlet.sink.tables.passes(database, table)  # which a subscription may replace
+
+    def _written(self, packets: list[bytes], pipeline: EntryPipeline) -> Iterator[None]:
+        found: list[PassedEntry] = []
+        try:
+            for packet in packets:
+                for outputs in pipeline.receive(packet):
+                    for output in outputs:
+                        if isinstance(output, EntryBatch):
+                            found += self._wanted(output)
+                        else:
+                            self._history.append(output.text)
+                self.status.events += 1
+                if len(found) >= _PUT_ENTRIES:
+                    self._put(found)
+                    found = []
+                    yield
+        except StoreClosed:
+            raise
+        except Exception:
+            self._put(found)
+            raise
+        self._put(found)
+        yield
+
+    def _wanted(self, batch: EntryBatch) -> list[PassedEntry]:
+        """The entries of an event that the clients get, and that they have not acknowledged."""
+        entries = self._outlet.sink.passed(batch.entries, batch.offset)
+        if self._done is not None:
+            # Only the first event can be done: those of a compressed transaction all have its position.
+            entries = [passed for passed in entries if not _at_or_before(passed.entry.header, self._done)]
+            self._done = None
+        if self._since_ms and entries:
+            entries = [passed for passed in entries if passed.entry.header.execute_time >= self._since_ms]
+            self._since_ms = 0 if entries else self._since_ms
+        self._behind = batch.offset
+        return entries
+
+    def _put(self, entries: list[PassedEntry]) -> None:
+        self._outlet.put(entries, Resumption(self._behind, since_ms=self._since_ms))
+
+
+def _at_or_before(header: Header, done: CanalPosition) -> bool:
+    return header.file == done.file and header.offset <= done.pos
