@@ -19,10 +19,23 @@ def test_it_is_short() -> None:
 
 
 def test_the_example_of_a_configuration_is_accepted() -> None:
-    (text,) = blocks("README", "properties")
-    configuration = from_properties({**dict(parse_properties(text)), "database.password": "secret"})
-    assert configuration.database.user == "rowtide"
-    assert configuration.warnings == ()
+    worker, library = (dict(parse_properties(text)) for text in blocks("README", "properties"))
+    for properties in (worker, {**library, "rowtide.sink": "python"}):
+        configuration = from_properties({**properties, "database.password": "secret"})
+        assert configuration.database.user == "rowtide"
+        assert configuration.warnings == ()
+    assert worker["database.server.id"] != library["database.server.id"]
+
+
+def test_the_example_of_a_configuration_is_that_of_the_page_start() -> None:
+    (script,) = (block for block in blocks("start", "bash") if "cat > shop.properties" in block)
+    start = dict(parse_properties(script.partition("<<'END'\n")[2].rpartition("END\n")[0]))
+    worker = dict(parse_properties(blocks("README", "properties")[0]))
+    addresses = {"database.password", "bootstrap.servers"}
+    assert addresses < set(worker) < set(start)
+    assert {name: worker[name] for name in set(worker) - addresses} == {
+        name: start[name] for name in set(worker) - addresses
+    }
 
 
 def test_the_example_in_python_is_the_one_that_is_tested() -> None:

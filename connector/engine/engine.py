@@ -49,7 +49,7 @@ class Engine:
 
     ::
 
-        with Engine.from_config("shop.properties") as engine:
+        with Engine.from_config("library.properties") as engine:
             for batch in engine:
                 for change in batch:
                     print(change)

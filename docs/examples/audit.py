@@ -9,7 +9,7 @@ database.execute(
     "CREATE TABLE IF NOT EXISTS audit "
     "(file TEXT, pos INTEGER, row INTEGER, op TEXT, record TEXT, PRIMARY KEY (file, pos, row, op))"
 )
-with rowtide.Engine.from_config("shop.properties", snapshot_mode="no_data") as engine:
+with rowtide.Engine.from_config("library.properties", snapshot_mode="no_data") as engine:
     for batch in engine:
         with database:  # one transaction
             for change in batch:

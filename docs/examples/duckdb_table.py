@@ -6,7 +6,7 @@ import rowtide
 
 database = duckdb.connect("shop.duckdb")
 database.execute("CREATE TABLE IF NOT EXISTS customers (id INTEGER PRIMARY KEY, name TEXT, spent DECIMAL(10, 2))")
-engine = rowtide.Engine.from_config("shop.properties", table_include_list="shop.customers")
+engine = rowtide.Engine.from_config("library.properties", table_include_list="shop.customers")
 with engine:
     for batch in engine:
         database.begin()

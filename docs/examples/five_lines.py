@@ -2,7 +2,7 @@
 
 import rowtide
 
-with rowtide.Engine.from_config("shop.properties") as engine:
+with rowtide.Engine.from_config("library.properties") as engine:
     for batch in engine:
         for change in batch:
             print(change.op, change.table, change.key, change.before, change.after)

@@ -3,7 +3,7 @@
 import rowtide
 
 known = {}
-with rowtide.Engine.from_config("shop.properties") as engine:
+with rowtide.Engine.from_config("library.properties") as engine:
     for batch in engine:
         for change in batch:
             table = change.schema

@@ -7,6 +7,6 @@ import sys
 
 import rowtide
 
-table = rowtide.Engine.from_config("shop.properties").table_at("shop.customers", at=sys.argv[1])
+table = rowtide.Engine.from_config("library.properties").table_at("shop.customers", at=sys.argv[1])
 for column in table.columns if table else ():
     print(column.name, column.column_type, "NULL" if column.nullable else "NOT NULL")

@@ -4,6 +4,6 @@ import os
 
 import rowtide
 
-engine = rowtide.Engine.from_config("shop.properties")
+engine = rowtide.Engine.from_config("library.properties")
 sink = rowtide.HttpSink(os.environ["WEBHOOK"], headers={"Authorization": "Bearer secret"})
 engine.run(sink)

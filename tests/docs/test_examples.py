@@ -69,7 +69,7 @@ def until_all_is_acknowledged(server: MySQL, folder: Path) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT @@gtid_executed")
         ((executed,),) = cursor.fetchall()
-    offsets = folder / "shop.offsets"
+    offsets = folder / "library.offsets"
     eventually(lambda: offsets.exists() and str(executed).encode() in offsets.read_bytes(), f"a position at {executed}")
 
 
@@ -82,6 +82,17 @@ def test_five_lines_print_the_snapshot_and_then_every_change(mysql: MySQL, folde
     old, new = (f"{{'id': 1, 'name': 'Anna', 'spent': Decimal('{spent}')}}" for spent in ("12.50", "19.50"))
     assert lines[0] == f"r customers {{'id': 1}} None {old}\n"
     assert lines[2] == f"u customers {{'id': 1}} {old} {new}\n"
+
+
+def test_the_program_in_the_readme_works_by_copy_and_paste(mysql: MySQL, tmp_path: Path) -> None:
+    """Only the port differs, which the environment sets: the README assumes a server at its default port."""
+    (tmp_path / "library.properties").write_text(blocks("README", "properties")[1])
+    (tmp_path / "library.py").write_text(blocks("README", "python")[0])
+    port = {"ROWTIDE_DATABASE_PORT": str(mysql.port), "SHOP_PASSWORD": "a password"}
+    with terminal(command("library"), tmp_path, environment(mysql, **port)) as program:
+        assert program.stdout is not None
+        lines = [program.stdout.readline() for _ in range(2)]
+    assert [line.partition(" {")[0] for line in lines] == ["r customers", "r customers"]
 
 
 def test_batches_become_frames_of_pandas(mysql: MySQL, folder: Path) -> None:

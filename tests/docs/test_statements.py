@@ -87,7 +87,7 @@ def test_every_file_that_is_named_is_there(name: str) -> None:
 
 
 def test_the_configuration_of_the_start_is_accepted() -> None:
-    (script,) = (block for block in blocks("start", "bash") if "cat > rowtide.properties" in block)
+    (script,) = (block for block in blocks("start", "bash") if "cat > shop.properties" in block)
     values = {"env:MYSQL_PORT": "3306", "env:KAFKA": "127.0.0.1:9092"}
     text = script.partition("\n")[2].rpartition("END")[0]
     text = re.sub(r"\$\{([^}]+)\}", lambda reference: values[reference[1]], text)
