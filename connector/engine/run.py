@@ -309,9 +309,9 @@ class ConnectorRun:
         reading = read_history(kept, server, BinlogPosition.from_map(replace(offset, prepared=()).to_map()))
         tables = reading.tables(prefer_ddl=self._config.history.prefer_ddl)
         log.info(
-            "recovered %d tables from the schema history in %.1f s (%d records, %d of them in a summary)",
-            len(tables),
+            "recovered the schema history in %.1f s; tables: %d, records: %d, of which in a summary: %d",
             time.monotonic() - begin,
+            len(tables),
             reading.records,
             reading.records - reading.unsummarised,
         )

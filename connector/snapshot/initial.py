@@ -163,7 +163,7 @@ class Snapshot:
         names = plan.captured_names(listed, self._settings)
         for table in filter(lambda known: names.keeps_structure(known.database, known.table), created):
             created[table] = with_labels(session, table, created[table], server)
-        log.info("read the structure of %d tables", len(created))
+        log.info("read the structure of all tables: %d", len(created))
         if left_out := [table.id for table in listed if names.leaves_out(table.id.database, table.id.table)]:
             log.info("left out as helper tables of online schema changes: %s", ", ".join(map(str, left_out)))
         databases, charset = server_queries.databases(session), server_queries.server_charset(session)

@@ -108,8 +108,8 @@ class ConnectorService(Service):
         )
         for name, value in sorted(self.properties().items()):
             log.info("  %s = %s", name, value)
-        for warning in self.config.warnings:
-            log.warning("%s", warning)
+        for note in self.config.warnings:
+            log.info("note: %s", note)
         self.connector.start()
 
     async def on_stop(self) -> None:

@@ -107,7 +107,13 @@ class TableRows:
         for place, (listed, structure) in enumerate(structures, 1):
             known = self._table(listed, structure)
             if known is not None:
-                log.info("reading table %s (%d of %d, about %s rows)", listed.id, place, len(structures), listed.rows)
+                log.info(
+                    "reading table %s (%d of %d), estimated rows: %s",
+                    listed.id,
+                    place,
+                    len(structures),
+                    _shown(listed.rows),
+                )
                 yield from self._one_by_one(sessions[0], running, known, stream)
         yield from stream.finish(completed)
 
@@ -157,7 +163,7 @@ class TableRows:
                 for read in reading:
                     listed, captured = read.table.listed, read.table.captured
                     if listed.id not in done:
-                        log.info("reading table %s (about %s rows)", listed.id, listed.rows)
+                        log.info("reading table %s, estimated rows: %s", listed.id, _shown(listed.rows))
                         yield from self._notifications.in_progress(listed.id, running)
                     count = done[listed.id] = done.get(listed.id, 0) + len(read.rows)
                     if read.complete:
@@ -182,7 +188,7 @@ class TableRows:
             self._progress.rows(listed.id, done, listed.rows, finished=finished)
 
     def _completed(self, listed: ListedTable, done: int, running: SourceOffset) -> Iterator[Output]:
-        log.info("read table %s: %d rows", listed.id, done)
+        log.info("read table %s, rows: %d", listed.id, done)
         yield from self._notifications.table_completed(listed.id, done, running)
         self._report(listed, done, finished=True)
 
@@ -194,3 +200,7 @@ def _fail(listed: ListedTable, error: SnapshotError | DatabaseUnreachableError) 
         problem = Problem(error.problem.property, message)
         raise DatabaseUnreachableError(problem, retriable=error.retriable) from error
     raise error
+
+
+def _shown(estimate: int | None) -> str:
+    return "unknown" if estimate is None else str(estimate)

@@ -48,7 +48,7 @@ def summary(status: Status, records: int, seconds: float) -> str:
     items = [] if status.state == "RUNNING" else [status.state]
     if status.problem:
         items.append(status.problem)
-    items.append(f"{records:,} records in {seconds:.0f} s")
+    items.append(f"{counted(records, 'record')} in {seconds:.0f} s")
     if status.lag_s is not None:
         behind = "" if status.lag_bytes is None else f" ({status.lag_bytes:,} bytes of binlog)"
         items.append(f"{status.lag_s:.1f} s behind{behind}")
@@ -69,4 +69,9 @@ def _snapshot(status: Status) -> str:
             estimated = f" of about {rows.estimated:,}" if rows.estimated and rows.estimated > rows.done else ""
             current = f", in {name} {rows.done:,}{estimated}"
     rate = "" if status.delivery is None else f", {status.delivery.messages_per_second:,.0f} rows/s"
-    return f"snapshot: {finished} of {len(tables)} tables, {done:,} rows{current}{rate}"
+    return f"snapshot: {finished} of {counted(len(tables), 'table')}, {counted(done, 'row')}{current}{rate}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and a noun: ``1 row``, ``2,000 rows``."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.worker.reports.summary import counted
 from rowtide.connector.worker.status import Status
 
 _BAR_WIDTH = 24
@@ -77,8 +78,8 @@ def _headline(status: Status) -> Text:
 def _figures(status: Status) -> Iterator[Text]:
     if status.state == "SNAPSHOT":
         tables = status.snapshot.values()
-        yield Text(f"{sum(rows.finished for rows in tables)} of {len(tables)} tables")
-        yield Text(f"{sum(rows.done for rows in tables):,} rows")
+        yield Text(f"{sum(rows.finished for rows in tables)} of {counted(len(tables), 'table')}")
+        yield Text(counted(sum(rows.done for rows in tables), "row"))
     elif status.reader is not None:
         yield Text(f"{status.reader.file}:{status.reader.pos}")
         if status.lag_s is not None:
@@ -93,7 +94,7 @@ def _topics(status: Status, lines: int) -> RenderableType:
     counts = {} if status.delivery is None else {name: count for name, (count, _) in status.delivery.topics.items()}
     table = _grid("left", "right")
     for name in _busiest(counts, lines):
-        table.add_row(f"  {name}", f"{counts[name]:,} records")
+        table.add_row(f"  {name}", counted(counts[name], "record"))
     return _with_rest(table, len(counts) - lines, "topics")
 
 
@@ -113,13 +114,13 @@ def _tables(status: Status, lines: int) -> RenderableType:
 def progress(rows: TableRows) -> tuple[str, str]:
     """The progress of a table as a percentage and as rows."""
     if rows.finished:
-        return "100 %", f"{rows.done:,} rows"
+        return "100 %", counted(rows.done, "row")
     if not rows.estimated:
-        return "", f"{rows.done:,} rows"
+        return "", counted(rows.done, "row")
     if rows.done >= rows.estimated:
-        return "", f"{rows.done:,} rows, more than the server's estimate"
+        return "", f"{counted(rows.done, 'row')}, more than the server's estimate"
     percent = min(_MOST_PERCENT, rows.done * 100 // rows.estimated)
-    return f"{percent} %", f"{rows.done:,} of about {rows.estimated:,} rows"
+    return f"{percent} %", f"{rows.done:,} of about {counted(rows.estimated, 'row')}"
 
 
 def _bar(rows: TableRows) -> ProgressBar:

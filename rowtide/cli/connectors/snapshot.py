@@ -7,6 +7,7 @@ from typing import Any, TextIO
 import click
 
 from rowtide.cli.connectors import config_argument, one_connector_option, read_connector
+from rowtide.connector.worker.reports.summary import counted
 
 
 @click.group()
@@ -49,8 +50,10 @@ def _lines(now: Mapping[str, Any], last: Mapping[str, Mapping[str, Any]]) -> Ite
     width = max(map(len, tables), default=0)
     for name, table in tables.items():
         state, rows, estimated = table["state"].lower(), table["rows"], table["estimated_rows"]
-        of = "" if estimated is None or state == "finished" else f" of about {max(rows, estimated):,}"
-        yield f"  {name:<{width}}  {state:<8}  {rows:,}{of} rows"
+        amount = counted(rows, "row")
+        if estimated is not None and state != "finished":
+            amount = f"{rows:,} of about {counted(max(rows, estimated), 'row')}"
+        yield f"  {name:<{width}}  {state:<8}  {amount}"
     for aggregate, one in last.items():
         data = ", ".join(f"{key}={text}" for key, text in one["additional_data"].items() if key != "connector_name")
         state = one["type"].lower().replace("_", " ")

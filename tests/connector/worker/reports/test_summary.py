@@ -60,3 +60,9 @@ def test_what_is_wrong_comes_first() -> None:
     assert summary(now, 0, 60) == "RECONNECTING; the server is away; 0 records in 60 s"
     stuck = DeliveryCounters(stuck_s=45.0, problem="refused")
     assert summary(status(delivery=stuck), 5, 60).startswith("Kafka has not answered for 45 s: refused; 5 records")
+
+
+def test_one_is_singular() -> None:
+    assert "; 1 record in 60 s" in summary(status(state="RECONNECTING"), 1, 60)
+    one = {"db.a": TableRows(1, 1, finished=True)}
+    assert summary(status(state="SNAPSHOT", snapshot=one), 0, 60).startswith("snapshot: 1 of 1 table, 1 row")

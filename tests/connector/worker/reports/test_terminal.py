@@ -79,6 +79,8 @@ def test_a_snapshot() -> None:
         (TableRows(5000, 137, finished=True), ("100 %", "5,000 rows")),
         (TableRows(5, 137, finished=True), ("100 %", "5 rows")),
         (TableRows(0, 137, finished=True), ("100 %", "0 rows")),
+        (TableRows(1, 137, finished=True), ("100 %", "1 row")),
+        (TableRows(0, 1), ("0 %", "0 of about 1 row")),
     ],
 )
 def test_an_estimate_never_becomes_a_false_100_percent(rows: TableRows, shown: tuple[str, str]) -> None:
