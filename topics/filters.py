@@ -57,7 +57,12 @@ class Patterns:
     @classmethod
     def parse(cls, text: str) -> "Patterns":
         """Parse a comma-separated list; raises ``InvalidPatternError``, which names the invalid expression."""
-        sources = split_list(text)
+        return cls.of(split_list(text))
+
+    @classmethod
+    def of(cls, expressions: Iterable[str]) -> "Patterns":
+        """Compile expressions; raises ``InvalidPatternError``, which names the invalid one."""
+        sources = tuple(expressions)
         names: dict[str, int] = {}
         compiled = []
         for place, source in enumerate(sources):

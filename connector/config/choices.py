@@ -103,6 +103,13 @@ class RowCountOrder(enum.StrEnum):
     DESCENDING = "descending"
 
 
+class NewTables(enum.StrEnum):
+    """``rowtide.snapshot.new.tables``."""
+
+    INCREMENTAL = "incremental"
+    NONE = "none"
+
+
 class Watermarking(enum.StrEnum):
     """``incremental.snapshot.watermarking.strategy``."""
 

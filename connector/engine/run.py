@@ -7,6 +7,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rowtide.connector.check import CapturedTable, require
@@ -20,16 +21,18 @@ from rowtide.connector.delivery.kafka.writer import Writer
 from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader
-from rowtide.connector.engine.signals.signalling import Signalling
+from rowtide.connector.engine.signals.signalling import Signalling, new_signal_id
 from rowtide.connector.engine.start.demanded_position import resume_position
+from rowtide.connector.engine.start.new_table_requests import NewTableRequests
 from rowtide.connector.engine.start.position import decide_start, log_findings
-from rowtide.connector.engine.start.unread_tables import unread_findings
+from rowtide.connector.engine.start.table_lookup import new_tables_at_start
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
 from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
@@ -43,6 +46,7 @@ from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
+from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 
 log = logging.getLogger(__name__)
@@ -210,7 +214,9 @@ class ConnectorRun:
             tables, start = self._recovered(components, decision)
             self._notify_skipped(components, start)
         if decision.stream and not self._stop.is_set():
-            self._streaming(components, tables, start)
+            start, plan = new_tables_at_start(self._config, start, tables, self._captured)
+            log_findings(() if plan is None else plan.findings)
+            self._streaming(components, tables, start, () if plan is None else plan.wanted)
 
     def _exclude_second_writer(self, offsets: KafkaOffsetStore) -> None:
         """Refuse to start beside Debezium, and watch for a second writer from now on."""
@@ -267,7 +273,6 @@ class ConnectorRun:
         decision = decide_start(self._config, offset, components.history)
         for note in decision.notes:
             log.info("%s", note)
-        log_findings(unread_findings(self._config, offset, decision, self._captured))
         return decision
 
     def _session(self) -> Session:
@@ -277,7 +282,13 @@ class ConnectorRun:
         self.state = "SNAPSHOT"
         self._stop.wait(self._config.snapshot.delay_ms / 1000)
         snapshot = Snapshot(
-            self._config.database, self._settings, self._config.snapshot, decision, time.time_ns, self._progress
+            self._config.database,
+            self._settings,
+            self._config.snapshot,
+            decision,
+            time.time_ns,
+            self._progress,
+            carried=ReadTables(self._config.capture.tables).carried(None),
         )
         complete = False
         try:
@@ -324,7 +335,9 @@ class ConnectorRun:
         for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
             components.store.put([Transformer(transforms).batch(batch) if transforms else batch])
 
-    def _streaming(self, components: Components, tables: Tables, start: SourceOffset) -> None:
+    def _streaming(
+        self, components: Components, tables: Tables, start: SourceOffset, new_tables: Sequence[TableId]
+    ) -> None:
         self.state = "RUNNING"
         self._stop.wait(self._config.streaming.delay_ms / 1000)
         config, mariadb = self._config, self._config.flavor is Flavor.MARIADB
@@ -345,7 +358,7 @@ class ConnectorRun:
             current=CurrentStructure(config.database, mariadb=mariadb),
             xa_packets=BinlogSearch(config.database, mariadb=mariadb).packets,
             signals=self._signalling.actions(config, self._settings, snapshots),
-            work=[self._signalling.inbox],
+            work=[NewTableRequests(new_tables, snapshots, new_signal_id), self._signalling.inbox],
             snapshots=snapshots,
         )
         if not self._stop.is_set() and not components.store.closed:

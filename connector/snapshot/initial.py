@@ -1,8 +1,9 @@
 """Takes a snapshot: structures, rows, and the offset at which streaming starts afterwards."""
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.config.model import SnapshotConfig
@@ -42,6 +43,7 @@ class Snapshot:
         decision: structures, rows or both; from :func:`~rowtide.connector.snapshot.decision.decide`.
         clock: nanoseconds since the epoch.
         progress: receives the progress.
+        carried: ``SourceOffset.carried`` of its offsets.
     """
 
     def __init__(
@@ -52,6 +54,8 @@ class Snapshot:
         decision: Decision,
         clock: Callable[[], int],
         progress: SnapshotProgress | None = None,
+        *,
+        carried: Mapping[str, Any] | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -59,6 +63,7 @@ class Snapshot:
         self._decision = decision
         self._clock = clock
         self._progress = progress
+        self._carried = carried
         self._notifications = Notifications(settings, clock)
         self._tables: Tables | None = None
         self._offset: SourceOffset | None = None
@@ -178,7 +183,7 @@ class Snapshot:
         to_read: Sequence[ListedTable],
     ) -> Iterator[Output]:
         now = server_queries.now_micros(sessions[0])
-        self._offset = self._decision.position or replace(position, ts_sec=now // 1_000_000)
+        self._offset = self._decision.position or replace(position, ts_sec=now // 1_000_000, carried=self._carried)
         # The offsets that a snapshot stores are Debezium's to the byte; those of the stream name the server, too.
         completed = replace(self._offset, server=None)
         running = replace(completed, snapshot=INITIAL, prepared=())

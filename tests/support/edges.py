@@ -88,7 +88,7 @@ EDGES = {
     "rowtide.connector.engine.start.position": "clock mysql",
     "rowtide.connector.engine.task": "clock threads",
     "rowtide.connector.engine.topic_guard": "clock threads",
-    "rowtide.connector.engine.start.unread_tables": "mysql",
+    "rowtide.connector.engine.start.table_lookup": "mysql",
     "rowtide.connector.engine.start.written_snapshot": "threads",
     "rowtide.connector.engine.wiring": "files",
     "rowtide.connector.records.heartbeat": "clock",

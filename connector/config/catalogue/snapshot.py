@@ -11,7 +11,14 @@ from rowtide.connector.config.catalogue.kinds import (
     text,
 )
 from rowtide.connector.config.catalogue.property import Family, Property, Status
-from rowtide.connector.config.choices import RowCountOrder, SnapshotLocking, SnapshotMode, SnapshotQuery, Watermarking
+from rowtide.connector.config.choices import (
+    NewTables,
+    RowCountOrder,
+    SnapshotLocking,
+    SnapshotMode,
+    SnapshotQuery,
+    Watermarking,
+)
 
 TITLE = "Snapshots"
 
@@ -221,6 +228,14 @@ READ_ONLY = Property(
     boolean(),
     False,
     "Incremental snapshots without writing to the database, even if there is a signal table.",
+)
+NEW_TABLES = Property(
+    "rowtide.snapshot.new.tables",
+    optional(choice(NewTables)),
+    None,
+    "What becomes of the rows of a table that enters the captured tables later: incremental (an incremental snapshot "
+    "reads them), or none.",
+    default_text="incremental, or none if `snapshot.mode` reads no rows",
 )
 SCAN_ALL_COLUMNS = Property(
     "internal.snapshot.scan.all.columns.force",

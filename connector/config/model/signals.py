@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rowtide.connector.config.choices import Watermarking
+from rowtide.connector.config.choices import NewTables, Watermarking
 from rowtide.connector.config.kafka.clients import ClientSettings
 
 
@@ -39,6 +39,7 @@ class IncrementalConfig:
         threads: how many chunks are read at a time.
         watermarking: how windows are written to the signal table.
         read_only: whether nothing is written to the database.
+        new_tables: what becomes of the rows of tables that are captured later; ``None`` for what the mode suggests.
     """
 
     chunk_size: int = 1024
@@ -46,3 +47,4 @@ class IncrementalConfig:
     threads: int = 1
     watermarking: Watermarking = Watermarking.INSERT_INSERT
     read_only: bool = False
+    new_tables: NewTables | None = None

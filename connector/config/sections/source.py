@@ -260,6 +260,7 @@ def _incremental_config(reader: PropertyReader) -> IncrementalConfig:
         threads=reader[snapshot.INCREMENTAL_THREADS],
         watermarking=reader[snapshot.WATERMARKING],
         read_only=reader[snapshot.READ_ONLY],
+        new_tables=reader[snapshot.NEW_TABLES],
     )
 
 

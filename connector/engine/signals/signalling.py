@@ -20,7 +20,8 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 
 
-def _new_id() -> str:
+def new_signal_id() -> str:
+    """A new id for a signal, or for what is requested without one."""
     return str(uuid.uuid4())
 
 
@@ -52,7 +53,7 @@ class Signalling:
         Raises:
             SignalError: it is no signal.
         """
-        signal = from_fields(fields, channel, _new_id)
+        signal = from_fields(fields, channel, new_signal_id)
         self.inbox.put(Received(signal, channel))
         return signal.id
 
@@ -73,9 +74,9 @@ class Signalling:
         if signals.topic is not None:
             timeout, prefix = signals.poll_timeout_ms / 1000, config.topics.prefix
             position = position_of(KafkaChannel.name, start)
-            polled.append(KafkaChannel(signals.consumer, signals.topic, prefix, position, timeout, _new_id))
+            polled.append(KafkaChannel(signals.consumer, signals.topic, prefix, position, timeout, new_signal_id))
         if signals.file is not None:
-            polled.append(FileChannel(Path(signals.file), position_of(FileChannel.name, start), _new_id))
+            polled.append(FileChannel(Path(signals.file), position_of(FileChannel.name, start), new_signal_id))
         interval = signals.poll_interval_ms / 1000
         self._threads = [ChannelThread(channel, self.inbox, interval, last_stored) for channel in polled]
         for thread in self._threads:

@@ -15,7 +15,7 @@ from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import still_writing
 from rowtide.connector.engine.start.demanded_position import WrongDemand, resume_position
-from rowtide.connector.engine.start.unread_tables import unread_findings
+from rowtide.connector.engine.start.table_lookup import new_table_findings
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
@@ -71,7 +71,7 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
 
     Args:
         config: the configuration.
-        tables: the captured tables, to find those whose rows are not read; ``None`` if they are not known.
+        tables: the captured tables, to find new ones; ``None`` if they are not known.
     """
     try:
         store = offset_store(config)
@@ -95,10 +95,10 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
     does = ["takes a snapshot"] if decision.rows else ["reads the tables' structures"] if decision.structure else []
     does += ["streams"] if decision.stream else []
     what = f"{where}; a start {' and '.join(does) or 'does nothing'}"
-    unread = unread_findings(config, offset, decision, tables)
+    more = new_table_findings(config, offset, decision, tables)
     if note:
-        unread = [*unread, Finding(Severity.WARNING, IGNORE_POSITION.name, note)]
-    return [*running, *unread, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
+        more.append(Finding(Severity.WARNING, IGNORE_POSITION.name, note))
+    return [*running, *more, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
 
 
 def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> list[Finding]:

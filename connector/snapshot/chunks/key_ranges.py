@@ -243,9 +243,16 @@ def surrogate_key(table: Table, name: str) -> ChunkKey | None:
     return ChunkKey((column,), (False,), unique=unique and not column.nullable)
 
 
-def chunk_key(table: Table, surrogate: str | None) -> ChunkKey | None:
-    """The key by which a table is cut: the surrogate key, if there is one, else that of its rows."""
-    return row_key(table) if surrogate is None else surrogate_key(table, surrogate)
+def chunk_ranges(table: Table, surrogate: str | None = None) -> tuple[ChunkKey, KeyRanges]:
+    """The key by which a table is cut, the surrogate key if there is one, else that of its rows; and its ranges.
+
+    Raises:
+        ValueError: there is no such key, or a type cannot be compared exactly; the message says which.
+    """
+    key = row_key(table) if surrogate is None else surrogate_key(table, surrogate)
+    if key is None:
+        raise ValueError(f"it has no {f'column {surrogate}' if surrogate else 'primary key'}")
+    return key, key.ranges(table.id)
 
 
 def _columns(table: Table, parts: Sequence[KeyPart]) -> tuple[Column, ...]:

@@ -13,6 +13,8 @@ from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToR
 from rowtide.schema_history.model import Column
 
 ScanStatus = Literal["SUCCEEDED", "EMPTY", "NO_PRIMARY_KEY", "SQL_EXCEPTION", "UNKNOWN_SCHEMA"]
+SETTLED: frozenset[ScanStatus] = frozenset({"SUCCEEDED", "EMPTY", "UNKNOWN_SCHEMA"})
+"""A new table with one of these is not to be read at the next start."""
 
 _AGGREGATE = "Incremental Snapshot"
 

@@ -3,7 +3,7 @@
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.changes import snapshot_table
-from rowtide.connector.snapshot.chunks.key_ranges import chunk_key, row_key
+from rowtide.connector.snapshot.chunks.key_ranges import chunk_ranges, row_key
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.snapshot.incremental.scan import Scan
 from rowtide.connector.snapshot.incremental.state import TableToRead
@@ -30,12 +30,8 @@ def new_scan(
     Raises:
         NoUsableKey: the table has no key, or one whose types cannot be compared.
     """
-    key = chunk_key(structure, table.surrogate_key)
-    if key is None:
-        lacks = f"column {table.surrogate_key}" if table.surrogate_key else "primary key"
-        raise NoUsableKey(f"it has no {lacks}")
     try:
-        ranges = key.ranges(structure.id)
+        key, ranges = chunk_ranges(structure, table.surrogate_key)
     except ValueError as error:
         raise NoUsableKey(str(error)) from None
     same_key = table.key in (None, key.signature)

@@ -1,7 +1,7 @@
 """Incremental snapshots in the reader's thread: what signals change, and what becomes of the chunks that were read."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rowtide.connector.errors import ConnectorError, SignalError, SnapshotError
@@ -14,6 +14,7 @@ from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import with_read
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
@@ -21,12 +22,12 @@ from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, 
 from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
 from rowtide.connector.snapshot.incremental.keys.journal import Journal
 from rowtide.connector.snapshot.incremental.keys.row_keys import replaces_rows
-from rowtide.connector.snapshot.incremental.reports import Reports, ScanStatus
+from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, ScanStatus
 from rowtide.connector.snapshot.incremental.requests import requested_tables, stopped_tables, unknown_table, without_key
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
-from rowtide.connector.snapshot.incremental.watermarks import binlog_order, has_passed
+from rowtide.connector.snapshot.incremental.watermarks import AwaitedPosition
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.topics.filters import CapturedNames
@@ -79,7 +80,7 @@ class IncrementalSnapshots:
         self._failure: Failed | None = None
         self._chunks: dict[int, ReadChunk] = {}
         self._windows = ClosedWindows()
-        self._waiting: tuple[int, str, int] | None = None
+        self._awaited = AwaitedPosition(settings.connector)
         self._next = self._tries = 0
 
     # --- the stream -----------------------------------------------------------------------------------------------
@@ -98,6 +99,11 @@ class IncrementalSnapshots:
                 log.info("the incremental snapshot of %s goes on behind its last chunk", names)
         self._carry(self._state)
         self._abandon()
+
+    @property
+    def tables(self) -> tuple[TableToRead, ...]:
+        """The tables that are still to be read."""
+        return () if self._state is None else self._state.tables
 
     @property
     def active(self) -> bool:
@@ -145,7 +151,7 @@ class IncrementalSnapshots:
             return False
         if self._scan is None or self._reader.found:
             return True
-        return self._waiting is not None and binlog_order(progress.file, progress.end) >= self._waiting
+        return self._awaited.may_be_passed(progress.file, progress.end)
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
         """Emit the rows of the chunks that the stream has passed. Call it between two transactions."""
@@ -192,16 +198,10 @@ class IncrementalSnapshots:
 
     def _is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
         try:
-            passed = end is None or has_passed(position, end, self._settings.connector)
+            return self._awaited.is_passed(end, position)
         except SnapshotError as error:
-            self._failure, self._waiting = Failed(str(error)), binlog_order("", 0)
+            self._failure = Failed(str(error))
             return False
-        # With GTIDs, file and position may be those of another server than the stream's: then look at any time.
-        same = end is not None and end.server == position.server
-        self._waiting = (
-            None if passed or end is None else binlog_order(end.file, end.pos) if same else binlog_order("", 0)
-        )
-        return passed
 
     def _is_complete(self, scan: Scan) -> bool:
         """Whether all chunks are cut and emitted."""
@@ -249,7 +249,8 @@ class IncrementalSnapshots:
     def _abandon(self) -> None:
         """Drop what was read and not emitted; the table is read on behind its last chunk."""
         self._reader.read(None)
-        self._scan = self.watched = self._failure = self._waiting = None
+        self._scan = self.watched = self._failure = None
+        self._awaited.clear()
         self._journal = Journal()
         self._chunks.clear()
         self._windows.clear()
@@ -287,7 +288,8 @@ class IncrementalSnapshots:
         self._tries, self._size = 0, self._first_size
         if status == "SUCCEEDED":
             log.info("the incremental snapshot has read %d rows of table %s", first.rows, first.name)
-        self._carry(state.without_first())
+        # A new table that is done is not new at the next start.
+        self._carry(state.without_first(), [first] if status in SETTLED else [])
         yield from self._reports.scanned(state, status, self._here(at), error)
 
     # --- the rows of a chunk --------------------------------------------------------------------------------------
@@ -320,10 +322,10 @@ class IncrementalSnapshots:
     def _change(self, first: TableToRead) -> None:
         self._carry(self._current.with_first(first))
 
-    def _carry(self, state: SnapshotState) -> None:
+    def _carry(self, state: SnapshotState, done: Sequence[TableToRead] = ()) -> None:
         assert self._progress is not None
         self._state = state
-        self._progress.carried = state.carried(self._progress.carried)
+        self._progress.carried = state.carried(with_read(self._progress.carried, {table.table for table in done}))
 
     # --- signals --------------------------------------------------------------------------------------------------
 
@@ -331,13 +333,25 @@ class IncrementalSnapshots:
         """Add tables to those that are read."""
         if request.type != "incremental":
             raise SignalError("blocking snapshots are not supported yet: set 'type' to 'incremental' in the data")
-        added, state = requested_tables(request, self._captured()), self._current
-        names = [table.name for table in added]
-        wanted = replace(state, tables=(*state.tables, *added))
+        return self.add(requested_tables(request, self._captured()), request.signal.id, at)
+
+    def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
+        """Read these tables behind those that are read already.
+
+        Args:
+            tables: the tables.
+            request_id: the id of the notifications.
+            at: the resume position.
+
+        Raises:
+            SignalError: they are too many.
+        """
+        names = [table.name for table in tables]
+        wanted = replace(self._current, tables=(*self.tables, *tables))
         wanted.require_room()
         self._carry(wanted)
         log.info("an incremental snapshot of %s begins", ", ".join(names))
-        return list(self._reports.changed("STARTED", request.signal.id, names, at))
+        return list(self._reports.changed("STARTED", request_id, names, at))
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
         """Leave out tables."""
@@ -350,7 +364,7 @@ class IncrementalSnapshots:
         if state.tables[0] in stopped:
             self._abandon()
             self._tries, self._size = 0, self._first_size
-        self._carry(replace(state, tables=left, paused=state.paused and bool(left)))
+        self._carry(replace(state, tables=left, paused=state.paused and bool(left)), stopped)
         log.info("the incremental snapshot of %s is stopped", ", ".join(table.name for table in stopped))
         out: list[Output] = []
         for signal_id in dict.fromkeys(table.signal_id for table in stopped):

@@ -50,6 +50,10 @@ def binlog_order(file: str, pos: int) -> tuple[int, str, int]:
     return len(file), file, pos
 
 
+_ANY = binlog_order("", 0)
+"""Before every position."""
+
+
 def has_passed(position: SourceOffset, end: SourceOffset, connector: str) -> bool:
     """Whether a stream has passed a position: all transactions before ``end`` are before ``position``.
 
@@ -72,6 +76,45 @@ def has_passed(position: SourceOffset, end: SourceOffset, connector: str) -> boo
         f"the stream comes from server {position.server}, but chunks are read from server {end.server}, and without "
         "GTIDs their positions cannot be compared. Let database.hostname name one server, or use GTIDs"
     )
+
+
+class AwaitedPosition:
+    """The position that the stream has to pass before the next chunk is emitted.
+
+    Args:
+        connector: ``mysql`` or ``mariadb``.
+    """
+
+    def __init__(self, connector: str) -> None:
+        self._connector = connector
+        self._order: tuple[int, str, int] | None = None
+
+    def is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
+        """Whether the stream has passed a position; if not, it is awaited from now on.
+
+        Args:
+            end: the position; ``None`` if there is nothing to wait for.
+            position: that of the stream.
+
+        Raises:
+            SnapshotError: they cannot be compared.
+        """
+        self._order = _ANY
+        passed = end is None or has_passed(position, end, self._connector)
+        # With GTIDs, file and position may be those of another server than the stream's: then look at any time.
+        if passed or end is None:
+            self._order = None
+        elif end.server == position.server:
+            self._order = binlog_order(end.file, end.pos)
+        return passed
+
+    def may_be_passed(self, file: str, pos: int) -> bool:
+        """Whether the stream may have passed the awaited position; false if none is awaited."""
+        return self._order is not None and binlog_order(file, pos) >= self._order
+
+    def clear(self) -> None:
+        """Wait for nothing."""
+        self._order = None
 
 
 def _has_executed(executed: SourceOffset, position: SourceOffset, connector: str) -> bool:

@@ -1,10 +1,14 @@
-"""A table that is added to the filters later: the warning about its rows, and the documented way to read them."""
+"""Tables that enter the captured tables later: their rows are read by an incremental snapshot, once and completely."""
 
 from __future__ import annotations
 
 import json
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,67 +16,231 @@ from topic_tools import Topics
 from worker_process import Worker, WorkerConfig, eventually
 
 from rowtide.cli import main
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.wiring import offset_store
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka
 
 pytestmark = pytest.mark.servers
 
-WARNING = "no record was ever written for these tables, but they have rows"
+ROWS = 500
+CHANGES = (
+    "UPDATE {2} SET ver = {1} WHERE id = {0}",
+    "REPLACE INTO {2} VALUES ({0}, {1})",
+    "DELETE FROM {2} WHERE id = {0}",
+)
+READ = "the incremental snapshot has read"
+NEW = "new among the captured tables"
 
 
-def test_the_rows_of_an_added_table(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
-    name = mysql_db.name
-    mysql_db.execute(
-        "CREATE TABLE a (id INT PRIMARY KEY)",
-        "CREATE TABLE unfilled (id INT PRIMARY KEY)",
-        "CREATE TABLE added (id INT PRIMARY KEY, v INT)",
-        "INSERT INTO added VALUES (1, 1), (2, 1)",
+class Connector:
+    """A connector whose list of captured tables changes.
+
+    Args:
+        database: its database.
+        kafka: the broker.
+        folder: for the configuration.
+        more: further properties.
+    """
+
+    def __init__(self, database: Database, kafka: Kafka, folder: Path, **more: str) -> None:
+        self.database = database
+        properties = {
+            "exactly.once.source.support": "enabled",
+            "exactly.once.support": "required",
+            "incremental.snapshot.chunk.size": "1",  # slow, so that it can be killed in the middle
+            "offset.flush.interval.ms": "200",
+            **{name.replace("_", "."): value for name, value in more.items()},
+        }
+        self.config = WorkerConfig(folder, database.server, kafka.bootstrap, properties)
+        self._topics = Topics(kafka.bootstrap)
+
+    def captures(self, *tables: str) -> None:
+        """Set the list of captured tables."""
+        self.config.properties["table.include.list"] = ",".join(f"{self.database.name}.{table}" for table in tables)
+
+    def check(self) -> str:
+        """What ``rowtide check`` prints."""
+        return CliRunner().invoke(main, ["check", str(self.config.path)]).output
+
+    def run_once(self) -> str:
+        """Stream until a change has been delivered; returns the log."""
+        with Worker(self.config).streaming() as worker:
+            self.marker()
+            return worker.stop()
+
+    def marker(self) -> None:
+        """Change a row of the first table, and wait for its record."""
+        self.database.execute("INSERT INTO a VALUES (NULL, 0)")
+        (last,) = self.database.query("SELECT MAX(id) FROM a")[0]
+        eventually(lambda: any(key == last for key, _ in self.records("a")), "the last change")
+
+    def records(self, table: str) -> list[tuple[int, dict[str, Any] | None]]:
+        """Key and value of the records of a table."""
+        return [
+            (json.loads(record.key or b"")["id"], json.loads(record.value) if record.value else None)
+            for record in self._topics.read(self.config.topic(f"{self.database.name}.{table}"))
+        ]
+
+    def reads(self, table: str) -> int:
+        """The number of rows that were read by snapshots."""
+        return sum(value is not None and value["op"] == "r" for _, value in self.records(table))
+
+    def chunk_stored(self, worker: Worker) -> None:
+        """Wait until rows of a chunk, and the position behind them, are stored. Rows change meanwhile."""
+        path = f"/connectors/{self.config.name}/notifications"
+        eventually(lambda: "IN_PROGRESS" in worker.get(path)[1], "a chunk is read")
+        read = worker.health()["position"]["read"]["pos"]
+        eventually(lambda: (worker.health()["position"]["stored"] or {"pos": 0})["pos"] > read, "a chunk is stored")
+
+    def check_rows(self, table: str) -> None:
+        """A consumer has the rows of a table, and none ever went back to an older state."""
+        rows: dict[int, int] = {}
+        newest: dict[int, int] = {}
+        for key, value in self.records(table):
+            if value is None:
+                continue
+            ver = (value["after"] or value["before"])["ver"]
+            assert ver >= newest.get(key, -1), (key, value)
+            newest[key] = ver
+            if value["after"] is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = ver
+        found = self.database.query(f"SELECT id, ver FROM {table} ORDER BY id")
+        assert sorted(rows.items()) == [tuple(row) for row in found]
+
+    @contextmanager
+    def load(self, table: str) -> Iterator[None]:
+        """Change rows while the block runs; each change of a row has a larger ``ver``."""
+        stop = threading.Event()
+        thread = threading.Thread(target=self._change, args=(table, stop))
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _change(self, table: str, stop: threading.Event) -> None:
+        chance = random.Random(4)
+        ver = ROWS
+        with self.database.server.connect(self.database.name) as connection, connection.cursor() as cursor:
+            while not stop.wait(0.02):
+                ver += 1
+                key = chance.randrange(ROWS)
+                change = chance.choice(
+                    ("UPDATE {2} SET ver = {1} WHERE id = {0}", "REPLACE INTO {2} VALUES ({0}, {1})")
+                )
+                change = chance.choice((change, change, "DELETE FROM {2} WHERE id = {0}"))
+                cursor.execute(change.format(key, ver, table))
+                connection.commit()
+
+    def create(self, *tables: str, rows: int = 2) -> None:
+        """Create tables with rows."""
+        values = ", ".join(f"({key}, {key})" for key in range(1, rows + 1))
+        for table in tables:
+            key = "id INT AUTO_INCREMENT PRIMARY KEY"
+            self.database.execute(f"CREATE TABLE {table} ({key}, ver INT)", f"INSERT INTO {table} VALUES {values}")
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, flavor: str) -> Database:
+    """A database of the server."""
+    return request.getfixturevalue(f"{flavor}_db")  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+def test_the_list_grows_under_load(database: Database, kafka: Kafka, tmp_path: Path) -> None:
+    """The worker is killed while it reads the new table; a table that was created meanwhile is complete without."""
+    connector = Connector(database, kafka, tmp_path)
+    connector.create("a", "bare")
+    connector.create("added", rows=ROWS)
+    connector.captures("a", "later.*")
+    assert NEW not in connector.run_once()
+
+    database.execute("UPDATE added SET ver = 1000000 WHERE id = 1", "DELETE FROM bare")
+    connector.create("created")  # behind the stored position: the stream has all of it
+    connector.captures("a", "added", "created", "bare", "later.*")
+    output = connector.check()
+    assert f"rowtide.snapshot.new.tables: {database.name}.added, {database.name}.bare: {NEW}. An incremental" in output
+    with connector.load("added"):
+        with Worker(connector.config).wait_for_log(NEW) as worker:
+            connector.create("later1")
+            connector.chunk_stored(worker)
+            worker.kill()
+        with Worker(connector.config).wait_for_log("goes on behind its last chunk") as worker:
+            log = worker.wait_for_log(f"{READ} ").stop()
+    assert NEW not in log, "it is being read"
+    assert NEW not in connector.run_once(), "it was read"
+    for table in ("added", "created", "later1", "bare"):
+        connector.check_rows(table)
+    assert ROWS * 0.5 < connector.reads("added") < ROWS * 1.5
+    assert [connector.reads(table) for table in ("created", "later1")] == [0, 0]
+
+
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+def test_a_table_leaves_and_comes_back(database: Database, kafka: Kafka, tmp_path: Path) -> None:
+    connector = Connector(database, kafka, tmp_path, snapshot_max_threads="2")
+    connector.create("a")
+    connector.create("b", rows=50)
+    connector.captures("a", "b")
+    connector.run_once()
+    connector.captures("a")
+    assert NEW not in connector.run_once()
+    database.execute("DELETE FROM b WHERE id = 1", "UPDATE b SET ver = 60 WHERE id = 2")
+    connector.run_once()  # these changes are not captured
+    connector.captures("a", "b")
+    with Worker(connector.config).wait_for_log(NEW) as worker:
+        worker.wait_for_log(f"{READ} 49 rows of table {database.name}.b")
+        worker.stop()
+    after = [value["after"] for _, value in connector.records("b") if value is not None][-49:]
+    assert sorted(row["id"] for row in after) == list(range(2, 51))
+    assert {"id": 2, "ver": 60} in after
+
+
+def test_a_position_of_an_earlier_version(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
+    """Nothing is read again, but a table that was added and never had a record is read."""
+    connector = Connector(mysql_db, kafka, tmp_path)
+    connector.create("a", "b", "added")
+    connector.captures("a", "b")
+    connector.run_once()
+    store = offset_store(from_properties(connector.config.properties))
+    stored = store.load()
+    assert stored is not None
+    (name,) = stored.carried or ()
+    assert name == "rowtide_snapshot_lists"
+    store.save(
+        type(stored).from_map({key: value for key, value in json.loads(stored.to_json()).items() if key != name})
     )
-    more = {"table.include.list": f"{name}.a", "offset.flush.interval.ms": "200"}
-    config = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, more)
-    topics, topic = Topics(kafka.bootstrap), config.topic(f"{name}.added")
-    with Worker(config) as worker:
-        worker.streaming()
-        mysql_db.execute("INSERT INTO a VALUES (1)")
-        eventually(lambda: worker.health()["position"]["stored"], "a position is stored")
-        assert WARNING not in worker.stop()
+    connector.captures("a", "b", "added")
+    assert f"{mysql_db.name}.added: {NEW}" in connector.check()
+    with Worker(connector.config).wait_for_log(f"{READ} 2 rows of table {mysql_db.name}.added") as worker:
+        worker.stop()
+    connector.run_once()
+    for table in ("b", "added"):
+        connector.check_rows(table)
+        assert connector.reads(table) == 2
 
-    mysql_db.execute("UPDATE added SET v = 2 WHERE id = 1")  # between the position and the second connector
-    included = f"{name}.a,{name}.unfilled,{name}.added"
-    config.properties["table.include.list"] = included
-    result = CliRunner().invoke(main, ["check", str(config.path)])
-    assert f"warning: table.include.list: {name}.added: {WARNING}" in result.output
-    assert f"{name}.unfilled:" not in result.output
 
-    once = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, {})
-    once.properties = config.properties | {
-        "name": once.name,
-        "database.server.id": once.properties["database.server.id"],
-        "table.include.list": f"{name}.added",
-        "snapshot.mode": "initial_only",
-        "include.schema.changes": "false",
-        "schema.history.internal.kafka.topic": f"{once.name}-history",
-    }
-    with Worker(once) as reading:
-        assert reading.wait() == 0, reading.log
-
-    with Worker(config) as worker:
-        worker.streaming()
-        mysql_db.execute("DELETE FROM added WHERE id = 2")
-
-        def rows() -> list[tuple[str, int, int | None]]:
-            found = []
-            for record in topics.read(topic):
-                if record.value is not None:
-                    value = json.loads(record.value)
-                    after = value["after"]
-                    found.append((value["op"], json.loads(record.key or b"")["id"], after and after["v"]))
-            return found
-
-        expected = [("r", 1, 2), ("r", 2, 1), ("u", 1, 2), ("d", 2, None)]
-        eventually(lambda: len(rows()) >= len(expected), "all records of the added table")
-        assert rows() == expected
-        log = worker.stop()
-        assert WARNING not in log
-        assert "the snapshot is complete" not in log
+def test_tables_that_are_not_read_are_named_at_each_start(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
+    connector = Connector(mysql_db, kafka, tmp_path)
+    connector.create("a", "added")
+    mysql_db.execute("CREATE TABLE keyless (id INT, ver INT)", "INSERT INTO keyless VALUES (1, 1), (2, 1)")
+    connector.captures("a")
+    connector.run_once()
+    connector.captures("a", "added", "keyless")
+    connector.config.properties["rowtide.snapshot.new.tables"] = "none"
+    for _ in range(2):
+        assert f"{mysql_db.name}.added, {mysql_db.name}.keyless: {NEW}, and the rows" in connector.run_once()
+    del connector.config.properties["rowtide.snapshot.new.tables"]
+    with Worker(connector.config).wait_for_log(f"{READ} 2 rows of table {mysql_db.name}.added") as worker:
+        worker.wait_for_log(f"{mysql_db.name}.keyless: {NEW}, but the rows that it has are not read: it has no primary")
+        data = {"data-collections": [f"{mysql_db.name}.keyless"], "surrogate-key": "id"}
+        body = json.dumps({"type": "execute-snapshot", "data": data})
+        assert worker.send("POST", f"/connectors/{connector.config.name}/signals", body)[0] < 300
+        worker.wait_for_log(f"{READ} 2 rows of table {mysql_db.name}.keyless")
+        worker.stop()
+    assert NEW not in connector.run_once()
+    assert connector.reads("added") == 2

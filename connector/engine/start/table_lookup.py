@@ -1,0 +1,146 @@
+"""Edge: finds the new tables of a start and of a check, with queries to the server where the position is not enough."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pymysql
+
+from rowtide.connector.check import CapturedTable, Finding
+from rowtide.connector.check.findings import from_problem
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.engine.start.new_tables import NewTablePlan, new_tables_action, plan_new_tables, unread_tables
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import ReadTables
+from rowtide.connector.snapshot import Decision
+from rowtide.connector.snapshot.incremental.state import SnapshotState
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.session import Session
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.server.query_event import QueryEvent
+from rowtide.topics.filters import CapturedNames
+
+log = logging.getLogger(__name__)
+
+_MOST_SHOWN = 100
+"""A check looks up the keys of so many tables."""
+
+
+def new_tables_at_start(
+    config: Configuration, start: SourceOffset, tables: Tables, captured: Iterable[CapturedTable] | None
+) -> tuple[SourceOffset, NewTablePlan | None]:
+    """The start position with what is stored about tables from now on, and what becomes of new tables.
+
+    Args:
+        config: the configuration.
+        start: the stored position.
+        tables: the structures at that position.
+        captured: the captured tables that the server has; ``None`` if they were not looked up. Without them, nothing is
+            decided about a position that does not say which tables were read.
+    """
+    lists = config.capture.tables
+    start = replace(start, carried=_without_others(start, CapturedNames(lists, tables.exists)))
+    read = ReadTables.from_carried(start.carried)
+    if read is not None:
+        unread = unread_tables(lists, read, tables.names(), tables.exists)
+    elif captured is not None:
+        unread = [table for table in _never_written(config, captured) if tables.exists(table.database, table.table)]
+    else:
+        return start, None
+    reading = {table.table for table in SnapshotState.from_carried(start.carried).tables}
+    plan = plan_new_tables(config, unread, lambda table: tables.table(table.database, table.table), reading)
+    return replace(start, carried=plan.read.carried(start.carried)), plan
+
+
+def new_table_findings(
+    config: Configuration, offset: SourceOffset | None, decision: Decision, captured: Iterable[CapturedTable] | None
+) -> list[Finding]:
+    """What a start would do with new tables, as far as it can be found out without the schema history.
+
+    Args:
+        config: the configuration.
+        offset: the stored position.
+        decision: what the start does.
+        captured: the captured tables that the server has; ``None`` if they are not known.
+    """
+    if offset is None or decision.position is None or not decision.stream or captured is None:
+        return []
+    read = ReadTables.from_carried(offset.carried)
+    # The stream has all rows of a table that was created after the position.
+    before = [
+        table
+        for table in captured
+        if table.created_at is None or offset.ts_sec is None or table.created_at <= offset.ts_sec
+    ]
+    names = {TableId(table.database, table.name) for table in before}
+    reading = {table.table for table in SnapshotState.from_carried(offset.carried).tables}
+    try:
+        if read is None:
+            unread = _never_written(config, before)
+        else:
+            unread = unread_tables(config.capture.tables, read, names, lambda *name: TableId(*name) in names)
+        found = _current(config, unread[:_MOST_SHOWN])
+    except DatabaseUnreachableError as error:
+        return [from_problem(error.problem, retriable=error.retriable)]
+    plan = plan_new_tables(config, unread, lambda table: found.table(table.database, table.table), reading)
+    return list(plan.findings)
+
+
+def _without_others(start: SourceOffset, names: CapturedNames) -> Mapping[str, Any] | None:
+    """What the position carries, without the incremental snapshot of tables that are no longer captured."""
+    state = SnapshotState.from_carried(start.carried)
+    left = tuple(
+        table
+        for table in state.tables
+        if table.table is None or names.captures(table.table.database, table.table.table)
+    )
+    if len(left) == len(state.tables):
+        return start.carried
+    gone = ", ".join(table.name for table in state.tables if table not in left)
+    log.info("the incremental snapshot of %s does not go on: it is no longer captured", gone)
+    return replace(state, tables=left, paused=state.paused and bool(left)).carried(start.carried)
+
+
+def _never_written(config: Configuration, captured: Iterable[CapturedTable]) -> list[TableId]:
+    """The captured tables that have rows, but no topic.
+
+    A position of Debezium or of an earlier version does not say which tables were read. A table without a topic has
+    never had a record. If it is not empty either, its rows were not read.
+    """
+    if new_tables_action(config.snapshot) is None or config.transforms:  # a transform can name other topics
+        return []
+    suspects = [TableId(table.database, table.name) for table in captured if table.partitions == 0]
+    if not suspects:
+        return []
+    with _session(config) as session:
+        return [table for table in suspects if _has_rows(session, table)]
+
+
+def _has_rows(session: Session, table: TableId) -> bool:
+    """Whether a table is not empty. One that cannot be read counts as such: the snapshot reports the reason."""
+    try:
+        return bool(session.query(f"SELECT 1 FROM {server_queries.quoted_table(table)} LIMIT 1"))
+    except pymysql.MySQLError as error:
+        return error.args[0] not in server_queries.GONE
+
+
+def _current(config: Configuration, names: Sequence[TableId]) -> Tables:
+    """The structures that tables have now, without those that cannot be looked up."""
+    with _session(config) as session:
+        found = Tables(server_queries.server(session))
+        for table in names:
+            try:
+                text = server_queries.create_statement(session, table)
+                found.apply(QueryEvent(text, table.database, sql_mode=0))
+            except (SnapshotError, SchemaHistoryError) as error:
+                log.debug("the structure of %s cannot be looked up: %s", table, error)
+    return found
+
+
+def _session(config: Configuration) -> Session:
+    return Session(config.database, mariadb=config.flavor is Flavor.MARIADB)
