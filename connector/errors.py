@@ -95,7 +95,15 @@ class OffsetError(ConnectorError):
 
 
 class PositionPurged(OffsetError):
-    """The server has purged the binlog at the stored position."""
+    """The server does not have the binlog at the stored position.
+
+    Attributes:
+        purged: whether it had it once, as far as can be told.
+    """
+
+    def __init__(self, message: str, *, purged: bool = True) -> None:
+        super().__init__(message)
+        self.purged = purged
 
 
 class SnapshotError(ConnectorError):

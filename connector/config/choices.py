@@ -127,6 +127,13 @@ class SslMode(enum.StrEnum):
     VERIFY_IDENTITY = "verify_identity"
 
 
+class MirrorRead(enum.StrEnum):
+    """``rowtide.mirror.read``."""
+
+    PURGED = "purged"
+    ALWAYS = "always"
+
+
 class LimitAction(enum.StrEnum):
     """``guardrail.collections.limit.action``."""
 

@@ -18,36 +18,20 @@ from rowtide.connector.pipeline.signals.actions import Signals
 from rowtide.connector.pipeline.signals.receiver import SignalReceiver
 from rowtide.connector.pipeline.signals.snapshots import NoSnapshots
 from rowtide.connector.pipeline.xa_reader import xa_reader
-from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType
+from rowtide.connector.protocol.header import GTID_TYPES, HEADER
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.source.files.folder import BinlogFile, binlog_files
+from rowtide.connector.source.files.gtid_filter import BETWEEN_TRANSACTIONS, GtidFilter
 from rowtide.connector.source.files.statements import StatementReader
 from rowtide.schema_history.catalog.tables import Tables, as_described_by_snapshot
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 _FIRST_EVENT = 4
-_BETWEEN = frozenset(
-    {
-        EventType.FORMAT_DESCRIPTION,
-        EventType.PREVIOUS_GTIDS,
-        EventType.ROTATE,
-        EventType.STOP,
-        EventType.HEARTBEAT,
-        EventType.HEARTBEAT_V2,
-        EventType.MARIADB_GTID_LIST,
-        EventType.MARIADB_BINLOG_CHECKPOINT,
-        EventType.MARIADB_START_ENCRYPTION,
-    }
-)
-"""The events that belong to no transaction."""
-
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -240,31 +224,14 @@ class _ByGtids(_Replay[T]):
     ) -> None:
         super().__init__(files, settings, start, make)
         try:
-            self._set = start.gtid_set(settings.connector)
+            gtids = start.gtid_set(settings.connector)
         except ValueError as error:
             raise OffsetError(f"the start is {error}") from None
-        self._within = False  # in a transaction that is wanted
-        self._begun = False
+        self._filter = GtidFilter(gtids, self._decoder)
 
     def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
-        kind = HEADER.unpack_from(packet)[1]
-        if kind in GTID_TYPES:
-            event = self._decoder.decode(packet)
-            self._within = not self._contains(event)
-            self._begun = self._begun or self._within
-        elif kind in _BETWEEN:
-            return self._begun
-        return self._within
-
-    def _contains(self, event: events.Event) -> bool:
-        if isinstance(event, events.MariadbGtidEvent) and isinstance(self._set, MariadbGtidPosition):
-            return self._set.contains(event.gtid)
-        if isinstance(event, events.Gtid) and not event.anonymous and isinstance(self._set, GtidSet):
-            return self._set.contains(event.uuid, event.gno, event.tag)
-        raise OffsetError(
-            f"the start is a GTID set, and there is a transaction without GTID at {self._decoder.file}:"
-            f"{event.header.start}: give a file and a position"
-        )
+        selected = self._filter.selects(packet)
+        return selected or (self._filter.begun and packet[4] in BETWEEN_TRANSACTIONS)
 
     def _offset(self, file: str, position: int) -> SourceOffset:
         return replace(self._start, file=file, pos=position)

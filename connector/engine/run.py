@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from rowtide.connector.check import CapturedTable, require
 from rowtide.connector.config import Configuration, Flavor
@@ -37,9 +38,8 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
 from rowtide.connector.snapshot.incremental.building import incremental_snapshots
-from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.current_structure import CurrentStructure
-from rowtide.connector.source.search.binlog_search import BinlogSearch
+from rowtide.connector.source.mirror.streams import open_stream, xa_packets
 from rowtide.connector.source.server_queries import server as server_of
 from rowtide.connector.source.session import Session
 from rowtide.connector.source.stream_reader import describe
@@ -353,10 +353,10 @@ class ConnectorRun:
             replace(start, snapshot=None),
             components.store,
             history,
-            self._stream,
+            partial(open_stream, config),
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
             current=CurrentStructure(config.database, mariadb=mariadb),
-            xa_packets=BinlogSearch(config.database, mariadb=mariadb).packets,
+            xa_packets=xa_packets(config),
             signals=self._signalling.actions(config, self._settings, snapshots),
             work=[NewTableRequests(new_tables, snapshots, new_signal_id), self._signalling.inbox],
             snapshots=snapshots,
@@ -365,14 +365,3 @@ class ConnectorRun:
             self._signalling.start(config, start, lambda: self.last_stored)
             with contextlib.closing(snapshots):
                 self.reader.run()
-
-    def _stream(self, start: SourceOffset) -> BinlogStream:
-        if self._config.capture.gtid_ignore_on_recovery:
-            start = replace(start, gtids=None)
-        return BinlogStream(
-            self._config.database,
-            start,
-            mariadb=self._config.flavor is Flavor.MARIADB,
-            send_annotations=self._config.values.include_query,
-            checked_sources=self._config.capture.gtid_sources if self._config.streaming.check_position else None,
-        )

@@ -30,7 +30,8 @@ def binlog_packets(stream: BinaryIO, file: str, *, active: bool = False) -> Iter
         stream: the file at its first byte, plain or gzipped; a gzipped one must be seekable.
         file: its name, for messages.
         active: the server may still be writing to the file. If the file's header confirms it, an incomplete event at
-            the end is skipped with a warning instead of raising `TruncatedEvent`.
+            the end is skipped with a warning instead of raising `TruncatedEvent`. A file that was just begun may be
+            empty.
 
     Raises:
         EncryptedBinlog: the server encrypted the file.
@@ -44,6 +45,8 @@ def binlog_packets(stream: BinaryIO, file: str, *, active: bool = False) -> Iter
             stream.seek(-len(magic), io.SEEK_CUR)
             stream = cast("BinaryIO", gzip.GzipFile(fileobj=stream))
             magic = stream.read(4)
+        if active and magic != MAGIC and MAGIC.startswith(magic):
+            return
         _check_magic(magic, file)
         position = 4
         while packet := _next_packet(stream, file, position, active):

@@ -157,7 +157,8 @@ def _resumed(
         raise PositionPurged(
             f"The connector is trying to read change stream starting at {offset.to_json()}, but this is no longer "
             f"available on the server: {position.reason}. Reconfigure the connector to use a snapshot mode when needed "
-            "(snapshot.mode=when_needed reads all captured tables again)"
+            "(snapshot.mode=when_needed reads all captured tables again), or read from a mirror that has it "
+            "(--from-mirror)"
         )
     if policy.structure == "every":
         note = (

@@ -229,7 +229,8 @@ class BinlogStream:
             at = self._start.gtids or f"{self._start.file}:{self._start.pos}"
             raise PositionPurged(
                 f"the stream from {self._address()} cannot resume at {at}: {found.reason}. Connect to a server that "
-                "has these changes, or restart with snapshot.mode=when_needed to take a new snapshot"
+                "has these changes, or restart with snapshot.mode=when_needed to take a new snapshot",
+                purged=found.purged,
             )
 
     def _failed(self, error: ServerError | ServerIdInUse | StreamEnded | RemoteProtocolError) -> ConnectorError:

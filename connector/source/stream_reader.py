@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -15,13 +15,29 @@ from rowtide.connector.config.model import FailureConfig
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
+from rowtide.connector.source.binlog_stream import StreamBroken
 
 log = logging.getLogger(__name__)
 
 _FIRST_WAIT_S = 0.5
 
-StreamFactory = Callable[[SourceOffset], BinlogStream]
+
+class EventStream(Protocol):
+    """A stream of events, such as :class:`~rowtide.connector.source.binlog_stream.BinlogStream`."""
+
+    def events(self) -> Generator[list[bytes], None, None]:
+        """Yield lists of events. If it ends, another stream continues at the position behind it."""
+        ...
+
+    def yield_often(self, *, often: bool) -> None:
+        """Yield an empty list more often while nothing is new."""
+
+    def taken_bytes(self) -> int:
+        """Bytes received since the last call."""
+        ...
+
+
+StreamFactory = Callable[[SourceOffset], EventStream]
 """Opens a stream at an offset."""
 
 
@@ -124,6 +140,7 @@ class StreamReader(ABC, Generic[P]):
             events_before = self.status.events
             try:
                 self._read(pipeline)
+                self._start = pipeline.offset()
             except StoreClosed:
                 return  # delivery has ended, and reports why
             except StreamBroken as error:
@@ -162,7 +179,7 @@ class StreamReader(ABC, Generic[P]):
                         self._stopped(pipeline)
                         return
 
-    def _tick(self, pipeline: P, stream: BinlogStream, *, idle: bool) -> None:
+    def _tick(self, pipeline: P, stream: EventStream, *, idle: bool) -> None:
         status, progress = self.status, pipeline.progress
         status.received_bytes += stream.taken_bytes()
         if (often := self._waits_beside()) != self._often:

@@ -112,6 +112,8 @@ EDGES = {
     "rowtide.connector.source.current_structure": "clock mysql",
     "rowtide.connector.source.enum_labels": "mysql",
     "rowtide.connector.source.mirror.folder": "files",
+    "rowtide.connector.source.mirror.reader": "files threads",
+    "rowtide.connector.source.mirror.streams": "files",
     "rowtide.connector.source.mirror.mirror": "clock mysql threads",
     "rowtide.connector.source.position.check": "mysql",
     "rowtide.connector.source.search.places": "clock files",

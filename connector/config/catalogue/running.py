@@ -2,7 +2,7 @@
 
 from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, java_pattern, long, names, optional, text
 from rowtide.connector.config.catalogue.property import Property, Status
-from rowtide.connector.config.choices import LimitAction
+from rowtide.connector.config.choices import LimitAction, MirrorRead
 from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN
 
 TITLE = "Queue, heartbeat, operation"
@@ -166,6 +166,18 @@ POSITION_CHECK = Property(
     boolean(),
     True,
     "At each start and reconnect, check that the server still has every change after the stored position.",
+)
+MIRROR_DIRECTORY = Property(
+    "rowtide.mirror.directory",
+    optional(text()),
+    None,
+    "A directory that rowtide mirror writes. What the server has purged is read from there.",
+)
+MIRROR_READ = Property(
+    "rowtide.mirror.read",
+    choice(MirrorRead),
+    MirrorRead.PURGED,
+    "What is read from the mirror: what the server has purged, or always everything, to spare the server.",
 )
 ACTIVITY_MONITOR = Property(
     "internal.offset.activity.monitor.interval.ms",

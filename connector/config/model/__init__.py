@@ -51,6 +51,7 @@ __all__ = [
     "HistoryConfig",
     "JsonConverterConfig",
     "KafkaConfig",
+    "MirrorConfig",
     "Plugin",
     "Properties",
     "SnapshotConfig",
@@ -169,11 +170,25 @@ class SnapshotConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorConfig:
+    """A mirror of the binlog.
+
+    Attributes:
+        directory: the directory.
+        always: whether it is read instead of the server; else only what the server has purged.
+    """
+
+    directory: str
+    always: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StreamingConfig:
-    """The queue between reading and delivering.
+    """The queue between reading and delivering, and where the binlog is read.
 
     Attributes:
         max_queue_bytes: 0 for no limit in bytes.
+        mirror: ``None`` without a mirror.
     """
 
     max_queue_size: int
@@ -183,6 +198,7 @@ class StreamingConfig:
     delay_ms: int
     shutdown_timeout_ms: int
     check_position: bool
+    mirror: MirrorConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)

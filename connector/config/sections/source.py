@@ -5,10 +5,11 @@ from typing import TypeVar
 
 from rowtide.connector.config.catalogue import capture, connect, connection, running, snapshot, values
 from rowtide.connector.config.catalogue.property import Flavor, Property
-from rowtide.connector.config.choices import SslMode
+from rowtide.connector.config.choices import MirrorRead, SslMode
 from rowtide.connector.config.model import (
     CaptureConfig,
     FailureConfig,
+    MirrorConfig,
     SnapshotConfig,
     SnapshotFlags,
     StreamingConfig,
@@ -279,4 +280,13 @@ def streaming_config(reader: PropertyReader) -> StreamingConfig:
         delay_ms=reader[snapshot.STREAMING_DELAY],
         shutdown_timeout_ms=reader[running.SHUTDOWN_TIMEOUT],
         check_position=reader[running.POSITION_CHECK],
+        mirror=_mirror_config(reader),
     )
+
+
+def _mirror_config(reader: PropertyReader) -> MirrorConfig | None:
+    directory = reader[running.MIRROR_DIRECTORY]
+    always = reader[running.MIRROR_READ] is MirrorRead.ALWAYS
+    if directory is None and always:
+        reader.problem(running.MIRROR_READ.name, f"always needs {running.MIRROR_DIRECTORY.name}")
+    return None if directory is None else MirrorConfig(directory, always)

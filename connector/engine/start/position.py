@@ -21,6 +21,7 @@ from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, decide
 from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.mirror.streams import check_with_mirror
 from rowtide.connector.source.position.check import check_position
 from rowtide.connector.source.position.rules import PositionCheck
 from rowtide.connector.source.server_queries import server_identity
@@ -49,6 +50,7 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
             position = check_position(session.client, offset, sources, mariadb=mariadb)
             if offset.server is None:
                 offset = replace(offset, server=server_identity(session.client, mariadb=mariadb))
+        position = check_with_mirror(config, position, offset)
     snapshot = config.snapshot
     return decide(snapshot.mode, offset, history_exists=history.exists(), position=position, flags=snapshot.flags)
 

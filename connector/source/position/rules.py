@@ -15,10 +15,12 @@ class PositionCheck:
     Attributes:
         available: whether it can.
         reason: why it cannot, as part of a sentence.
+        purged: whether the reason is that the server deleted its binlog there, so that a mirror may have it.
     """
 
     available: bool
     reason: str = ""
+    purged: bool = False
 
 
 _AVAILABLE = PositionCheck(available=True)
@@ -51,7 +53,8 @@ def file_check(offset: SourceOffset, logs: Mapping[str, int]) -> PositionCheck:
         names = list(logs)
         known = f"it has {names[0]} to {names[-1]}" if names else "it has none"
         return _unavailable(
-            f"the server no longer has the binlog file {offset.file} ({known}); it was purged, or never there"
+            f"the server no longer has the binlog file {offset.file} ({known}); it was purged, or never there",
+            purged=True,
         )
     if offset.pos > size:
         return _unavailable(
@@ -78,7 +81,7 @@ def mysql_gtid_check(stored: str, executed: str, purged: str, sources: Selection
         )
     missed = gone - done
     if missed:
-        return _unavailable(f"the server has purged {missed}, which were not read yet and would be missed")
+        return _unavailable(f"the server has purged {missed}, which were not read yet and would be missed", purged=True)
     return _AVAILABLE
 
 
@@ -99,10 +102,11 @@ def mariadb_check(stored: str, written: str, oldest: str, sources: Selection) ->
         )
     if not begin <= done:
         return _unavailable(
-            f"the server has purged its binlog up to {begin}, and transactions after {done} would be missed"
+            f"the server has purged its binlog up to {begin}, and transactions after {done} would be missed",
+            purged=True,
         )
     return _AVAILABLE
 
 
-def _unavailable(reason: str) -> PositionCheck:
-    return PositionCheck(available=False, reason=reason)
+def _unavailable(reason: str, *, purged: bool = False) -> PositionCheck:
+    return PositionCheck(available=False, reason=reason, purged=purged)

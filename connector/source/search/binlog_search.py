@@ -17,6 +17,7 @@ from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, RO
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
 from rowtide.connector.source.files.statements import BinlogStatement, StatementReader
+from rowtide.connector.source.stream_reader import EventStream, StreamFactory
 from rowtide.schema_history.position.binlog_position import file_number
 
 log = logging.getLogger(__name__)
@@ -36,11 +37,13 @@ class BinlogSearch:
     Args:
         config: address and account of the server.
         mariadb: whether the server is MariaDB.
+        archive: opens a stream at a position that the server has purged; ``None`` if there is none.
     """
 
-    def __init__(self, config: DatabaseConfig, *, mariadb: bool) -> None:
+    def __init__(self, config: DatabaseConfig, *, mariadb: bool, archive: StreamFactory | None = None) -> None:
         self._config = config
         self._mariadb = mariadb
+        self._archive = archive
 
     def prepared(
         self, xids: Collection[str], files: Sequence[str], start: SourceOffset, end: SourceOffset
@@ -178,7 +181,15 @@ class BinlogSearch:
                 return
 
     def _packets(self, file: str, pos: int, gtids: str | None = None) -> Iterator[bytes]:
-        stream = stream_beside(self._config, SourceOffset(file, pos, gtids), mariadb=self._mariadb)
+        start = SourceOffset(file, pos, gtids)
+        try:
+            yield from self._of(stream_beside(self._config, start, mariadb=self._mariadb), file)
+        except PositionPurged:
+            if self._archive is None:
+                raise
+            yield from self._of(self._archive(start), file)
+
+    def _of(self, stream: EventStream, file: str) -> Iterator[bytes]:
         heard = time.monotonic()
         with contextlib.closing(stream.events()) as pieces:
             for packets in pieces:

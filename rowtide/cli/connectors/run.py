@@ -27,6 +27,13 @@ from rowtide.connector.worker.logs import FORMATS, LEVELS
     "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
     "[default: rowtide.sink of CONFIG, or kafka]"
 )
+@click.option(
+    "--from-mirror",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Read what the server has purged from this mirror (rowtide mirror).  [default: rowtide.mirror.directory of "
+    "CONFIG]",
+)
 @ignore_unsupported_option
 @click.option(
     "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The lowest level that is logged."
@@ -70,6 +77,7 @@ def run(
     *,
     connectors: tuple[str, ...],
     sink: str | None,
+    from_mirror: str | None,
     ignore_unsupported: bool,
     log_level: str,
     log_format: str,
@@ -102,7 +110,8 @@ def run(
     token = None if web_token_file is None else web_token_file.read().strip()
     if token == "":
         raise click.ClickException("the file of --web-token-file is empty: it must have a token")
-    more = {} if sink is None else {"rowtide.sink": sink}
+    given = {"rowtide.sink": sink, "rowtide.mirror.directory": from_mirror}
+    more = {name: text for name, text in given.items() if text is not None}
     if ignore_unsupported:
         more |= IGNORE_UNSUPPORTED
     configurations = read_configurations(config, connectors, more)

@@ -64,6 +64,7 @@ CASES = [
     ("database.ssl.mode", "maybe", "must be one of disabled, preferred"),
     ("include.query", "yes", "must be 'true' or 'false', not 'yes'"),
     ("max.queue.size", "2048", "must be greater than max.batch.size"),
+    ("rowtide.mirror.read", "always", "always needs rowtide.mirror.directory"),
     ("skipped.operations", "c,x", "x is not one of them"),
     ("skipped.operations", "none,c", "nothing else"),
     ("signal.data.collection", "a", "is not of the form database.table"),

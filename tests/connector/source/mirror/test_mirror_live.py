@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connector_properties import address
+from mirror_process import mirroring
 from worker_process import eventually
 
 from rowtide.connector.source.files.folder import binlog_files
@@ -25,55 +22,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 KILLS = 30 if os.environ.get("ROWTIDE_CAMPAIGN") else 3
-
-
-class MirrorProcess:
-    """A process of ``rowtide mirror``.
-
-    Args:
-        server: the server.
-        folder: the folder of the configuration and the mirror.
-        options: further options.
-    """
-
-    def __init__(self, server: SqlServer, folder: Path, *options: str) -> None:
-        self.mirror = folder / "mirror"
-        config = folder / "mirror.properties"
-        properties = {"database.flavor": server.name, "connect.timeout.ms": "5000", **address(server)}
-        config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        self._log = folder / "mirror.log"
-        command = [sys.executable, "-m", "rowtide", "mirror", str(config), "--to", str(self.mirror), *options]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
-
-    @property
-    def log(self) -> str:
-        """What all processes with this folder wrote."""
-        return self._log.read_text()
-
-    def wait(self) -> int:
-        """Wait for the end; returns the exit code."""
-        return self._process.wait(90)
-
-    def stop(self) -> int:
-        """Send SIGTERM and wait; returns the exit code."""
-        self._process.terminate()
-        return self.wait()
-
-    def kill(self) -> None:
-        """Kill it, as in a crash."""
-        self._process.kill()
-        self._process.wait()
-
-
-@contextlib.contextmanager
-def mirroring(server: SqlServer, folder: Path, *options: str) -> Iterator[MirrorProcess]:
-    """Run a mirror, which is killed at the end if it still runs."""
-    process = MirrorProcess(server, folder, *options)
-    try:
-        yield process
-    finally:
-        process.kill()
 
 
 def data_of(server: SqlServer) -> Path:

@@ -1,0 +1,121 @@
+"""The stream of a connector: from the server, and from a mirror what the server has purged."""
+
+import logging
+from collections.abc import Generator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.errors import PositionPurged
+from rowtide.connector.pipeline.xa_reader import XaPackets
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
+from rowtide.connector.source.mirror.reader import MirrorStream, mirror_check
+from rowtide.connector.source.position.rules import PositionCheck
+from rowtide.connector.source.search.binlog_search import BinlogSearch
+from rowtide.connector.source.stream_reader import EventStream, StreamFactory
+
+log = logging.getLogger(__name__)
+
+
+def open_stream(config: Configuration, start: SourceOffset) -> EventStream:
+    """The stream of a connector from a position on."""
+    if config.capture.gtid_ignore_on_recovery:
+        start = replace(start, gtids=None)
+    mirror, connector = config.streaming.mirror, config.flavor.value
+    if mirror is not None and mirror.always:
+        return MirrorStream(Path(mirror.directory), start, connector, follow=True)
+    server = BinlogStream(
+        config.database,
+        start,
+        mariadb=config.flavor is Flavor.MARIADB,
+        send_annotations=config.values.include_query,
+        checked_sources=config.capture.gtid_sources if config.streaming.check_position else None,
+    )
+    if mirror is None:
+        return server
+    return StreamWithMirror(server, MirrorStream(Path(mirror.directory), start, connector, follow=False))
+
+
+def xa_packets(config: Configuration) -> XaPackets:
+    """Reads prepared XA transactions from the server, or from the mirror of the configuration."""
+    mirror, connector = config.streaming.mirror, config.flavor.value
+    archive: StreamFactory | None = None
+    if mirror is not None:
+        archive = partial(MirrorStream, Path(mirror.directory), connector=connector, follow=True)
+    return BinlogSearch(config.database, mariadb=config.flavor is Flavor.MARIADB, archive=archive).packets
+
+
+def check_with_mirror(config: Configuration, found: PositionCheck, offset: SourceOffset) -> PositionCheck:
+    """Whether the server, or the mirror of the configuration, can stream from a position.
+
+    Args:
+        config: the configuration.
+        found: whether the server can.
+        offset: the position.
+    """
+    mirror = config.streaming.mirror
+    if mirror is None or not (mirror.always or found.purged):
+        return found
+    mirrored = mirror_check(Path(mirror.directory), offset, config.flavor.value)
+    if mirrored.available or mirror.always:
+        return mirrored
+    return replace(found, reason=f"{found.reason}; {mirrored.reason}")
+
+
+class StreamWithMirror:
+    """A stream from the server if it has the start position, else from the mirror.
+
+    A stream from the mirror ends behind each file. The next one is then opened at the position behind it, so that the
+    reader changes over to the server as soon as that has the position: by GTID, or by file and position.
+
+    Args:
+        server: the stream from the server.
+        mirror: the stream from the mirror at the same position, which does not follow.
+    """
+
+    def __init__(self, server: BinlogStream, mirror: MirrorStream) -> None:
+        self._server = server
+        self._mirror = mirror
+        self._now: BinlogStream | MirrorStream = server
+
+    def events(self) -> Generator[list[bytes], None, None]:
+        """Yield lists of events, as both streams do.
+
+        Raises:
+            PositionPurged: neither the server nor the mirror has the position.
+            ConnectorError: what the streams raise.
+        """
+        begun = False
+        try:
+            for packets in self._server.events():
+                begun = begun or bool(packets)
+                yield packets
+        except PositionPurged as purged:
+            if begun:  # the reader is further now
+                raise StreamBroken(str(purged)) from purged
+            if not purged.purged:
+                raise
+            yield from self._from_mirror(purged)
+
+    def _from_mirror(self, purged: PositionPurged) -> Generator[list[bytes], None, None]:
+        self._now = self._mirror
+        log.info("%s. What follows is read from the mirror", purged)
+        try:
+            yield from self._mirror.events()
+        except PositionPurged as error:
+            raise PositionPurged(f"{purged}; {error}") from error
+
+    def yield_often(self, *, often: bool) -> None:
+        """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
+        self._now.yield_often(often=often)
+
+    def taken_bytes(self) -> int:
+        """Bytes received since the last call."""
+        return self._now.taken_bytes()
+
+    def close(self) -> None:
+        """End the stream; any thread may call this."""
+        self._server.close()
+        self._mirror.close()
