@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import UNAVAILABLE, Change, DebeziumMessage, SourcePosition
@@ -93,6 +93,14 @@ class _Chunk:
         if self._rows is None:
             self._rows = self._read()
         return self._rows[place]
+
+
+class TableForm(Protocol):
+    """Makes of a captured table what its rows become."""
+
+    def __call__(self, table: Table, settings: PipelineSettings, *, custom_query: bool) -> SnapshotTable:
+        """The table; the arguments are those of :func:`snapshot_table`."""
+        ...
 
 
 def snapshot_table(table: Table, settings: PipelineSettings, *, custom_query: bool) -> SnapshotTable:

@@ -14,6 +14,7 @@ from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import plan
+from rowtide.connector.snapshot.changes import TableForm, snapshot_table
 from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress, TableRows
 from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.plan import Statement
@@ -44,6 +45,7 @@ class Snapshot:
         clock: nanoseconds since the epoch.
         progress: receives the progress.
         carried: ``SourceOffset.carried`` of its offsets.
+        form: makes of a table what its rows become; by default messages or changes, according to the settings.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Snapshot:
         progress: SnapshotProgress | None = None,
         *,
         carried: Mapping[str, Any] | None = None,
+        form: TableForm = snapshot_table,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -64,6 +67,7 @@ class Snapshot:
         self._clock = clock
         self._progress = progress
         self._carried = carried
+        self._form = form
         self._notifications = Notifications(settings, clock)
         self._tables: Tables | None = None
         self._offset: SourceOffset | None = None
@@ -206,7 +210,7 @@ class Snapshot:
         yield from writer.write(statements)
         if self._decision.rows:
             rows = TableRows(
-                self._settings, self._config, self.tables, self._notifications, self._progress, self._clock
+                self._settings, self._config, self.tables, self._notifications, self._progress, self._clock, self._form
             )
             yield from rows.outputs(sessions, running, completed, to_read, writer)
         else:

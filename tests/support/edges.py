@@ -35,6 +35,7 @@ EDGES = {
     "rowtide.canal.instance.instance": "files threads",
     "rowtide.canal.instance.kafka": "files threads",
     "rowtide.canal.instance.reading": "clock files mysql threads",
+    "rowtide.canal.instance.snapshot": "clock",
     "rowtide.canal.instance.source": "clock files threads",
     "rowtide.canal.mq.messages": "clock",
     "rowtide.canal.replay": "clock files",

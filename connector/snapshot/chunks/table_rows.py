@@ -14,7 +14,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot import plan
-from rowtide.connector.snapshot.changes import snapshot_table
+from rowtide.connector.snapshot.changes import TableForm
 from rowtide.connector.snapshot.chunks.parallel_reading import ParallelReading, ReadFailed
 from rowtide.connector.snapshot.chunks.table_parts import TableParts, TableToRead, key_ranges
 from rowtide.connector.snapshot.records import ParallelRecordStream, ReadTime, RecordStream, StructureMessages
@@ -53,6 +53,7 @@ class TableRows:
         notifications: makes the notifications about each table.
         progress: receives the progress.
         clock: nanoseconds since the epoch.
+        form: makes of a table what its rows become.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class TableRows:
         notifications: Notifications,
         progress: SnapshotProgress | None,
         clock: Callable[[], int],
+        form: TableForm,
     ) -> None:
         self._settings = settings
         self._config = config
@@ -70,6 +72,7 @@ class TableRows:
         self._notifications = notifications
         self._progress = progress
         self._clock = clock
+        self._form = form
 
     def outputs(
         self,
@@ -123,7 +126,7 @@ class TableRows:
             return None
         overrides = self._config.select_overrides
         custom_query = (listed.id.database, listed.id.table) in overrides
-        captured = snapshot_table(structure, self._settings, custom_query=custom_query)
+        captured = self._form(structure, self._settings, custom_query=custom_query)
         query = plan.select_statement(listed.id, captured.columns, overrides)
         ranges = None if custom_query or not self._config.cut_tables else key_ranges(listed, structure, PART_ROWS)
         return TableToRead(listed, captured, query, ranges)

@@ -159,11 +159,23 @@ def _instance(
         reader.number("canal.instance.memory.buffer.size", 1, 16384),
         reader.flag("canal.instance.get.ddl.isolation"),
         reader.flag("canal.instance.filter.table.error"),
+        _snapshot(reader),
         kafka_settings(server, common, reader, name) if kafka else None,
     )
     if problems := [*problems, *reader.problems, *server.problems]:
         raise ConfigurationError(problems)
     return settings, notes
+
+
+def _snapshot(reader: PropertyReader) -> bool:
+    name = "canal.instance.snapshot"
+    mode = reader.text(name).lower()
+    if mode not in ("never", "initial"):
+        reader.problem(name, f"must be never or initial, not {mode!r}")
+    start = _start(reader)
+    if mode == "initial" and (start.file or start.ts_ms or start.gtid):
+        reader.problem(name, "initial begins with the present; remove canal.instance.master.journal.name and the like")
+    return mode == "initial"
 
 
 def _start(reader: PropertyReader) -> StartPosition:

@@ -100,6 +100,7 @@ class InstanceSettings:
         buffer_size: how many entries are kept for clients.
         isolate_ddl: whether DDL has a batch of its own.
         skip_broken_tables: leave out rows that do not fit the structure of their table, with a warning.
+        snapshot: whether it begins with a snapshot of all rows (``canal.instance.snapshot=initial``).
         kafka: where entries go in the Kafka mode; ``None`` for clients over TCP.
     """
 
@@ -119,6 +120,7 @@ class InstanceSettings:
     buffer_size: int
     isolate_ddl: bool
     skip_broken_tables: bool
+    snapshot: bool
     kafka: KafkaSettings | None
 
 

@@ -46,6 +46,7 @@ INSTANCE: Mapping[str, str] = {
     "canal.instance.filter.dml.delete": "false",
     "canal.instance.filter.table.error": "false",
     "canal.instance.get.ddl.isolation": "false",
+    "canal.instance.snapshot": "never",
     "canal.instance.memory.buffer.size": "16384",
     "canal.instance.memory.buffer.memunit": "1024",
     "canal.instance.memory.batch.mode": "MEMSIZE",

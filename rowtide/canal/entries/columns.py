@@ -5,7 +5,7 @@ FLOAT and DOUBLE, the index of an ENUM, the bits of a SET or BIT as a number, an
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -98,10 +98,40 @@ def table_columns(mapped: tuple[MappedColumn, ...], table: model.Table) -> Table
                 f"table {table.id}, column {column.name}: the row events have type {found.type}, but the column is a "
                 f"{column.column_type} in the schema history. The schema history does not match the binlog"
             )
-        described.append(_described(index, column, kind, found, key=column.name in table.primary_key))
-        decoding = _decoding(column, kind, found)
-        compiled.append(CompiledColumn(layout, decoding, found.nullable, _output(column, kind), absent_value=ABSENT))
+        described.append(_described(index, column, kind, found.type, key=column.name in table.primary_key))
+        decoding, output = _decoding(column, kind, found), _output(column, kind, _conversion(column, kind))
+        compiled.append(CompiledColumn(layout, decoding, found.nullable, output, absent_value=ABSENT))
     return TableColumns(tuple(described), tuple(compiled))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedColumns:
+    """The columns of a table, as entries describe them, and as the texts that a query returns are converted."""
+
+    described: tuple[Column, ...]
+    outputs: tuple[ColumnOutput, ...]
+
+
+def selected_columns(table: model.Table) -> SelectedColumns:
+    """The columns of a table whose rows are read by a query."""
+    described, outputs = [], []
+    for index, column in enumerate(table.columns):
+        kind = column_kind(column)
+        binlog_type = _BINLOG_TYPES.get(column.data_type, 0)
+        described.append(_described(index, column, kind, binlog_type, key=column.name in table.primary_key))
+        outputs.append(_output(column, kind, _selected(column, kind)))
+    return SelectedColumns(tuple(described), tuple(outputs))
+
+
+_BINLOG_TYPES = {
+    "tinyint": layouts.TINY,
+    "smallint": layouts.SHORT,
+    "mediumint": layouts.INT24,
+    "int": layouts.LONG,
+    "bigint": layouts.LONGLONG,
+    "float": layouts.FLOAT,
+    "double": layouts.DOUBLE,
+}
 
 
 def column_kind(column: model.Column) -> Kind:
@@ -130,14 +160,14 @@ _KINDS: dict[str, Kind] = {
 }  # fmt: skip
 
 
-def _described(index: int, column: model.Column, kind: Kind, mapped: MappedColumn, *, key: bool) -> Column:
+def _described(index: int, column: model.Column, kind: Kind, binlog_type: int, *, key: bool) -> Column:
     widest: int | None = None
     if kind == "int":
-        plain, wide, most = _INTEGER_TYPES[mapped.type]
+        plain, wide, most = _INTEGER_TYPES[binlog_type]
         null = plain
         widest = most if column.unsigned else None
     elif kind == "float":
-        plain = null = wide = _REAL if mapped.type == layouts.FLOAT else _DOUBLE
+        plain = null = wide = _REAL if binlog_type == layouts.FLOAT else _DOUBLE
     elif kind == "text" or (kind == "bytes" and not _spelled_as_bytes(column)):
         plain = null = wide = _text_type(column)
     else:
@@ -227,8 +257,8 @@ def _json_text(stored: bytes) -> str | None:
 # --- texts -------------------------------------------------------------------------------------------------------
 
 
-def _output(column: model.Column, kind: Kind) -> ColumnOutput:
-    converted = ColumnType(STRING, kind, _conversion(column, kind), str_expression)
+def _output(column: model.Column, kind: Kind, conversion: Callable[[Any], str]) -> ColumnOutput:
+    converted = ColumnType(STRING, kind, conversion, str_expression)
     return ColumnOutput(column.name, converted, Fallback("null", _refuse), None, STRING, _FORM)
 
 
@@ -268,6 +298,37 @@ def _conversion(column: model.Column, kind: Kind) -> Callable[[Any], str]:
             return str
         case _:
             return identity
+
+
+def _selected(column: model.Column, kind: Kind) -> Callable[[Any], str]:
+    """The function from what a query returns to the text, which is that of the same value in the binlog."""
+    match kind:
+        case "enum":
+            return partial(_index_of_label, column.labels)
+        case "set":
+            return partial(_bits_of_labels, column.labels)
+        case "bytes" if column.data_type == "binary":
+            return _without_padding
+        case _:
+            return _conversion(column, kind)
+
+
+def _index_of_label(labels: Sequence[str], label: str) -> str:
+    return str(labels.index(label) + 1) if label in labels else _no_label(label)
+
+
+def _no_label(label: str) -> str:
+    if label:
+        raise ValueError("a value is not one of the labels of its column")
+    return "0"
+
+
+def _bits_of_labels(labels: Sequence[str], joined: str) -> str:
+    return str(sum(1 << labels.index(label) for label in joined.split(","))) if joined else "0"
+
+
+def _without_padding(stored: bytes) -> str:
+    return _latin1(stored.rstrip(b"\0"))
 
 
 def _text_of_bytes(stored: bytes) -> str:

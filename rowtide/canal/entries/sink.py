@@ -85,7 +85,7 @@ class EntrySink:
                 self._begin, self._used = PassedEntry(entry, offset), False
             elif isinstance(content, TransactionEnd):
                 self._end(PassedEntry(entry, offset), out)
-            elif self._passes(entry, content):
+            elif self.passes(entry, content):
                 if self._begin is not None and not self._kinds.transactions:
                     out.append(self._begin)
                 self._begin, self._used = None, True
@@ -104,7 +104,8 @@ class EntrySink:
             self._empty, self._empty_ts_ms = 0, ts_ms
             out += [end] if begin is None else [begin, end]
 
-    def _passes(self, entry: Entry, content: RowChange | Statement) -> bool:
+    def passes(self, entry: Entry, content: RowChange | Statement) -> bool:
+        """Whether clients get the content of an entry."""
         if self._kinds.leave_out(content):
             return False
         database, table = entry.header.database, entry.header.table

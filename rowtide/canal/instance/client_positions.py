@@ -57,6 +57,7 @@ class ClientPositions:
         self._offsets: dict[int, SourceOffset] = {}
         self._left: tuple[ClientPosition, SourceOffset | None] | None = None
         self._begin: Resumption | None = None
+        self._snapshot = False
         self._changed = False
         self._lock = Lock()
         self._writing = Lock()
@@ -75,6 +76,20 @@ class ClientPositions:
         with self._lock:
             self._begin, self._changed = Resumption(offset, since_ms=since_ms), True
         self.flush()
+
+    def snapshot_begins(self) -> bool:
+        """Write that an initial snapshot has begun, until something is acknowledged.
+
+        Returns:
+            Whether one had begun before.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        with self._lock:
+            before, self._snapshot, self._changed = self._snapshot, True, True
+        self.flush()
+        return before
 
     def subscribed(self, client_id: int, filter_: str) -> None:
         """Write that there is a client, and its filter unless that is empty: a restart must not begin behind it.
@@ -132,7 +147,7 @@ class ClientPositions:
             known = self._clients.get(client_id) or ClientPosition(client_id, "")
             self._clients[client_id] = replace(known, master=self._master, position=made)
             self._offsets[client_id] = position.offset
-            self._changed = True
+            self._snapshot, self._changed = False, True
 
     @property
     def filter(self) -> str:
@@ -178,7 +193,7 @@ class ClientPositions:
                 if not self._changed:
                     return
                 clients = list(self._clients.values())
-                own = _own_text(clients, self._offsets, self._begin)
+                own = _own_text(clients, self._offsets, self._begin, snapshot=self._snapshot)
                 self._changed = False
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
@@ -205,7 +220,9 @@ class ClientPositions:
             ) from None
         own = self._folder / OWN
         try:
-            self._begin, self._offsets = _read_own(own.read_text("utf-8"), self._clients)
+            text = own.read_text("utf-8")
+            self._begin, self._offsets = _read_own(text, self._clients)
+            self._snapshot = bool(json.loads(text).get("snapshot"))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return  # meta.dat alone is enough
 
@@ -225,14 +242,17 @@ def _oldest(clients: list[ClientPosition]) -> ClientPosition:
     return min(clients, key=place if len(servers) == 1 else time)
 
 
-def _own_text(clients: Iterable[ClientPosition], offsets: dict[int, SourceOffset], begin: Resumption | None) -> str:
+def _own_text(
+    clients: Iterable[ClientPosition], offsets: dict[int, SourceOffset], begin: Resumption | None, *, snapshot: bool
+) -> str:
     found = {
         str(client.client_id): {**_place(client.position), "offset": offsets[client.client_id].to_json()}
         for client in clients
         if client.position is not None and client.client_id in offsets
     }
     head = {"begin": None} if begin is None else {"begin": begin.offset.to_json(), "since_ms": begin.since_ms}
-    return json.dumps({**head, "clients": found}, indent=1) + "\n"
+    begun = {"snapshot": True} if snapshot else {}
+    return json.dumps({**head, **begun, "clients": found}, indent=1) + "\n"
 
 
 def _read_own(text: str, clients: dict[int, ClientPosition]) -> tuple[Resumption | None, dict[int, SourceOffset]]:

@@ -27,6 +27,8 @@ from rowtide.topics.java_regex import InvalidPatternError
 log = logging.getLogger(__name__)
 
 _ITEMSIZE_BYTES = 1 << 28
+_CLIENT_S = 0.2
+"""How often a client is looked for."""
 _FULL_S = 60.0
 """How often the log has that the store is full."""
 
@@ -120,12 +122,18 @@ class Instance:
         """Store where the instance begins."""
         self._positions.begins(offset, since_ms)
 
-    def put(self, entries: Sequence[PassedEntry], resumption: Resumption) -> None:
+    def snapshot_begins(self, stop: threading.Event) -> bool:
+        """Wait for the first client, for which the filter of its subscription counts."""
+        while not self.destination.subscribers and not stop.wait(_CLIENT_S):
+            pass
+        return self._positions.snapshot_begins()
+
+    def put(self, entries: Sequence[PassedEntry], resumption: Resumption | None) -> None:
         """Give entries to the clients; waits for room.
 
         Args:
             entries: the entries.
-            resumption: where reading goes on behind them.
+            resumption: where reading goes on behind them; ``None`` within a snapshot.
 
         Raises:
             StoreClosed: the instance stops.
@@ -138,7 +146,7 @@ class Instance:
                 self.destination.name,
                 self._store.use().held_events,
             )
-        self._resumption = resumption
+        self._resumption = resumption or self._resumption
 
     def ended(self) -> None:
         """What is in the store stays there for the clients."""

@@ -178,7 +178,7 @@ class KafkaInstance:
         if self._positions.moved(CLIENT_ID):
             log.warning("destination %s: reading resumes at meta.dat, which Canal has written since", self._name)
         elif (stored := offsets.load()) is not None and (found is None or _is_behind(stored, found.offset)):
-            found = Resumption(stored)
+            found = Resumption(stored) if stored.snapshot is None else None
         return sink, CommitPolicy(by_poll=True), found
 
     def _ensure_topic(self, topic: str) -> None:
@@ -201,7 +201,11 @@ class KafkaInstance:
         """Store where the instance begins."""
         self._positions.begins(offset, since_ms)
 
-    def put(self, entries: Sequence[PassedEntry], resumption: Resumption) -> None:
+    def snapshot_begins(self, stop: threading.Event) -> bool:
+        """Begin at once."""
+        return self._positions.snapshot_begins()
+
+    def put(self, entries: Sequence[PassedEntry], resumption: Resumption | None) -> None:
         """Deliver the messages of entries; waits for room.
 
         Raises:

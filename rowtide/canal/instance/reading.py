@@ -25,9 +25,11 @@ from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline
 from rowtide.canal.entries.sink import EntrySink, PassedEntry
 from rowtide.canal.instance.client_positions import Resumption
 from rowtide.canal.instance.positions import CanalPosition
+from rowtide.canal.instance.snapshot import EntrySnapshot
 from rowtide.canal.instance.source import Source, find_start
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -85,12 +87,20 @@ class Outlet(Protocol):
         """
         ...
 
-    def put(self, entries: Sequence[PassedEntry], resumption: Resumption) -> None:
+    def snapshot_begins(self, stop: threading.Event) -> bool:
+        """Wait until somebody reads the initial snapshot, or ``stop`` is set.
+
+        Returns:
+            Whether an earlier snapshot was not read to its end.
+        """
+        ...
+
+    def put(self, entries: Sequence[PassedEntry], resumption: Resumption | None) -> None:
         """Take entries; waits for room.
 
         Args:
             entries: the entries, in order.
-            resumption: where reading goes on behind them.
+            resumption: where reading goes on behind them; ``None`` within a snapshot.
 
         Raises:
             StoreClosed: no more entries are taken.
@@ -198,12 +208,36 @@ class Reading:
 
     def _first(self, source: Source, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
         """Where an instance begins whose clients have no positions yet; until they have any, a restart begins there."""
+        if self._settings.snapshot:
+            return self._snapshot(source, history)
         wanted = find_start(source)
         tables, offset = source.tables(history, None if wanted is None else wanted.offset, self._stop)
         if self._stop.is_set():  # perhaps long ago: another instance may have the files now
             raise StoreClosed("the instance stops")
         self._outlet.begins(offset, 0 if wanted is None else wanted.since_ms)
         return tables, wanted or Resumption(offset)
+
+    def _snapshot(self, source: Source, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
+        """Put the rows of all tables into the outlet; until all are acknowledged, a restart begins again."""
+        name = self._settings.destination
+        if self._outlet.snapshot_begins(self._stop):
+            log.warning("destination %s: the initial snapshot was not read to its end; it begins again", name)
+        if self._stop.is_set():
+            raise StoreClosed("the instance stops")
+        snapshot = EntrySnapshot(source, self._outlet.sink)
+        with history.buffered():
+            for output in snapshot.outputs():
+                if self._stop.is_set() or self._failed.is_set():
+                    raise StoreClosed("the instance stops")
+                if isinstance(output, HistoryEntry):
+                    history.append(output.text)
+                else:
+                    self._outlet.put(output, None)
+        # The schema history is complete before anybody can resume behind the snapshot.
+        resumption = Resumption(snapshot.offset)
+        self._outlet.put([snapshot.end()], resumption)
+        log.info("destination %s: the initial snapshot is complete: %d rows", name, snapshot.rows)
+        return snapshot.tables, resumption
 
 
 class EntryReader(StreamReader[EntryPipeline]):

@@ -157,6 +157,7 @@ def _configuration(settings: InstanceSettings, folder: Path, *, mariadb: bool) -
             "name": settings.destination,
             "connector.class": _CONNECTORS[mariadb],
             "topic.prefix": "canal",
+            "topic.naming.strategy": "io.debezium.schema.SchemaUnicodeTopicNamingStrategy",  # no two tables clash
             "database.hostname": settings.host,
             "database.port": str(settings.port),
             "database.user": settings.user,

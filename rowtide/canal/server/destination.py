@@ -107,11 +107,11 @@ class Destination:
             ClientIdError: the client's number is no number of 16 bits.
         """
         number = client_number(client_id)
-        with self._lock:
-            self._clients.setdefault(number, _Client()).subscribed = True
         self._subscribe(number, filter_)
         if filter_:
             self._filtered(filter_)
+        with self._lock:
+            self._clients.setdefault(number, _Client()).subscribed = True
 
     def unsubscribe(self, client_id: str) -> None:
         """End to read. The cursor stays; what the client has not acknowledged is given out again by a rollback.

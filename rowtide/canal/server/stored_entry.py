@@ -99,6 +99,8 @@ def log_position(entry: Entry, offset: SourceOffset) -> LogPosition:
 
 def resumable(entry: Entry, offset: SourceOffset) -> bool:
     """Whether a client can resume behind an entry (:attr:`StoredEntry.resumable`)."""
+    if offset.snapshot is not None:
+        return False
     if isinstance(entry.content, TransactionEnd):
         return True
     gtid = entry.header.gtid

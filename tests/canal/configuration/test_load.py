@@ -39,6 +39,7 @@ canal.mq.topic=example
 
 
 def folder(path: Path, server: str = SERVER, **instances: str) -> Path:
+    path.mkdir(exist_ok=True)
     (path / "canal.properties").write_text(server)
     (path / "spring").mkdir()
     for name, text in (instances or {"example": INSTANCE}).items():
@@ -118,3 +119,11 @@ def test_addresses(tmp_path: Path, address: str, host: str, port: int) -> None:
     text = f"canal.instance.master.address={address}\ncanal.instance.dbUsername=canal\n"
     found = read_folder(folder(tmp_path, "", example=text), {}).instances["example"]
     assert (found.host, found.port) == (host, port)
+
+
+def test_a_snapshot_excludes_a_start_position(tmp_path: Path) -> None:
+    text = INSTANCE + "canal.instance.snapshot=initial\n"
+    assert read_folder(folder(tmp_path / "a", SERVER, example=text), {}).instances["example"].snapshot
+    text += "canal.instance.master.timestamp=1\n"
+    (problem,) = problems(folder(tmp_path / "b", SERVER, example=text))
+    assert "canal.instance.snapshot: initial begins with the present" in problem

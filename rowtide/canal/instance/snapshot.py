@@ -1,0 +1,192 @@
+"""Edge: the initial snapshot of an instance: the rows of all its tables as entries, by the connector's snapshot.
+
+The rows are those of one transaction: a begin, INSERT entries as small as those of the binlog, and an end, behind which
+clients can resume. Each has the property ``snapshot=initial`` in its header.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from rowtide.canal.entries.columns import selected_columns
+from rowtide.canal.entries.entry import (
+    ABSENT,
+    Column,
+    Content,
+    Entry,
+    EventType,
+    Header,
+    Pairs,
+    RowChange,
+    TransactionBegin,
+    TransactionEnd,
+    Values,
+)
+from rowtide.canal.entries.sink import EntrySink, PassedEntry
+from rowtide.canal.instance.source import Source
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.records.batch import Batch, HistoryEntry
+from rowtide.connector.records.change import Change
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
+from rowtide.connector.snapshot import Decision, Snapshot
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+from rowtide.connector.source import server_queries
+from rowtide.envelope import source as envelope_source
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table
+from rowtide.topics.filters import Patterns
+
+MARK: Pairs = (("snapshot", "initial"),)
+_ENTRY_BYTES = 8192
+"""Bytes of the values of an entry, as in an event of the binlog (``binlog_row_event_max_size``)."""
+
+Output = HistoryEntry | Sequence[PassedEntry]
+
+
+class EntrySnapshot:
+    """Takes a snapshot of the tables that pass a filter.
+
+    Args:
+        source: the server.
+        sink: selects the tables.
+
+    Attributes:
+        rows: the number of rows so far.
+    """
+
+    def __init__(self, source: Source, sink: EntrySink) -> None:
+        self._source = source
+        self._sink = sink
+        self.rows = 0
+        with source.session() as session:
+            listed = server_queries.tables(session, list(server_queries.databases(session)))
+            self._server_id = int(session.query("SELECT @@GLOBAL.server_id")[0][0])
+        passing = [
+            _expression(str(table.id)) for table in listed if sink.tables.passes(table.id.database, table.id.table)
+        ]
+        config = replace(source.config.snapshot, include=Patterns.parse(",".join(passing)))
+        self._snapshot = Snapshot(
+            source.config.database,
+            source.pipeline_settings,
+            config,
+            Decision(structure=True, rows=True, position=None, stream=True),
+            time.time_ns,
+            form=EntryTable,
+        )
+
+    @property
+    def tables(self) -> Tables:
+        """The structures at the position of the snapshot."""
+        return self._snapshot.tables
+
+    @property
+    def offset(self) -> SourceOffset:
+        """The position of the snapshot, at which the stream goes on."""
+        return replace(self._snapshot.offset, snapshot=None, prepared=())
+
+    def outputs(self) -> Iterator[Output]:
+        """The schema history, and the entries but for the end, in order.
+
+        Raises:
+            SnapshotError, DatabaseUnreachableError: it cannot be taken.
+        """
+        begun = False
+        for output in self._snapshot.outputs():
+            self._refuse_prepared()
+            if isinstance(output, HistoryEntry):
+                yield output
+                continue
+            if not begun:
+                yield [self._passed(TransactionBegin(0))]
+                begun = True
+            yield self._entries(cast("Sequence[_TableRows]", output.changes), output.ts_ms // 1000)
+
+    def end(self) -> PassedEntry:
+        """The end of the transaction, behind which clients can resume."""
+        return PassedEntry(self._passed(TransactionEnd(0)).entry, self.offset)
+
+    def _refuse_prepared(self) -> None:
+        if prepared := self._snapshot.offset.prepared:
+            names = ", ".join(one.xid for one in prepared)
+            raise SnapshotError(
+                f"XA transactions are prepared, whose rows are neither in a snapshot nor in the stream behind it: "
+                f"{names}. Commit them, or roll them back"
+            )
+
+    def _entries(self, tables: Sequence["_TableRows"], seconds: int) -> list[PassedEntry]:
+        found = []
+        for table in tables:
+            for rows in _small(table.rows):
+                content = RowChange(EventType.INSERT, 0, table.columns, [(None, row) for row in rows])
+                count = ("rowsCount", str(len(rows)))
+                passed = self._passed(content, table.database, table.table, (count, *MARK), seconds)
+                if self._sink.passes(passed.entry, content):
+                    found.append(passed)
+                    self.rows += len(rows)
+        return found
+
+    def _passed(
+        self, content: Content, database: str = "", table: str = "", props: Pairs = MARK, seconds: int | None = None
+    ) -> PassedEntry:
+        offset = self.offset
+        gtid = offset.gtids or "" if self._source.settings.gtids else ""
+        at = offset.ts_sec or 0 if seconds is None else seconds
+        header = Header(offset.file, offset.pos, 0, self._server_id, at, database, table, gtid, props)
+        return PassedEntry(Entry(header, content), replace(offset, snapshot="INITIAL"))
+
+
+@dataclass(frozen=True, slots=True)
+class _TableRows:
+    """Rows of one table."""
+
+    database: str
+    table: str
+    columns: Sequence[Column]
+    rows: Sequence[Values]
+
+
+class EntryTable(SnapshotTable):
+    """A table whose rows become those of entries."""
+
+    def __init__(self, table: Table, settings: PipelineSettings, *, custom_query: bool = False) -> None:
+        super().__init__(table, settings, custom_query=custom_query)
+        self._selected = selected_columns(table)
+        self.columns = tuple(column.name for column in table.columns)
+
+    def reader(self, names: Sequence[str]) -> TextRows:
+        """Compile a reader of Canal's texts."""
+        columns = [
+            ResultColumn(column, output, "", ABSENT)
+            for column, output in zip(self.table.columns, self._selected.outputs, strict=True)
+        ]
+        return key_value_rows(columns, (), names)
+
+    def messages(self, rows: Rows, marker: envelope_source.Snapshot, read_time: ReadTime) -> Sequence[Any]:
+        """The values of rows, without keys."""
+        return [row for _, row in rows]
+
+    def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
+        """The rows, in the place of Python values."""
+        found = _TableRows(self.table.id.database, self.table.id.table, self._selected.described, messages)
+        return Batch("", -1, (), offset, 0, ts_ms, changes=cast("Sequence[Change]", (found,)))
+
+
+def _expression(name: str) -> str:
+    """A regular expression for a name, without commas, which divide expressions."""
+    return "".join(char if char.isalnum() or char == "_" else f"\\x{{{ord(char):x}}}" for char in name)
+
+
+def _small(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
+    """Groups of rows of about ``_ENTRY_BYTES``."""
+    begin = size = 0
+    for place, row in enumerate(rows):
+        length = sum([len(value) for value in row if isinstance(value, str)])
+        if size and size + length > _ENTRY_BYTES:
+            yield rows[begin:place]
+            begin, size = place, 0
+        size += length
+    if rows[begin:]:
+        yield rows[begin:]
