@@ -200,5 +200,5 @@ def describe(offset: SourceOffset) -> str:
     if offset.gtids is not None:
         text = f"{text}, GTIDs {offset.gtids or 'none'}"
     if offset.event:
-        text = f"{text}, {offset.event} events and {offset.row} rows into the transaction"
+        text = f"{text}, inside a transaction (events done: {offset.event}, rows of the next one: {offset.row})"
     return text

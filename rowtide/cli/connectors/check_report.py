@@ -44,9 +44,13 @@ def report_text(checked: Checked) -> str:
     return "\n".join([*lines, f"the connector {checked.connector} {_verdict(errors_in(findings))}"])
 
 
-def reports_text(results: Iterable[Checked], clashes: Iterable[Finding]) -> str:
+def reports_text(results: Iterable[Checked], clashes: Sequence[Finding]) -> str:
     """The reports of several connectors, then why they cannot run side by side."""
-    return "\n\n".join([*map(report_text, results), *(_line(one.severity, str(one)) for one in clashes)])
+    parts = [*map(report_text, results)]
+    if clashes:
+        reasons = (_line(one.severity, str(one)) for one in clashes)
+        parts.append("\n".join([*reasons, "these connectors cannot run in one process"]))
+    return "\n\n".join(parts)
 
 
 def _verdict(errors: Sequence[Finding]) -> str:

@@ -109,6 +109,7 @@ def test_the_reports_of_several_connectors() -> None:
         "the connector b cannot start: one error",
         "",
         "error: name: a.json and b.json have the same",
+        "these connectors cannot run in one process",
     ]
     assert json.loads(reports_json(results[:1], []))["ready"] is True
     found = json.loads(reports_json(results[:1], [clash]))
