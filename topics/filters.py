@@ -25,17 +25,30 @@ def split_list(text: str) -> tuple[str, ...]:
     Raises:
         InvalidPatternError: the text ends in a single backslash.
     """
-    return tuple(dict.fromkeys(item.strip().replace("\\,", ",") for item in _split(text) if item.strip()))
+    return tuple(dict.fromkeys(item.strip().replace("\\,", ",") for item in divided(text) if item.strip()))
 
 
-def _split(text: str) -> Iterator[str]:
-    start = at = 0
+def divided(text: str, *, brackets: bool = False) -> Iterator[str]:
+    """Split a text at commas without a preceding backslash; the parts are as they were written.
+
+    Args:
+        text: the text.
+        brackets: do not split between brackets of any kind.
+
+    Raises:
+        InvalidPatternError: the text ends in a single backslash.
+    """
+    start = at = depth = 0
     while at < len(text):
         if text[at] == "\\":
             at += 1
             if at == len(text):
                 raise InvalidPatternError(text, "it ends in a backslash that escapes nothing")
-        elif text[at] == ",":
+        elif brackets and text[at] in "([{":
+            depth += 1
+        elif brackets and text[at] in ")]}":
+            depth -= 1
+        elif text[at] == "," and depth <= 0:
             yield text[start:at]
             start = at + 1
         at += 1

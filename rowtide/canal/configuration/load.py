@@ -14,7 +14,7 @@ from rowtide.canal.configuration.kafka import OF_DESTINATION, OF_SERVER, kafka_s
 from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings, ServerSettings, StartPosition
 from rowtide.canal.configuration.properties import INSTANCE, SERVER, problems_and_notes
 from rowtide.canal.configuration.reader import PropertyReader, read_properties
-from rowtide.canal.entries.filters import EntryFilter, TablePatterns
+from rowtide.canal.entries.filters import ColumnFilter, EntryFilter, TablePatterns, parse_fields
 from rowtide.canal.entries.sink import EntryKinds
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.stored_entry import BatchMode
@@ -145,6 +145,10 @@ def _instance(
         EntryFilter(
             reader.parsed("canal.instance.filter.regex", TablePatterns.parse, nothing),
             reader.parsed("canal.instance.filter.black.regex", TablePatterns.parse, nothing),
+        ),
+        ColumnFilter(
+            reader.parsed("canal.instance.filter.field", parse_fields, {}),
+            reader.parsed("canal.instance.filter.black.field", parse_fields, {}),
         ),
         EntryKinds(
             reader.flag("canal.instance.filter.transaction.entry"),

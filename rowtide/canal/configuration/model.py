@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rowtide.canal.entries.filters import EntryFilter
+from rowtide.canal.entries.filters import ColumnFilter, EntryFilter
 from rowtide.canal.entries.sink import EntryKinds
 from rowtide.canal.mq.messages import MessageForm
 from rowtide.canal.mq.routing import Routes
@@ -95,6 +95,7 @@ class InstanceSettings:
         start: where it begins without positions of clients.
         gtids: ``canal.instance.gtidon``.
         filter: the tables.
+        columns: their columns.
         kinds: the kinds of entries that clients see.
         mode: what fetch sizes count.
         buffer_size: how many entries are kept for clients.
@@ -115,6 +116,7 @@ class InstanceSettings:
     start: StartPosition
     gtids: bool
     filter: EntryFilter
+    columns: ColumnFilter
     kinds: EntryKinds
     mode: BatchMode
     buffer_size: int

@@ -37,6 +37,8 @@ INSTANCE: Mapping[str, str] = {
     "canal.instance.dbPassword": "",
     "canal.instance.filter.regex": r".*\..*",
     "canal.instance.filter.black.regex": "",
+    "canal.instance.filter.field": "",
+    "canal.instance.filter.black.field": "",
     "canal.instance.filter.transaction.entry": "false",
     "canal.instance.filter.query.ddl": "false",
     "canal.instance.filter.query.dml": "false",
@@ -82,7 +84,6 @@ _PREFIXES = ("canal.", "kafka.", "rocketmq.", "rabbitmq.", "pulsarmq.")
 
 REFUSED: Mapping[str, str] = {
     r"canal\.instance\.standby\..*": "a standby server is not supported; give the address that follows the fail-over",
-    r"canal\.instance\.filter(\.black)?\.field": "columns cannot be selected yet; select them in the client",
     r"canal\.instance\.pwdPublicKey": "encrypted passwords are not supported; use canal.instance.dbPassword",
 }
 """Patterns of properties that would change what clients see, and cannot be left out."""

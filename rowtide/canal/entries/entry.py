@@ -98,7 +98,7 @@ class RowChange:
     Attributes:
         type: INSERT, UPDATE or DELETE.
         table_id: of the event.
-        columns: of the table.
+        columns: of the table, without those that are left out (``canal.instance.filter.field``).
         rows: the images before and after each change; the first is ``None`` of an INSERT, the second of a DELETE.
     """
 
@@ -281,7 +281,8 @@ class _RowEncoder:
             before: the values before an update; ``None`` for a new row, ``()`` if no column counts as updated.
         """
         out = []
-        for column, tail, value in zip(self._columns, self._tails, image, strict=True):
+        for column, tail in zip(self._columns, self._tails, strict=True):
+            value = image[column.index]
             if isinstance(value, Absent):
                 continue
             updated = before is None or (before != () and before[column.index] != value)

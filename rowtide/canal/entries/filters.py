@@ -1,43 +1,21 @@
-r"""Which tables Canal's clients see: ``canal.instance.filter.regex`` and the filters of subscriptions.
+r"""Which tables and columns Canal's clients see: ``canal.instance.filter.*`` and the filters of subscriptions.
 
-A filter is a list of regular expressions, divided by commas outside of brackets. Each is matched against the whole of
-``schema.table``, regardless of case. Canal up to 1.1.8 also divides at commas inside of ``{}``, which destroys
+A filter of tables is a list of regular expressions, divided by commas outside of brackets. Each is matched against the
+whole of ``schema.table``, regardless of case. Canal up to 1.1.8 also divides at commas inside of ``{}``, which destroys
 ``a\.\d{1,2}``.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
+from rowtide.canal.entries.entry import Column
+from rowtide.topics.filters import divided
 from rowtide.topics.java_regex import compile_java
 
 EVERYTHING = r".*\..*"
 """Canal's default of ``canal.instance.filter.regex``."""
-
-_OPENING, _CLOSING = "([{", ")]}"
-
-
-def split_patterns(text: str) -> list[str]:
-    """The regular expressions of a list, without blanks around them."""
-    return [item for item in (part.strip() for part in _parts(text)) if item]
-
-
-def _parts(text: str) -> Iterator[str]:
-    depth = begin = at = 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 1
-        elif char in _OPENING:
-            depth += 1
-        elif char in _CLOSING:
-            depth -= 1
-        elif char == "," and depth <= 0:
-            yield text[begin:at]
-            begin = at + 1
-        at += 1
-    yield text[begin:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +36,7 @@ class TablePatterns:
         Raises:
             InvalidPatternError: an expression is invalid; the message has it.
         """
-        return cls(text, tuple(compile_java(pattern, ignore_case=True) for pattern in split_patterns(text)))
+        return cls(text, tuple(compile_java(pattern, ignore_case=True) for pattern in _items(text)))
 
     def __bool__(self) -> bool:
         return bool(self._patterns)
@@ -89,3 +67,47 @@ class EntryFilter:
         if self.white and not self.white.match(database, table):
             return False
         return not self.black.match(database, table)
+
+
+def _items(text: str) -> list[str]:
+    return [item for item in (part.strip() for part in divided(text, brackets=True)) if item]
+
+
+Fields = Mapping[str, frozenset[str]]
+"""Columns by ``database.table``, all in upper case."""
+
+
+def parse_fields(text: str) -> Fields:
+    """Parse ``canal.instance.filter.field``: ``database.table:column/column``, divided by commas.
+
+    Raises:
+        ValueError: an item is not of this form; the message has it. Canal ignores such an item.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        table, colon, columns = item.partition(":")
+        if not colon or "." not in table or not columns.strip() or ":" in columns:
+            raise ValueError(f"must be database.table:column/column, not {item!r}")
+        found[table.strip().upper()] = frozenset(columns.strip().upper().split("/"))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFilter:
+    """Which columns of a table pass: those that are listed, or, of a table without a list, those not on the black one.
+
+    Attributes:
+        white: ``canal.instance.filter.field``.
+        black: ``canal.instance.filter.black.field``.
+    """
+
+    white: Fields = field(default_factory=dict)
+    black: Fields = field(default_factory=dict)
+
+    def kept(self, database: str, table: str, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns that clients see; their places in the table stay."""
+        name = f"{database}.{table}".upper()
+        if name in self.white:
+            return tuple(column for column in columns if column.name.upper() in self.white[name])
+        left_out = self.black.get(name, frozenset())
+        return tuple(column for column in columns if column.name.upper() not in left_out)

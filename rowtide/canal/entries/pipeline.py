@@ -25,6 +25,7 @@ from rowtide.canal.entries.entry import (
     TransactionBegin,
     TransactionEnd,
 )
+from rowtide.canal.entries.filters import ColumnFilter
 from rowtide.canal.entries.rows import EntryRows
 from rowtide.connector.errors import ProtocolError, SchemaError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS, table_map_of
@@ -75,6 +76,7 @@ class EntryPipeline:
         gtids: whether headers have GTIDs (``canal.instance.gtidon``).
         current: the server, to look up the structure of a table whose rows do not fit the schema history.
         captures: which tables' rows are decoded, by database and name; by default those of ``settings``.
+        columns: which of their columns entries have.
 
     Attributes:
         tables: every table's structure.
@@ -92,12 +94,14 @@ class EntryPipeline:
         gtids: bool = False,
         current: CurrentStructures | None = None,
         captures: Callable[[str, str], bool] | None = None,
+        columns: ColumnFilter | None = None,
     ) -> None:
         self.tables = tables
         self.progress = Progress(start)
         self.decoder = EventDecoder(start.file)
         self._settings = settings
         self._captures = captures or settings.tables.captures
+        self._columns = columns or ColumnFilter()
         self._clock = clock
         self._structures = Structures(settings, tables, clock, current)
         self._table_ids: dict[int, TableStructure] = {}
@@ -354,7 +358,9 @@ class EntryPipeline:
         try:
             table, history = self._structures.checked(structure, position, self.offset)
             self._out += history
-            made = EntryRows(table, table_columns(structure.columns, table))
+            columns = table_columns(structure.columns, table)
+            described = self._columns.kept(structure.database, structure.table, columns.described)
+            made = EntryRows(table, columns, described)
         except SchemaError as error:
             if settings.inconsistent_schema == "fail":
                 raise

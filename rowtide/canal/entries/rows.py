@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rowtide.canal.entries.columns import JSON_STYLE, TableColumns
+from rowtide.canal.entries.entry import Column as DescribedColumn
 from rowtide.canal.entries.entry import EventType, RowChange, Values
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.codecs.row_images import Decoder, RowImages
@@ -20,12 +21,13 @@ class EntryRows(RowImages[Values]):
     Args:
         table: the structure of the table.
         columns: its columns.
+        described: of them, those that entries have.
     """
 
-    def __init__(self, table: Table, columns: TableColumns) -> None:
+    def __init__(self, table: Table, columns: TableColumns, described: Sequence[DescribedColumn]) -> None:
         super().__init__(table.id, columns.compiled, (), json_style=JSON_STYLE)
         self.table = table
-        self._described = columns.described
+        self._described = described
         end = row_end(table)
         self._current = None if end is None else CurrentRows(columns.compiled, end)
 

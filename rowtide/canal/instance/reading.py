@@ -278,6 +278,7 @@ class EntryReader(StreamReader[EntryPipeline]):
             gtids=source.settings.gtids,
             current=CurrentStructure(source.config.database, mariadb=source.mariadb),
             captures=self._captured,
+            columns=source.settings.columns,
         )
 
     def _captured(self, database: str, table: str) -> bool:

@@ -119,8 +119,9 @@ class EntrySnapshot:
     def _entries(self, tables: Sequence["_TableRows"], seconds: int) -> list[PassedEntry]:
         found = []
         for table in tables:
+            columns = self._source.settings.columns.kept(table.database, table.table, table.columns)
             for rows in _small(table.rows):
-                content = RowChange(EventType.INSERT, 0, table.columns, [(None, row) for row in rows])
+                content = RowChange(EventType.INSERT, 0, columns, [(None, row) for row in rows])
                 count = ("rowsCount", str(len(rows)))
                 passed = self._passed(content, table.database, table.table, (count, *MARK), seconds)
                 if self._sink.passes(passed.entry, content):

@@ -83,7 +83,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     server = "canal.port=no\ncanal.serverMode=rocketMQ\ncanal.zkServers=z:1\ncanal.prot=1\ncanal.destinations=missing\n"
     instance = (
         "canal.instance.master.adress=db:3306\ncanal.instance.filter.regex=a(b\ncanal.instance.gtidon=maybe\n"
-        "canal.instance.standby.address=x:1\ncanal.instance.filter.field=a.b:c\n"
+        "canal.instance.standby.address=x:1\ncanal.instance.filter.field=a.b\n"
     )
     expected = """
         canal.properties: canal.prot: unknown property; did you mean canal.port?
@@ -92,7 +92,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
         canal.properties: canal.port: must be an integer of at least 0, not 'no'
         example/instance.properties: canal.instance.master.adress: unknown property; did you mean canal.instance
         example/instance.properties: canal.instance.standby.address: a standby server is not supported
-        example/instance.properties: canal.instance.filter.field: columns cannot be selected yet
+        example/instance.properties: canal.instance.filter.field: must be database.table:column/column, not 'a.b'
         example/instance.properties: canal.instance.master.address: is required, as host:port
         example/instance.properties: canal.instance.dbUsername: is required
         example/instance.properties: canal.instance.gtidon: must be true or false, not 'maybe'
