@@ -120,6 +120,16 @@ def test_options_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     assert (app.conf.web_bind, app.conf.web_port) == ("127.0.0.1", 7000)
 
 
+def test_the_token_is_that_of_the_option_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = from_properties(PROPERTIES)
+    assert create_app(config).token is None
+    monkeypatch.setenv("WEB_TOKEN", "from the environment")
+    assert create_app(config).token == "from the environment"
+    assert create_app(config, web_token="given").token == "given"
+    monkeypatch.setenv("WEB_TOKEN", "")
+    assert create_app(config).token is None
+
+
 def test_the_service_named_web_of_kubernetes_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEB_PORT", "tcp://10.0.0.1:80")
     app = create_app(from_properties(PROPERTIES))
