@@ -24,6 +24,7 @@ from rowtide.connector.config.files.documents import flattened
 from rowtide.connector.config.files.properties_file import parse_properties
 from rowtide.connector.config.sections.property_reader import family_of
 from rowtide.connector.worker.status import STATES
+from rowtide.spark_consumers.settings import CHANGE_COLUMNS
 
 FIELDS = {"source.version", "source.snapshot", "source.gtid", "source.file", "rowtide.writer"}
 """Fields and headers of a record, whose names look like properties."""
@@ -126,6 +127,10 @@ def test_every_metric_that_is_named_is_one() -> None:
 def test_every_state_is_in_the_table() -> None:
     named = re.findall(r"`([A-Z]+)`", "".join(row[0] for row in table("operations", "state")))
     assert sorted(named) == sorted(STATES)
+
+
+def test_every_column_of_appended_changes_is_named() -> None:
+    assert set(re.findall(r"`(__\w+)`", PAGES["spark"])) == {name for name, _ in CHANGE_COLUMNS}
 
 
 def test_the_library_page_names_the_whole_interface() -> None:

@@ -39,6 +39,13 @@ def test_a_column_that_is_added_again_loses_its_old_values() -> None:
     assert plan.fills == {"c": "NULL"}
 
 
+def test_a_dropped_column_stays() -> None:
+    before = (("id", "int"), ("gone", "int"))
+    plan = evolve("t", before, [], [_value(_column("id"))], ("id", "gone"))
+    assert plan.after == before
+    assert plan.fills == {}, "existing rows keep their values"
+
+
 def test_a_wider_type_widens_the_column() -> None:
     plan = evolve("t", (("id", "int"),), [], [_value(_column("id", "bigint"))], ("id",))
     assert plan.widened == (("id", "int", "bigint"),)
