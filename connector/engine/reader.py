@@ -5,7 +5,7 @@ the stored offset while only tables change that are not captured.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from rowtide.connector.config import Configuration
@@ -65,6 +65,7 @@ class Reader(StreamReader[Pipeline]):
         signals: the actions of signals.
         work: what to do between two transactions.
         snapshots: incremental snapshots beside the stream.
+        hidden: tables that are not captured yet, as (database, table); the caller removes them.
 
     Attributes:
         status: the state of the reader.
@@ -86,6 +87,7 @@ class Reader(StreamReader[Pipeline]):
         signals: Signals | None = None,
         work: Sequence[BoundaryWork] = (),
         snapshots: IncrementalSnapshots | None = None,
+        hidden: Collection[tuple[str, str]] = (),
     ) -> None:
         super().__init__(config.failure, start, streams)
         self._settings = settings
@@ -94,7 +96,7 @@ class Reader(StreamReader[Pipeline]):
         self._history = history
         self._heartbeats = heartbeats
         self._clock = clock
-        self._captured = CapturedTables(settings, tables, clock, current)
+        self._captured = CapturedTables(settings, tables, clock, current, hidden)
         self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets)
         self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
         self._snapshots = self._captured.observer = snapshots

@@ -7,7 +7,6 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,7 +25,7 @@ from rowtide.connector.engine.signals.signalling import Signalling, new_signal_i
 from rowtide.connector.engine.start.demanded_position import resume_position
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
 from rowtide.connector.engine.start.position import decide_start, log_findings
-from rowtide.connector.engine.start.table_lookup import new_tables_at_start
+from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
@@ -46,7 +45,6 @@ from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
-from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 
 log = logging.getLogger(__name__)
@@ -214,9 +212,9 @@ class ConnectorRun:
             tables, start = self._recovered(components, decision)
             self._notify_skipped(components, start)
         if decision.stream and not self._stop.is_set():
-            start, plan = new_tables_at_start(self._config, start, tables, self._captured)
-            log_findings(() if plan is None else plan.findings)
-            self._streaming(components, tables, start, () if plan is None else plan.wanted)
+            new_tables = new_tables_at_start(self._config, start, tables, self._captured)
+            log_findings(new_tables.findings)
+            self._streaming(components, tables, new_tables)
 
     def _exclude_second_writer(self, offsets: KafkaOffsetStore) -> None:
         """Refuse to start beside Debezium, and watch for a second writer from now on."""
@@ -335,9 +333,7 @@ class ConnectorRun:
         for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
             components.store.put([Transformer(transforms).batch(batch) if transforms else batch])
 
-    def _streaming(
-        self, components: Components, tables: Tables, start: SourceOffset, new_tables: Sequence[TableId]
-    ) -> None:
+    def _streaming(self, components: Components, tables: Tables, new: StartTables) -> None:
         self.state = "RUNNING"
         self._stop.wait(self._config.streaming.delay_ms / 1000)
         config, mariadb = self._config, self._config.flavor is Flavor.MARIADB
@@ -345,7 +341,10 @@ class ConnectorRun:
         if components.summaries is not None:
             kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
             history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
-        snapshots = incremental_snapshots(config, self._settings, tables, time.time_ns)
+        start, snapshots = new.start, incremental_snapshots(config, self._settings, tables, time.time_ns)
+        requests = NewTableRequests(
+            self._settings, new.wanted, new.later, new.hidden, snapshots, time.time_ns, new_signal_id
+        )
         self.reader = Reader(
             config,
             self._settings,
@@ -358,8 +357,9 @@ class ConnectorRun:
             current=CurrentStructure(config.database, mariadb=mariadb),
             xa_packets=xa_packets(config),
             signals=self._signalling.actions(config, self._settings, snapshots),
-            work=[NewTableRequests(new_tables, snapshots, new_signal_id), self._signalling.inbox],
+            work=[requests, self._signalling.inbox],
             snapshots=snapshots,
+            hidden=requests.hidden,
         )
         if not self._stop.is_set() and not components.store.closed:
             self._signalling.start(config, start, lambda: self.last_stored)

@@ -5,7 +5,7 @@ until its structure changes, and those that were used last are kept, also when t
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -82,6 +82,7 @@ class CapturedTables:
         tables: every table's structure.
         clock: nanoseconds since the epoch.
         current: the server, to look up the structure of a table whose rows do not fit the schema history.
+        hidden: tables that are not captured yet, as (database, table); the caller removes them.
 
     Attributes:
         topics: the owners of topics.
@@ -94,7 +95,9 @@ class CapturedTables:
         tables: Tables,
         clock: Callable[[], int],
         current: CurrentStructures | None = None,
+        hidden: Collection[tuple[str, str]] = (),
     ) -> None:
+        self._hidden = hidden
         self.topics = TopicGuard(settings, tables)
         self.observer: RowObserver | None = None
         self._settings = settings
@@ -123,7 +126,7 @@ class CapturedTables:
             TopicClash: the topic belongs to another table.
         """
         name = structure.database, structure.table
-        if self._ignored.get(name):
+        if self._ignored.get(name) or name in self._hidden:
             return None
         found, table = self._found.get(name), self._tables.table(*name)
         if found is not None and found.table is table:

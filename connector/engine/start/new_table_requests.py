@@ -1,12 +1,19 @@
 """Requests the incremental snapshot of new tables from the reader's thread, some tables at a time."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
+from rowtide.connector.engine.start.later_structures import LaterStructure
+from rowtide.connector.engine.start.written_structure import written_structure
+from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Output
+from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.incremental.watermarks import AwaitedPosition
+from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import TableId
 
 log = logging.getLogger(__name__)
@@ -16,33 +23,82 @@ _AT_ONCE = 100
 
 
 class NewTableRequests:
-    """Requests the snapshot at the first boundary between two transactions.
+    """Requests the snapshot between two transactions, and captures hidden tables when their structure is known.
 
-    The position behind that boundary is stored, so that the lists of captured tables are stored soon after a start.
+    The position behind the first boundary is stored, so that the lists of captured tables are stored soon after a
+    start.
 
     Args:
+        settings: of the records.
         wanted: the tables to read.
+        later: the hidden tables, in the order of the positions from which on they are captured.
         snapshots: reads them.
+        clock: nanoseconds since the epoch.
         new_id: makes the id of a request, which its notifications have.
+
+    Attributes:
+        hidden: the tables that are not captured yet, as (database, table).
     """
 
-    def __init__(self, wanted: Sequence[TableId], snapshots: IncrementalSnapshots, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        wanted: Sequence[TableId],
+        later: Sequence[LaterStructure],
+        hidden: Iterable[tuple[str, str]],
+        snapshots: IncrementalSnapshots,
+        clock: Callable[[], int],
+        new_id: Callable[[], str],
+    ) -> None:
+        self.hidden = set(hidden)
+        self._settings = settings
         self._waiting = list(wanted)
+        self._later = list(later)
+        self._awaited = AwaitedPosition(settings.connector)
         self._snapshots = snapshots
+        self._clock = clock
         self._new_id = new_id
-        self._begun = False
+        self._pipeline: Pipeline | None = None
 
     @property
     def due(self) -> bool:
-        """Whether :meth:`run` has not run yet, or more tables can be requested."""
-        return not self._begun or (bool(self._waiting) and not self._snapshots.tables)
+        """Whether :meth:`run` has not run yet, or more tables can be captured or requested."""
+        pipeline = self._pipeline
+        if pipeline is None or (self._waiting and not self._snapshots.tables):
+            return True
+        progress = pipeline.progress
+        return bool(self._later) and self._awaited.may_be_passed(progress.file, progress.end)
 
-    def run(self, pipeline: Pipeline) -> Iterable[Output]:
-        """Request the next tables."""
-        self._begun = True
-        tables, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
-        if not tables:
-            return ()
-        request = self._new_id()
-        wanted = [TableToRead(str(table), table, request) for table in tables]
-        return self._snapshots.add(wanted, request, pipeline.offset())
+    def run(self, pipeline: Pipeline) -> Iterator[Output]:
+        """Capture the hidden tables whose position the stream has passed, and request the next tables."""
+        self._pipeline = pipeline
+        yield from self._captured(pipeline)
+        if self._waiting and not self._snapshots.tables:
+            tables, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
+            request = self._new_id()
+            wanted = [TableToRead(str(table), table, request) for table in tables]
+            yield from self._snapshots.add(wanted, request, pipeline.offset())
+
+    def _captured(self, pipeline: Pipeline) -> Iterator[Output]:
+        progress, header = pipeline.progress, pipeline.decoder.format
+        at = pipeline.offset()
+        position = replace(at, file=progress.file, pos=progress.end, server=header and str(header.header.server_id))
+        try:
+            while self._later and self._awaited.is_passed(self._later[0].position, position):
+                yield from self._capture(self._later.pop(0), pipeline)
+        except SnapshotError as error:
+            names = ", ".join(str(one.table) for one in self._later)
+            log.warning("%s: not captured before the next start, which tries again: %s", names, error)
+            self._later.clear()
+
+    def _capture(self, found: LaterStructure, pipeline: Pipeline) -> Iterator[Output]:
+        table, progress = found.table, pipeline.progress
+        try:
+            yield from written_structure(self._settings, pipeline, table, found.statement, self._clock())
+        except SchemaHistoryError as error:
+            problem = error.message(literals=self._settings.show_values)
+            log.error("the new table %s is not captured, its structure cannot be parsed: %s", table, problem)  # noqa: TRY400
+            return
+        self.hidden.discard((table.database, table.table))
+        log.info("table %s is captured from %s:%d on", table, progress.file, progress.end)
+        self._waiting.append(table)

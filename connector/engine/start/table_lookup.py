@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pymysql
@@ -10,7 +10,8 @@ import pymysql
 from rowtide.connector.check import CapturedTable, Finding
 from rowtide.connector.check.findings import from_problem
 from rowtide.connector.config import Configuration, Flavor
-from rowtide.connector.engine.start.new_tables import NewTablePlan, new_tables_action, plan_new_tables, unread_tables
+from rowtide.connector.engine.start.later_structures import LaterStructure, later_structures
+from rowtide.connector.engine.start.new_tables import new_tables_action, plan_new_tables, unread_tables
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
@@ -27,14 +28,37 @@ from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
+_TABLES = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, UNIX_TIMESTAMP(CREATE_TIME) FROM information_schema.TABLES "
+    "WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+)
 _MOST_SHOWN = 100
 """A check looks up the keys of so many tables."""
 
 
+@dataclass(frozen=True, slots=True)
+class StartTables:
+    """What a start does with new tables.
+
+    Attributes:
+        start: the start position, with what is stored about tables from now on.
+        wanted: the tables that an incremental snapshot has to read.
+        later: tables that are captured from a later position on, at which their structure is known, and then read.
+        hidden: the tables that are not captured yet, as (database, table).
+        findings: for the log.
+    """
+
+    start: SourceOffset
+    wanted: Sequence[TableId] = ()
+    later: Sequence[LaterStructure] = ()
+    hidden: frozenset[tuple[str, str]] = frozenset()
+    findings: Sequence[Finding] = ()
+
+
 def new_tables_at_start(
     config: Configuration, start: SourceOffset, tables: Tables, captured: Iterable[CapturedTable] | None
-) -> tuple[SourceOffset, NewTablePlan | None]:
-    """The start position with what is stored about tables from now on, and what becomes of new tables.
+) -> StartTables:
+    """Find the new tables of a start.
 
     Args:
         config: the configuration.
@@ -42,19 +66,59 @@ def new_tables_at_start(
         tables: the structures at that position.
         captured: the captured tables that the server has; ``None`` if they were not looked up. Without them, nothing is
             decided about a position that does not say which tables were read.
+
+    Raises:
+        DatabaseUnreachableError, StreamBroken, SnapshotError: the server cannot be queried.
     """
     lists = config.capture.tables
     start = replace(start, carried=_without_others(start, CapturedNames(lists, tables.exists)))
     read = ReadTables.from_carried(start.carried)
     if read is not None:
-        unread = unread_tables(lists, read, tables.names(), tables.exists)
+        unread = unread_tables(lists, read, tables.names(), tables.exists) + _unknown(config, start, read, tables)
     elif captured is not None:
-        unread = [table for table in _never_written(config, captured) if tables.exists(table.database, table.table)]
+        unread = _never_written(config, [table for table in captured if _existed(config, start, tables, table)])
     else:
-        return start, None
+        return StartTables(start)
     reading = {table.table for table in SnapshotState.from_carried(start.carried).tables}
     plan = plan_new_tables(config, unread, lambda table: tables.table(table.database, table.table), reading)
-    return replace(start, carried=plan.read.carried(start.carried)), plan
+    start = replace(start, carried=plan.read.carried(start.carried))
+    wanted = [table for table in plan.wanted if tables.exists(table.database, table.table)]
+    hidden = [table for table in plan.wanted if not tables.exists(table.database, table.table)]
+    names = frozenset((table.database, table.table) for table in hidden)
+    return StartTables(start, wanted, later_structures(config, hidden), names, plan.findings)
+
+
+def _unknown(config: Configuration, start: SourceOffset, read: ReadTables, tables: Tables) -> list[TableId]:
+    """The new tables that may have existed at the stored position, but are not in the schema history."""
+    lists = config.capture.tables
+    if read.lists == lists and all(tables.exists(table.database, table.table) for table in read.unread):
+        return []
+    with _session(config) as session:
+        found = {TableId(str(row[0]), str(row[1])): row[2] for row in session.query(_TABLES)}
+    names = {*found, *tables.names()}
+    return [
+        table
+        for table in unread_tables(lists, read, found, lambda *name: TableId(*name) in names)
+        if table in found
+        and not tables.exists(table.database, table.table)
+        and not (_is_whole(config) and _created_later(found[table], start))
+    ]
+
+
+def _existed(config: Configuration, start: SourceOffset, tables: Tables, table: CapturedTable) -> bool:
+    """Whether a table may have existed at the stored position."""
+    known = tables.exists(table.database, table.name)
+    return known or not (_is_whole(config) and _created_later(table.created_at, start))
+
+
+def _is_whole(config: Configuration) -> bool:
+    """Whether the schema history has all statements, so that a table that it lacks was created later."""
+    return not (config.history.store_only_captured_tables or config.history.store_only_captured_databases)
+
+
+def _created_later(created_at: object, start: SourceOffset) -> bool:
+    """Whether a table was created behind a position, in seconds since the epoch: the stream has all of its rows."""
+    return created_at is not None and start.ts_sec is not None and int(str(created_at)) > start.ts_sec
 
 
 def new_table_findings(
@@ -72,11 +136,7 @@ def new_table_findings(
         return []
     read = ReadTables.from_carried(offset.carried)
     # The stream has all rows of a table that was created after the position.
-    before = [
-        table
-        for table in captured
-        if table.created_at is None or offset.ts_sec is None or table.created_at <= offset.ts_sec
-    ]
+    before = [table for table in captured if not _created_later(table.created_at, offset)]
     names = {TableId(table.database, table.name) for table in before}
     reading = {table.table for table in SnapshotState.from_carried(offset.carried).tables}
     try:

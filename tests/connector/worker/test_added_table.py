@@ -200,6 +200,33 @@ def test_a_table_leaves_and_comes_back(database: Database, kafka: Kafka, tmp_pat
     assert {"id": 2, "ver": 60} in after
 
 
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+def test_a_table_that_the_schema_history_lacks(database: Database, kafka: Kafka, tmp_path: Path) -> None:
+    """It is altered behind the stored position: only its structure at the end of the binlog is known."""
+    only = "schema.history.internal.store.only.captured.tables.ddl"
+    connector = Connector(database, kafka, tmp_path, **{only: "true"})
+    connector.create("a")
+    connector.create("added", rows=50)
+    connector.captures("a")
+    connector.run_once()
+    database.execute(
+        "UPDATE added SET ver = 60 WHERE id = 2",
+        "ALTER TABLE added ADD COLUMN more INT NOT NULL DEFAULT 7 FIRST",
+        "DELETE FROM added WHERE id = 1",
+    )
+    connector.captures("a", "added")
+    with Worker(connector.config).wait_for_log(f"table {database.name}.added is captured from") as worker:
+        database.execute("UPDATE added SET ver = 70 WHERE id = 3", "ALTER TABLE added DROP COLUMN more")
+        worker.wait_for_log(f"rows of table {database.name}.added")
+        database.execute("UPDATE added SET ver = 80 WHERE id = 4")
+        connector.marker()
+        worker.stop()
+    database.execute("UPDATE added SET ver = 90 WHERE id = 5")
+    assert NEW not in connector.run_once()
+    connector.check_rows("added")
+    assert connector.reads("added") >= 49
+
+
 def test_a_position_of_an_earlier_version(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
     """Nothing is read again, but a table that was added and never had a record is read."""
     connector = Connector(mysql_db, kafka, tmp_path)

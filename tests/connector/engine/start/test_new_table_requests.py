@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from rowtide.connector.engine.start.later_structures import LaterStructure
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.topics.naming import StandardNaming
 
 AT = SourceOffset("b.000001", 4)
-PIPELINE = cast("Any", SimpleNamespace(offset=lambda: AT))
+X = TableId("d", "x")
+SETTINGS = PipelineSettings("mysql", "shop", StandardNaming("shop"))
 
 
 class Snapshots:
@@ -22,35 +34,99 @@ class Snapshots:
         self.tables: tuple[TableToRead, ...] = ()
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Any]:
-        assert at is AT
+        assert at == AT
         assert {table.signal_id for table in tables} == {request_id}
         self.tables = (*self.tables, *tables)
         return ()
 
 
-def requests(count: int) -> tuple[NewTableRequests, Snapshots]:
-    snapshots = Snapshots()
-    names = [TableId("d", f"t{number}") for number in range(count)]
-    ids = iter("abcdef")
-    return NewTableRequests(names, cast("Any", snapshots), lambda: next(ids)), snapshots
+class Run:
+    """A stream, and the requests beside it."""
+
+    def __init__(self, count: int = 0, *later: LaterStructure) -> None:
+        self.snapshots = Snapshots()
+        self.tables = Tables(Server(Flavor.MYSQL))
+        self.pipeline = Pipeline(SETTINGS, self.tables, AT, lambda: 0)
+        self.pipeline.decoder.format = cast("Any", SimpleNamespace(header=SimpleNamespace(server_id=7)))
+        names = [TableId("d", f"t{number}") for number in range(count)]
+        hidden = [(one.table.database, one.table.table) for one in later]
+        ids = iter("abcdef")
+        snapshots = cast("Any", self.snapshots)
+        self.work = NewTableRequests(SETTINGS, names, later, hidden, snapshots, lambda: 0, lambda: next(ids))
+
+    def run(self) -> list[Output]:
+        return list(self.work.run(self.pipeline))
+
+    def requested(self) -> list[str]:
+        return [table.name for table in self.snapshots.tables]
+
+
+def later(pos: int, statement: str = "CREATE TABLE `x` (`id` int NOT NULL, PRIMARY KEY (`id`))") -> LaterStructure:
+    return LaterStructure(X, statement, replace(AT, pos=pos, server="7"))
 
 
 def test_the_first_boundary_is_used_without_new_tables_too() -> None:
-    work, snapshots = requests(0)
-    assert work.due, "so that the lists are stored"
-    assert list(work.run(PIPELINE)) == []
-    assert not work.due
-    assert snapshots.tables == ()
+    run = Run()
+    assert run.work.due, "so that the lists are stored"
+    assert run.run() == []
+    assert not run.work.due
+    assert run.requested() == []
 
 
 def test_many_tables_are_requested_one_part_after_the_other() -> None:
-    work, snapshots = requests(150)
-    work.run(PIPELINE)
-    assert [table.name for table in snapshots.tables] == [f"d.t{number}" for number in range(100)]
-    assert not work.due, "these are not read yet"
-    snapshots.tables = ()
-    assert work.due
-    work.run(PIPELINE)
-    assert [table.name for table in snapshots.tables] == [f"d.t{number}" for number in range(100, 150)]
-    snapshots.tables = ()
-    assert not work.due
+    run = Run(150)
+    run.run()
+    assert run.requested() == [f"d.t{number}" for number in range(100)]
+    assert not run.work.due, "these are not read yet"
+    run.snapshots.tables = ()
+    assert run.work.due
+    run.run()
+    assert run.requested() == [f"d.t{number}" for number in range(100, 150)]
+    run.snapshots.tables = ()
+    assert not run.work.due
+
+
+def test_a_hidden_table_is_captured_when_the_stream_has_passed_its_position() -> None:
+    run = Run(0, later(100))
+    assert run.run() == []
+    assert not run.work.due
+    assert run.work.hidden == {("d", "x")}
+    run.pipeline.progress.end = 100
+    assert run.work.due
+    entry, message = run.run()
+    assert isinstance(entry, HistoryEntry)
+    written = json.loads(entry.text)
+    assert written["ddl"].startswith("CREATE TABLE `x`")
+    assert written["position"] == {"file": "b.000001", "pos": 4}, "that of the next start"
+    assert not isinstance(message, HistoryEntry)
+    assert message.topic == "shop"
+    assert run.tables.exists("d", "x")
+    assert run.work.hidden == set()
+    assert run.requested() == ["d.x"]
+    assert not run.work.due
+
+
+def test_a_structure_replaces_one_that_the_stream_has() -> None:
+    run = Run(0, later(4))
+    run.tables.apply(QueryEvent(b"CREATE TABLE IF NOT EXISTS x (other INT)", "d"))
+    entries = [output for output in run.run() if isinstance(output, HistoryEntry)]
+    assert [json.loads(entry.text)["ddl"][:12] for entry in entries] == ["DROP TABLE I", "CREATE TABLE"]
+    table = run.tables.table("d", "x")
+    assert table is not None
+    assert [column.name for column in table.columns] == ["id"]
+
+
+def test_a_structure_that_cannot_be_parsed_keeps_the_table_hidden(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(0, later(4, "CREATE TABLE `x` (`id` strange)"))
+    assert run.run() == []
+    assert run.work.hidden == {("d", "x")}
+    assert "d.x is not captured, its structure cannot be parsed" in caplog.text
+
+
+def test_positions_of_another_server_keep_the_table_hidden(caplog: pytest.LogCaptureFixture) -> None:
+    other = later(4)
+    run = Run(0, replace(other, position=replace(other.position, server="8")))
+    assert run.run() == []
+    assert not run.work.due
+    assert run.work.hidden == {("d", "x")}
+    assert "d.x: not captured before the next start" in caplog.text

@@ -134,33 +134,30 @@ def start(known: ReadTables | None, *reading: TableId) -> SourceOffset:
 
 
 def test_the_start_stores_the_lists_and_the_unread_tables() -> None:
-    at, plan = new_tables_at_start(config("d.a,d.b"), start(read("d.a")), tables(), None)
-    assert plan is not None
-    assert plan.wanted == (B,)
-    assert ReadTables.from_carried(at.carried) == read("d.a,d.b", [B])
+    found = new_tables_at_start(config("d.a,d.b"), start(read("d.a,d.b", [B])), tables(), None)
+    assert found.wanted == [B]
+    assert ReadTables.from_carried(found.start.carried) == read("d.a,d.b", [B])
 
 
 def test_a_table_that_leaves_the_list_leaves_the_snapshot() -> None:
-    at, plan = new_tables_at_start(config("d.a"), start(read("d.a,d.b", [A, B]), A, B), tables(), None)
-    assert plan is not None
-    assert plan.wanted == (), "it is being read"
-    assert [one.table for one in SnapshotState.from_carried(at.carried).tables] == [A]
-    assert ReadTables.from_carried(at.carried) == read("d.a", [A])
+    found = new_tables_at_start(config("d.a"), start(read("d.a", [A]), A, B), tables(), None)
+    assert found.wanted == [], "it is being read"
+    assert [one.table for one in SnapshotState.from_carried(found.start.carried).tables] == [A]
+    assert ReadTables.from_carried(found.start.carried) == read("d.a", [A])
 
 
 def test_an_older_position_is_not_judged_without_the_topics() -> None:
-    at, plan = new_tables_at_start(config("d.a,d.b"), start(None), tables(), None)
-    assert plan is None
-    assert at.carried is None
+    found = new_tables_at_start(config("d.a,d.b"), start(None), tables(), None)
+    assert found.start.carried is None
+    assert found.wanted == ()
 
 
 @pytest.mark.parametrize("partitions", [1, None])
 def test_tables_of_an_older_position_count_as_read_if_they_have_a_topic(partitions: int | None) -> None:
     captured = [CapturedTable("d", name, None, 0, f"shop.d.{name}", partitions) for name in ("a", "b")]
-    at, plan = new_tables_at_start(config("d.a,d.b"), start(None), tables(), captured)
-    assert plan is not None
-    assert (plan.wanted, plan.findings) == ((), ())
-    assert ReadTables.from_carried(at.carried) == read("d.a,d.b")
+    found = new_tables_at_start(config("d.a,d.b"), start(None), tables(), captured)
+    assert (found.wanted, found.findings) == ([], ())
+    assert ReadTables.from_carried(found.start.carried) == read("d.a,d.b")
 
 
 def test_severities_do_not_fail_a_check() -> None:
