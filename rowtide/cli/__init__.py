@@ -36,6 +36,7 @@ COMMANDS = {
     "completion": Command("rowtide.cli.completion", "completion", "", "Print the completion script of a shell."),
     "mirror": Command("rowtide.cli.binlog.mirror", "mirror", "connector", "Copy a server's binlog files."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),
+    "position": Command("rowtide.cli.binlog.position", "position", "connector", "Find a position in a binlog."),
     "replay": Command("rowtide.cli.binlog.replay", "replay", "connector", "Convert binlog files on disk to records."),
     "check": Command("rowtide.cli.connectors.check", "check", "connector", "Check whether a connector can start."),
     "schema": Command("rowtide.cli.schema", "schema", "connector", "Look up table structures and their history."),

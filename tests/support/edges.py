@@ -49,6 +49,7 @@ EDGES = {
     "rowtide.canal.service": "files threads",
     "rowtide.cli.connectors.canal": "files processes threads",
     "rowtide.cli.binlog.mirror": "files processes",
+    "rowtide.cli.binlog.position": "files",
     "rowtide.cli.binlog.replay": "clock files",
     "rowtide.databus.client.aio": "threads",
     "rowtide.databus.client.client": "clock threads",

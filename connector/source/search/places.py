@@ -79,6 +79,10 @@ class FolderFiles:
         """The names of the files, oldest first."""
         return list(self._files)
 
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the files on disk, by their names."""
+        return {name: file.path.stat().st_size for name, file in self._files.items()}
+
     def events(self, file: str) -> Iterator[bytes]:
         """The events of a file.
 

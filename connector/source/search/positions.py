@@ -7,9 +7,11 @@ read one after the other. A position is always the beginning of a transaction.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.pipeline.statements import is_begin, is_end
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType, end_of_event
@@ -17,7 +19,18 @@ from rowtide.connector.source.files.heads import FileHead, read_head
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
 
 Gtids = GtidSet | MariadbGtidPosition
-_DECODED = frozenset({EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST, *GTID_TYPES})
+_DECODED = frozenset(
+    {
+        EventType.FORMAT_DESCRIPTION,
+        EventType.PREVIOUS_GTIDS,
+        EventType.MARIADB_GTID_LIST,
+        EventType.QUERY,
+        EventType.MARIADB_QUERY_COMPRESSED,
+        *GTID_TYPES,
+    }
+)
+_LAST = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
+"""The events with which a transaction ends, QUERY apart."""
 _FIRST_EVENT = 4
 
 
@@ -99,43 +112,62 @@ class _Walk:
     """Walks through the transactions of one file.
 
     Attributes:
-        end: the end of the last event.
-        gtids: executed before the current transaction.
+        gtids: executed before the current transaction, or behind the last one.
+        end: the end of the last transaction that is whole.
     """
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.end = _FIRST_EVENT
         self.gtids: Gtids | None = None
+        self.end = _FIRST_EVENT
         self._decoder = EventDecoder(file)
+        self._open: events.Gtid | events.MariadbGtidEvent | None = None
+        self._within = False  # behind BEGIN
 
     def heads(self, packets: Iterable[bytes]) -> Iterator[Head]:
+        position = _FIRST_EVENT
         for packet in packets:
             _, kind, _, size, log_pos, _ = HEADER.unpack_from(packet)
-            self.end = end_of_event(self.end, size, log_pos)
-            start = self.end - size
-            if kind not in _DECODED:
-                continue
-            event = self._decoder.decode(packet)
-            if isinstance(event, events.PreviousGtids):
-                self.gtids = event.gtids.copy()
-            elif isinstance(event, events.MariadbGtidList):
-                self.gtids = MariadbGtidPosition.parse(",".join(map(str, event.gtids)))
-            elif isinstance(event, events.Gtid | events.MariadbGtidEvent):
-                yield Head(start, event)
-                self._add(event)
+            position = end_of_event(position, size, log_pos)
+            if kind in _DECODED:
+                event = self._decoder.decode(packet)
+                if isinstance(event, events.Gtid | events.MariadbGtidEvent):
+                    self._close()
+                    yield Head(position - size, event)
+                    self._open, self._within = event, isinstance(event, events.MariadbGtidEvent) and not event.flags & 1
+                else:
+                    self._follow(event)
+            elif kind in _LAST:
+                self._close()
+            if self._open is None:
+                self.end = position
 
-    def _add(self, event: events.Gtid | events.MariadbGtidEvent) -> None:
+    def _follow(self, event: events.Event) -> None:
+        if isinstance(event, events.PreviousGtids):
+            self.gtids = event.gtids.copy()
+        elif isinstance(event, events.MariadbGtidList):
+            self.gtids = MariadbGtidPosition.parse(",".join(map(str, event.gtids)))
+        elif isinstance(event, events.Query):
+            word = event.statement[:24].lstrip().upper()
+            if is_begin(word) or word.startswith(b"XA START"):
+                self._within = True
+            elif not self._within or is_end(word) or word.startswith((b"XA COMMIT", b"XA ROLLBACK")):
+                self._close()
+
+    def _close(self) -> None:
+        """The current transaction has ended."""
+        event, self._open = self._open, None
         if isinstance(event, events.MariadbGtidEvent) and isinstance(self.gtids, MariadbGtidPosition):
             self.gtids.add(event.gtid)
         elif isinstance(event, events.Gtid) and not event.anonymous and isinstance(self.gtids, GtidSet):
             self.gtids.add(event.uuid, event.gno, event.tag)
 
     def found(self, head: Head | None) -> Found:
-        gtids = str(self.gtids) if self.gtids else None
+        """The position of a transaction; ``None`` for the end, without a transaction that is not whole yet."""
+        gtids = None if self.gtids is None else str(self.gtids)
         if head is None:
-            return Found(self.file, self.end, gtids)
-        return Found(self.file, head.start, gtids, head.gtid, head.micros)
+            return Found(self.file, self.end, gtids or None)
+        return Found(self.file, head.start, gtids if head.gtid else None, head.gtid, head.micros)
 
 
 def end_of(files: BinlogFiles) -> Found:
@@ -161,8 +193,8 @@ def find_time(files: BinlogFiles, micros: int) -> Found:
     index = bisect_right(heads, micros // 1_000_000 - 1, key=lambda head: head.began) - 1
     if index < 0 and not _nothing_before(heads[0]):
         raise PositionNotFound(
-            f"the binlog begins later: {heads[0].file} was begun {heads[0].began} s after the epoch, and transactions "
-            "before it are purged. Search a mirror (--from)"
+            f"the binlog begins later, and what was before is purged: {heads[0].file} was begun at "
+            f"{utc(heads[0].began * 1_000_000)}. Search a mirror (--from)"
         )
     return _first(files, max(0, index), lambda head: head.micros >= micros)
 
@@ -231,6 +263,13 @@ def one_gtid(text: str) -> GtidSet | MariadbGtid:
     if len(intervals) != 1 or intervals[0][1] - intervals[0][0] != 1:
         raise ValueError(f"not one GTID: {text!r}. Give a set with --gtids")
     return gtids
+
+
+def utc(micros: int) -> str:
+    """A time, in µs since the epoch, as ISO 8601 in UTC."""
+    moment = datetime.fromtimestamp(micros // 1_000_000, UTC)
+    fraction = micros % 1_000_000
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{f'.{fraction:06}' if fraction else ''}Z"
 
 
 class _Heads(Sequence[FileHead]):
