@@ -20,7 +20,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
-from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
+from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.source.stream_reader import StreamFactory, StreamReader
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
@@ -64,7 +64,7 @@ class Reader(StreamReader[Pipeline]):
         xa_packets: reads prepared XA transactions beside the stream.
         signals: the actions of signals.
         work: what to do between two transactions.
-        snapshots: incremental snapshots beside the stream.
+        snapshots: those that signals start.
         hidden: tables that are not captured yet, as (database, table); the caller removes them.
 
     Attributes:
@@ -86,7 +86,7 @@ class Reader(StreamReader[Pipeline]):
         xa_packets: XaPackets | None = None,
         signals: Signals | None = None,
         work: Sequence[BoundaryWork] = (),
-        snapshots: IncrementalSnapshots | None = None,
+        snapshots: RequestedSnapshots | None = None,
         hidden: Collection[tuple[str, str]] = (),
     ) -> None:
         super().__init__(config.failure, start, streams)
@@ -99,8 +99,8 @@ class Reader(StreamReader[Pipeline]):
         self._captured = CapturedTables(settings, tables, clock, current, hidden)
         self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets)
         self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
-        self._snapshots = self._captured.observer = snapshots
-        self._work = work if snapshots is None else (*work, snapshots)
+        self._snapshots = snapshots
+        self._work = work if snapshots is None else (*work, snapshots.blocking, snapshots.incremental)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self._put_at = time.monotonic()
         self._put_offset = start
@@ -110,7 +110,7 @@ class Reader(StreamReader[Pipeline]):
             self._settings, self._tables, start, self._clock, self._captured, self._read_xa, self._signals
         )
         if self._snapshots is not None:
-            self._snapshots.attach(pipeline)
+            self._snapshots.attach(pipeline, self._captured)
         return pipeline
 
     def _written(self, packets: list[bytes], pipeline: Pipeline) -> Iterator[None]:
@@ -148,12 +148,17 @@ class Reader(StreamReader[Pipeline]):
                 self._put([Batch("", -1, (), pipeline.offset(), 0, self.status.event_ts_ms)])
 
     def _write(self, outputs: Iterable[Output]) -> None:
-        batches = []
+        batches: list[Batch] = []
+        size = 0
         for output in outputs:
             if isinstance(output, HistoryEntry):
                 self._history.append(output.text)
-            else:
-                batches.append(output)
+                continue
+            batches.append(output)
+            size += output.size
+            if size >= _PUT_BYTES:  # a blocking snapshot makes them without end
+                full, batches, size = batches, [], 0
+                self._put(full)
         if batches:
             self._put(batches)
 

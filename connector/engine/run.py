@@ -36,7 +36,7 @@ from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
-from rowtide.connector.snapshot.incremental.building import incremental_snapshots
+from rowtide.connector.snapshot.on_demand import requested_snapshots
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.mirror.streams import open_stream, xa_packets
 from rowtide.connector.source.server_queries import server as server_of
@@ -341,9 +341,18 @@ class ConnectorRun:
         if components.summaries is not None:
             kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
             history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
-        start, snapshots = new.start, incremental_snapshots(config, self._settings, tables, time.time_ns)
+        snapshots = requested_snapshots(
+            config,
+            self._settings,
+            tables,
+            time.time_ns,
+            self._progress,
+            self._stop.is_set,
+            self._signalling.inbox.run,
+        )
+        start = new.start
         requests = NewTableRequests(
-            self._settings, new.wanted, new.later, new.hidden, snapshots, time.time_ns, new_signal_id
+            self._settings, new.wanted, new.later, new.hidden, snapshots.incremental, time.time_ns, new_signal_id
         )
         self.reader = Reader(
             config,

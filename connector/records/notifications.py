@@ -30,7 +30,7 @@ VALUE_SCHEMA = struct(
 _LONGEST_LIST = 250_000
 """Characters; of up to four bytes each in UTF-8, they leave room below ``max.message.bytes`` (1 MB by default)."""
 
-End = Literal["COMPLETED", "SKIPPED", "ABORTED"]
+End = Literal["COMPLETED", "SKIPPED", "ABORTED", "PAUSED", "RESUMED"]
 Kind = Literal["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"] | End
 
 
@@ -110,7 +110,7 @@ class Notifier:
 
 
 class Notifications:
-    """Builds the notifications of one initial snapshot; none if no channel is enabled.
+    """Builds the notifications of one initial or blocking snapshot; none if no channel is enabled.
 
     The fields of ``additional_data`` and the tables in them have the order of Java's maps and sets, as in Debezium.
 
@@ -140,8 +140,8 @@ class Notifications:
         """The snapshot has started, at the time of :meth:`begin`."""
         yield from self._notified("STARTED", {}, offset, self._started_ns)
 
-    def reading(self, tables: Sequence[TableId]) -> None:
-        """Set the tables that will be read.
+    def reading(self, tables: Sequence[TableId], captured: Sequence[TableId]) -> None:
+        """Set the tables whose rows will be read, and the tables of the snapshot, which include the signal table.
 
         Their names are in two notifications of each table. Of very many tables those are shortened that would make the
         notification larger than Kafka's default limit, at which Debezium's snapshot fails.
@@ -149,9 +149,8 @@ class Notifications:
         settings = self._settings
         if not (settings.notification_topic or settings.log_notifications or settings.on_notification):
             return
-        names = [str(table) for table in tables]
-        self._tables = joined(java_hash_map_order(dict.fromkeys(names)))
-        self._sorted_tables = joined(sorted(names))
+        self._tables = joined(java_hash_map_order(dict.fromkeys(map(str, tables))))
+        self._sorted_tables = joined(sorted(map(str, captured)))
 
     def in_progress(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
         """The snapshot reads a table."""
@@ -178,7 +177,7 @@ class Notifications:
         )
 
     def ended(self, kind: End, offset: SourceOffset) -> Iterator[Batch]:
-        """The snapshot is complete, was not needed, or was aborted."""
+        """The snapshot is complete, was not needed, or was aborted; or a blocking one is paused or resumed."""
         yield from self._notified(kind, {}, offset)
 
     def _notified(

@@ -50,10 +50,9 @@ class ChangeTable(SnapshotTable):
         """The changes of rows, with one marker for all of them."""
         now = read_time.clock()
         read_time = replace(read_time, clock=lambda: now)
-        at, offset = read_time, read_time.offset
-        pos = offset.pos if at.pos is None else at.pos
+        at = read_time.place
         position = SourcePosition(
-            offset.file, pos, at.gtid, at.server_id, at.thread, None, at.micros, now, snapshot=marker
+            at.file, at.pos, at.gtid, at.server_id, at.thread, None, read_time.micros, now, snapshot=marker
         )
         json_messages = super().messages
 

@@ -131,7 +131,7 @@ def structure_statements(
             (``snapshot.locking.mode=none``).
     """
     statements = [server_statement(server.charset, server.collation)]
-    statements += (Statement(f"DROP TABLE IF EXISTS {quoted_table(table)}", table.database, table) for table in created)
+    statements += map(_dropped, created)
     by_database: dict[str, dict[str, TableId]] = {}
     for table in created:
         by_database.setdefault(table.database, {})[str(table)] = table
@@ -147,3 +147,18 @@ def structure_statements(
         ordered = java_hash_map_order(tables, _HASH_MAP_CAPACITY) if hash_order else tables
         statements += (Statement(created[table], database, table, creates=True) for table in ordered.values())
     return statements
+
+
+def table_statements(created: Mapping[TableId, str]) -> list[Statement]:
+    """The statements that make the structure of some tables again, in the order in which Debezium writes them.
+
+    Args:
+        created: the text of SHOW CREATE TABLE for each table.
+    """
+    ordered = sorted(created, key=_name_order)
+    made = [Statement(created[table], table.database, table, creates=True) for table in ordered]
+    return [*map(_dropped, ordered), *made]
+
+
+def _dropped(table: TableId) -> Statement:
+    return Statement(f"DROP TABLE IF EXISTS {quoted_table(table)}", table.database, table)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Protocol
 
+from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch, Schemas
 from rowtide.connector.records.codecs.builder import absent_value, column_output, warn_unknown
 from rowtide.connector.records.codecs.debezium_messages import NO_TRANSACTION, wrapping
@@ -68,9 +69,8 @@ class SnapshotTable:
 
     def messages(self, rows: Rows, marker: Snapshot, read_time: "ReadTime") -> Sequence[Any]:
         """The messages of rows, with one marker for all of them."""
-        at = read_time
-        file, pos = at.offset.file, at.offset.pos if at.pos is None else at.pos
-        source = self._source.prefix(at.micros, marker, at.server_id, at.gtid, file, pos)
+        at = read_time.place
+        source = self._source.prefix(read_time.micros, marker, at.server_id, at.gtid, at.file, at.pos)
         now = read_time.clock()
         micros = now // 1000
         tail = (
@@ -90,6 +90,22 @@ class SnapshotTable:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """An event of the stream, for ``source`` of rows that a snapshot on demand reads."""
+
+    file: str
+    pos: int
+    server_id: int
+    gtid: str | None
+    thread: int | None
+
+    @classmethod
+    def of(cls, progress: Progress) -> "StreamEvent":
+        """The current event."""
+        return cls(progress.file, progress.pos, progress.server_id, progress.gtid, progress.thread)
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTime:
     """When rows were read, and at which position.
 
@@ -97,17 +113,18 @@ class ReadTime:
         micros: the server's time, in µs since the epoch.
         offset: the offset of the snapshot while it is in progress.
         clock: the connector's clock, in nanoseconds since the epoch.
-        pos: the position in the file for ``source``, if it is not that of the offset.
-        server_id, gtid, thread: those of the stream's last event, for snapshots beside the stream.
+        event: the event of the stream for ``source``; ``None`` in an initial snapshot, which has only its position.
     """
 
     micros: int
     offset: SourceOffset
     clock: Callable[[], int]
-    pos: int | None = None
-    server_id: int = 0
-    gtid: str | None = None
-    thread: int | None = None
+    event: StreamEvent | None = None
+
+    @property
+    def place(self) -> StreamEvent:
+        """What ``source`` has of the place in the binlog."""
+        return self.event or StreamEvent(self.offset.file, self.offset.pos, 0, None, None)
 
 
 @dataclass(frozen=True, slots=True)

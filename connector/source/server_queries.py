@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pymysql
@@ -192,6 +192,20 @@ def current_position(session: Session) -> SourceOffset:
         )
     identity = server_identity(session.client, mariadb=session.mariadb)
     return SourceOffset(str(rows[0][0]), int(rows[0][1]), _gtids(session, rows[0]), server=identity)
+
+
+def end_of_binlog(session: Session) -> SourceOffset:
+    """The end of the binlog. Its ``server`` is the ``server_id``, which the header of each binlog file has, too.
+
+    Raises:
+        SnapshotError: it cannot be read.
+    """
+    return replace(current_position(session), server=server_id(session))
+
+
+def server_id(session: Session) -> str:
+    """The ``server_id`` of the server."""
+    return str(session.query("SELECT @@GLOBAL.server_id")[0][0])
 
 
 def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:

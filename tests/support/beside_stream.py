@@ -25,7 +25,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader, ReaderSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
-from rowtide.connector.snapshot.incremental.watermarks import has_passed
+from rowtide.connector.snapshot.view.stream_order import has_passed
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.connector.source.server_queries import current_position

@@ -95,6 +95,7 @@ EDGES = {
     "rowtide.connector.engine.wiring": "files",
     "rowtide.connector.records.heartbeat": "clock",
     "rowtide.connector.rows.native.implementation": "files",
+    "rowtide.connector.snapshot.blocking.snapshots": "clock mysql",
     "rowtide.connector.snapshot.chunks.parallel_reading": "mysql threads",
     "rowtide.connector.snapshot.incremental.chunk_reader": "clock mysql threads",
     "rowtide.connector.snapshot.incremental.watermarks": "clock",

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.pipeline.structures import RowsPosition, StructureUncertain
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.incremental.watermarks import end_of_binlog
 from rowtide.connector.source.current_structure import CurrentStructure
-from rowtide.connector.source.server_queries import now_micros
+from rowtide.connector.source.server_queries import end_of_binlog, now_micros
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
 

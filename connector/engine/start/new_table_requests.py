@@ -12,7 +12,7 @@ from rowtide.connector.records.batch import Output
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import TableToRead
-from rowtide.connector.snapshot.incremental.watermarks import AwaitedPosition
+from rowtide.connector.snapshot.view.stream_order import AwaitedPosition
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import TableId
 

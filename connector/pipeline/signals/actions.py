@@ -13,7 +13,7 @@ from rowtide.connector.pipeline.signals.binlog_position import (
 from rowtide.connector.pipeline.signals.context import SignalContext
 from rowtide.connector.pipeline.signals.schema_changes import schema_changes
 from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import require_incremental, snapshot_request, stop_request
+from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.pipeline.signals.snapshots import SnapshotsOnDemand
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.notifications import Notifier
@@ -67,8 +67,8 @@ class Signals:
             "set-binlog-position": partial(_set_binlog_position, settings.connector),
             "execute-snapshot": lambda signal, context: snapshots.execute(snapshot_request(signal), context.at),
             "stop-snapshot": lambda signal, context: snapshots.stop(stop_request(signal), context.at),
-            "pause-snapshot": lambda signal, context: snapshots.pause(_incremental(signal), context.at),
-            "resume-snapshot": lambda signal, context: snapshots.resume(_incremental(signal), context.at),
+            "pause-snapshot": lambda signal, context: snapshots.pause(signal, context.at),
+            "resume-snapshot": lambda signal, context: snapshots.resume(signal, context.at),
         }
 
     def execute(self, signal: Signal, context: SignalContext) -> list[Output]:
@@ -116,11 +116,6 @@ def _call(hook: SignalHook, signal: Signal, _context: SignalContext) -> Iterable
         log.exception("the action of signal %r has failed", signal.id)
         raise SignalError(f"its action has failed: {error!r}") from error
     return ()
-
-
-def _incremental(signal: Signal) -> Signal:
-    require_incremental(signal)
-    return signal
 
 
 def _log(signal: Signal, context: SignalContext) -> Iterable[Output]:

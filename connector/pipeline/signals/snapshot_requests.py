@@ -91,10 +91,12 @@ class StopRequest:
 
     Attributes:
         signal: the signal.
+        type: the kind of snapshot.
         collections: the tables to leave out from now on; without any, the whole snapshot stops.
     """
 
     signal: Signal
+    type: SnapshotType
     collections: Collections
 
 
@@ -110,14 +112,7 @@ def snapshot_request(signal: Signal) -> SnapshotRequest:
 
 def stop_request(signal: Signal) -> StopRequest:
     """The request of a ``stop-snapshot`` signal. Raises ``SignalError``: a parameter is wrong."""
-    require_incremental(signal)
-    return StopRequest(signal, Collections.parse(signal.texts("data-collections")))
-
-
-def require_incremental(signal: Signal) -> None:
-    """Raise ``SignalError`` unless the signal concerns incremental snapshots."""
-    if snapshot_type(signal) != "incremental":
-        raise SignalError(f"{signal.type} is possible for incremental snapshots only, not for {signal.text('type')!r}")
+    return StopRequest(signal, snapshot_type(signal), Collections.parse(signal.texts("data-collections")))
 
 
 def snapshot_type(signal: Signal) -> SnapshotType:

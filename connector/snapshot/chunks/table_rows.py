@@ -17,7 +17,13 @@ from rowtide.connector.snapshot import plan
 from rowtide.connector.snapshot.changes import TableForm
 from rowtide.connector.snapshot.chunks.parallel_reading import ParallelReading, ReadFailed
 from rowtide.connector.snapshot.chunks.table_parts import TableParts, TableToRead, key_ranges
-from rowtide.connector.snapshot.records import ParallelRecordStream, ReadTime, RecordStream, StructureMessages
+from rowtide.connector.snapshot.records import (
+    ParallelRecordStream,
+    ReadTime,
+    RecordStream,
+    StreamEvent,
+    StructureMessages,
+)
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.server_queries import ListedTable
@@ -54,6 +60,7 @@ class TableRows:
         progress: receives the progress.
         clock: nanoseconds since the epoch.
         form: makes of a table what its rows become.
+        event: the event of the stream for ``source``, if the snapshot interrupts one.
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class TableRows:
         progress: SnapshotProgress | None,
         clock: Callable[[], int],
         form: TableForm,
+        event: StreamEvent | None = None,
     ) -> None:
         self._settings = settings
         self._config = config
@@ -73,6 +81,7 @@ class TableRows:
         self._progress = progress
         self._clock = clock
         self._form = form
+        self._event = event
 
     def outputs(
         self,
@@ -88,7 +97,8 @@ class TableRows:
             sessions: the connections, which have the same view.
             running: the offset of the snapshot while it is in progress.
             completed: the offset of the complete snapshot.
-            to_read: the tables, in the order of reading.
+            to_read: the tables, in the order of reading. Rows of the signal table are not read: they are signals that
+                were carried out, or that the stream brings.
             writer: the messages before the rows.
 
         Raises:
@@ -96,9 +106,11 @@ class TableRows:
             DatabaseUnreachableError: a connection is lost.
             TopicClash: a topic belongs to another table.
         """
+        captured = [table.id for table in to_read]
+        to_read = [one for one in to_read if (one.id.database, one.id.table) not in self._settings.tables.always]
         if self._progress:
             self._progress.tables([table.id for table in to_read])
-        self._notifications.reading([table.id for table in to_read])
+        self._notifications.reading([table.id for table in to_read], captured)
         topics = TopicGuard(self._settings, self._tables)
         for table in to_read:
             topics.topic(table.id)
@@ -184,7 +196,7 @@ class TableRows:
         yield from stream.finish(completed)
 
     def _read_time(self, micros: int, running: SourceOffset) -> ReadTime:
-        return ReadTime(micros, replace(running, ts_sec=micros // 1_000_000), self._clock)
+        return ReadTime(micros, replace(running, ts_sec=micros // 1_000_000), self._clock, self._event)
 
     def _report(self, listed: ListedTable, done: int, *, finished: bool = False) -> None:
         if self._progress:

@@ -18,10 +18,10 @@ from rowtide.connector.snapshot.incremental.watermarks import (
     Window,
     await_position,
     close_window,
-    end_of_binlog,
     open_window,
 )
 from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.server_queries import end_of_binlog
 from rowtide.connector.source.session import Session
 
 log = logging.getLogger(__name__)

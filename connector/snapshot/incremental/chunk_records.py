@@ -1,33 +1,15 @@
 """Makes the records of a chunk's rows: op ``r``, with the position of an event of the stream."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
-from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import Rows
-from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, StreamEvent
 
 _BATCH_ROWS = 2048
 _MAX_WINDOWS = 100
 """More than chunks can be read at a time. Others come from rows that somebody deletes, and from other connectors."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
-    """What ``source`` of a chunk's rows has of an event: the last one of its window, or the last one of the stream."""
-
-    file: str
-    pos: int
-    server_id: int
-    gtid: str | None
-    thread: int | None
-
-    @classmethod
-    def of(cls, progress: Progress) -> "StreamEvent":
-        """The current event."""
-        return cls(progress.file, progress.pos, progress.server_id, progress.gtid, progress.thread)
 
 
 class ClosedWindows:
@@ -80,8 +62,7 @@ def row_batches(
         clock: nanoseconds since the epoch.
     """
     micros = clock() // 1000
-    at = replace(before, file=event.file)
-    read_time = ReadTime(micros, at, clock, event.pos, event.server_id, event.gtid, event.thread)
+    read_time = ReadTime(micros, before, clock, event)
     rows = [row for block in blocks for row in block]
     if not rows:
         yield Batch("", -1, (), behind, 0, 0)

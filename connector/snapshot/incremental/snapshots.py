@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rowtide.connector.errors import ConnectorError, SignalError, SnapshotError
+from rowtide.connector.errors import ConnectorError, SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.signals.signal import Signal
@@ -18,7 +18,7 @@ from rowtide.connector.records.read_tables import with_read
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
-from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, StreamEvent, row_batches
+from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, row_batches
 from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
 from rowtide.connector.snapshot.incremental.keys.journal import Journal
 from rowtide.connector.snapshot.incremental.keys.row_keys import replaces_rows
@@ -27,7 +27,8 @@ from rowtide.connector.snapshot.incremental.requests import requested_tables, st
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
-from rowtide.connector.snapshot.incremental.watermarks import AwaitedPosition
+from rowtide.connector.snapshot.records import StreamEvent
+from rowtide.connector.snapshot.view.stream_order import AwaitedPosition
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.topics.filters import CapturedNames
@@ -331,8 +332,6 @@ class IncrementalSnapshots:
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
         """Add tables to those that are read."""
-        if request.type != "incremental":
-            raise SignalError("blocking snapshots are not supported yet: set 'type' to 'incremental' in the data")
         return self.add(requested_tables(request, self._captured()), request.signal.id, at)
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:

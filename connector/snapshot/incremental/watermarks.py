@@ -10,7 +10,8 @@ from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.signals.signal import WINDOW_CLOSE, WINDOW_OPEN
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.view.committed_position import committed_position
-from rowtide.connector.source.server_queries import current_position, quoted, quoted_table
+from rowtide.connector.snapshot.view.stream_order import has_passed
+from rowtide.connector.source.server_queries import end_of_binlog, quoted, quoted_table, server_id
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
 
@@ -45,78 +46,6 @@ class Window:
     opened: dt.datetime
 
 
-def binlog_order(file: str, pos: int) -> tuple[int, str, int]:
-    """A position in the binlog of one server, to be compared with others."""
-    return len(file), file, pos
-
-
-_ANY = binlog_order("", 0)
-"""Before every position."""
-
-
-def has_passed(position: SourceOffset, end: SourceOffset, connector: str) -> bool:
-    """Whether a stream has passed a position: all transactions before ``end`` are before ``position``.
-
-    Args:
-        position: that of the stream, with its server if ``file`` and ``pos`` are known to be of it.
-        end: the position, from :func:`close_window`.
-        connector: ``mysql`` or ``mariadb``.
-
-    Raises:
-        SnapshotError: they are positions of different servers without GTIDs.
-    """
-    with_gtids = position.gtids is not None and end.gtids is not None
-    if with_gtids and end.gtid_set(connector) <= position.gtid_set(connector):  # type: ignore[operator]  # of one kind
-        return True
-    if position.server is not None and position.server == end.server:
-        return binlog_order(position.file, position.pos) >= binlog_order(end.file, end.pos)
-    if position.server is None or with_gtids:
-        return False
-    raise SnapshotError(
-        f"the stream comes from server {position.server}, but chunks are read from server {end.server}, and without "
-        "GTIDs their positions cannot be compared. Let database.hostname name one server, or use GTIDs"
-    )
-
-
-class AwaitedPosition:
-    """The position that the stream has to pass before the next chunk is emitted.
-
-    Args:
-        connector: ``mysql`` or ``mariadb``.
-    """
-
-    def __init__(self, connector: str) -> None:
-        self._connector = connector
-        self._order: tuple[int, str, int] | None = None
-
-    def is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
-        """Whether the stream has passed a position; if not, it is awaited from now on.
-
-        Args:
-            end: the position; ``None`` if there is nothing to wait for.
-            position: that of the stream.
-
-        Raises:
-            SnapshotError: they cannot be compared.
-        """
-        self._order = _ANY
-        passed = end is None or has_passed(position, end, self._connector)
-        # With GTIDs, file and position may be those of another server than the stream's: then look at any time.
-        if passed or end is None:
-            self._order = None
-        elif end.server == position.server:
-            self._order = binlog_order(end.file, end.pos)
-        return passed
-
-    def may_be_passed(self, file: str, pos: int) -> bool:
-        """Whether the stream may have passed the awaited position; false if none is awaited."""
-        return self._order is not None and binlog_order(file, pos) >= self._order
-
-    def clear(self) -> None:
-        """Wait for nothing."""
-        self._order = None
-
-
 def _has_executed(executed: SourceOffset, position: SourceOffset, connector: str) -> bool:
     """Whether a server has executed what a stream has read."""
     if executed.gtids is not None and position.gtids is not None:
@@ -134,7 +63,7 @@ def await_position(session: Session, position: SourceOffset, timeout_s: float) -
     """
     connector = "mariadb" if session.mariadb else "mysql"
     limit = time.monotonic() + timeout_s
-    server = _server_id(session)
+    server = server_id(session)
     while True:
         executed = replace(committed_position(session, int(timeout_s) or 1), server=server)
         if _has_executed(executed, position, connector):
@@ -177,19 +106,6 @@ def close_window(session: Session, rows: SignalRows | None, window: Window) -> S
             times += f'"{_text(dt.datetime.now(dt.UTC))}"'
             _insert(session, rows, f"{window.id}-close", WINDOW_CLOSE, f"{{{times}}}")
     return end_of_binlog(session)
-
-
-def end_of_binlog(session: Session) -> SourceOffset:
-    """The end of the binlog. Its ``server`` is the ``server_id``, which the header of each binlog file has, too.
-
-    Raises:
-        SnapshotError: it cannot be read.
-    """
-    return replace(current_position(session), server=_server_id(session))
-
-
-def _server_id(session: Session) -> str:
-    return str(session.query("SELECT @@GLOBAL.server_id")[0][0])
 
 
 def _insert(session: Session, rows: SignalRows, *values: str) -> None:

@@ -103,10 +103,7 @@ def open_snapshot(
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(connect())
         others = stack.enter_context(_others(session, threads, connect, database.hostname))
-        opened = _open(session, others, config, scope, connect, xa=xa)
-        yield opened
-        if opened.view.until_end:
-            consistent_view.unlock(session)
+        yield _open(session, others, config, scope, connect, xa=xa)
 
 
 @contextlib.contextmanager

@@ -119,11 +119,10 @@ def _unread(notification: Mapping[str, Any]) -> list[str]:
 
 
 def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Whether nothing further is to be expected: an incremental snapshot goes on after its signal is carried out."""
+    """Whether nothing further is to be expected: a snapshot goes on after its signal is carried out."""
     if notification["type"] not in _LAST:
         return False
-    kind = str(fields["data"].get("type", "incremental")).lower()
-    goes_on = fields["type"] == "execute-snapshot" and kind == "incremental"
+    goes_on = fields["type"] == "execute-snapshot"
     return not (goes_on and notification["aggregate_type"] == "Signal" and notification["type"] == "COMPLETED")
 
 

@@ -41,7 +41,7 @@ def payloads(batches: Iterable[Batch]) -> list[dict[str, object]]:
 def test_notifications_of_a_complete_snapshot() -> None:
     some = notifications()
     some.begin()
-    some.reading(TABLES)
+    some.reading(TABLES, TABLES)
     found = payloads(
         [
             *some.started(OFFSET),
@@ -68,7 +68,7 @@ def test_notifications_of_a_complete_snapshot() -> None:
 
 def test_notifications_of_a_failed_snapshot() -> None:
     some = notifications()
-    some.reading(TABLES)
+    some.reading(TABLES, TABLES)
     table, end = payloads([*some.table_failed(TABLES[0], OFFSET), *some.ended("ABORTED", OFFSET)])
     assert (table["type"], end["type"]) == ("TABLE_SCAN_COMPLETED", "ABORTED")
     assert table["additional_data"] == {
@@ -96,7 +96,8 @@ def test_the_log_channel(to_log: bool, caplog: pytest.LogCaptureFixture) -> None
 
 def test_the_names_of_very_many_tables_are_shortened() -> None:
     some = notifications()
-    some.reading([TableId("d", f"table{number:06}") for number in range(100_000)])
+    tables = [TableId("d", f"table{number:06}") for number in range(100_000)]
+    some.reading(tables, tables)
     for batch in (*some.in_progress(TABLES[0], OFFSET), *some.table_completed(TABLES[0], 7, OFFSET)):
         (found,) = payloads([batch])
         assert batch.size < 1_000_000

@@ -21,9 +21,9 @@ from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Output
 from rowtide.connector.snapshot import Snapshot
 from rowtide.connector.snapshot.view import consistent_view, opening
-from rowtide.connector.source import binlog_search
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.search import binlog_search
 from rowtide.connector.source.session import Session
 
 if TYPE_CHECKING:

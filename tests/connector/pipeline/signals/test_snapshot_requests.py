@@ -52,7 +52,9 @@ def test_what_is_wrong_is_named(data: dict[str, Any], message: str) -> None:
         snapshot_request(execute(**data))
 
 
-def test_only_incremental_snapshots_are_stopped() -> None:
-    assert not stop_request(Signal("1", "stop-snapshot", {"type": "incremental"}, "source")).collections
-    with pytest.raises(SignalError, match="stop-snapshot is possible for incremental snapshots only"):
-        stop_request(Signal("1", "stop-snapshot", {"type": "blocking"}, "source"))
+@pytest.mark.parametrize("kind", ["incremental", "blocking"])
+def test_what_a_stop_concerns(kind: str) -> None:
+    request = stop_request(Signal("1", "stop-snapshot", {"type": kind}, "source"))
+    assert (request.type, bool(request.collections)) == (kind, False)
+    with pytest.raises(SignalError, match="must be incremental or blocking, not 'both'"):
+        stop_request(Signal("1", "stop-snapshot", {"type": "both"}, "source"))

@@ -14,10 +14,11 @@ from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.chunk_reader import Found
-from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, StreamEvent
+from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import SnapshotState
+from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server

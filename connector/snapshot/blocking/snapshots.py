@@ -1,0 +1,282 @@
+"""Edge: blocking snapshots in the reader's thread: what signals change, and when the rows are read."""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import pymysql
+
+from rowtide.connector.errors import ConnectorError, SnapshotError
+from rowtide.connector.pipeline.captured_tables import CapturedTables
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.notifications import Notifications, Notifier
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import with_read
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.snapshot.blocking.state import BlockingRequest, BlockingState
+from rowtide.connector.snapshot.blocking.table_reader import TableReader
+from rowtide.connector.snapshot.records import StreamEvent
+from rowtide.connector.snapshot.view.opening import OpenSnapshot
+from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, has_passed, is_same
+from rowtide.connector.source.connection import DatabaseUnreachableError
+
+log = logging.getLogger(__name__)
+
+_MAX_TRIES = 8
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0
+
+_AGGREGATE = "Blocking Snapshot"
+"""``aggregate_type`` of notifications that have the id of the signal; Debezium's have a random one."""
+
+SignalsThatCame = Callable[[Pipeline], Iterable[Output]]
+"""Carries out the signals that have come by channels other than the stream."""
+
+
+class BlockingSnapshots:
+    """Takes blocking snapshots, one after the other. All methods are called in the reader's thread.
+
+    What is to be taken is in every offset until its last record. After a crash or a lost connection a snapshot begins
+    again, at the position to which the stream has come then.
+
+    Args:
+        settings: of the records.
+        reader: reads the tables.
+        clock: nanoseconds since the epoch.
+        stopped: whether the connector stops.
+        signals: carries out the signals that come while the stream stands still.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        reader: TableReader,
+        clock: Callable[[], int],
+        stopped: Callable[[], bool],
+        signals: SignalsThatCame,
+    ) -> None:
+        self._settings = settings
+        self._reader = reader
+        self._notifications = Notifications(settings, clock)
+        self._notifier = Notifier(settings, clock)
+        self._stopped = stopped
+        self._signals = signals
+        self._captured: CapturedTables | None = None
+        self._progress: Progress | None = None
+        self._state: BlockingState | None = None
+        self._view = contextlib.ExitStack()
+        self._opened: OpenSnapshot | None = None
+        self._end: SourceOffset | None = None
+        self._awaited = AwaitedPosition(settings.connector)
+        self._tries = 0
+        self._wait_until = 0.0
+
+    # --- the stream -----------------------------------------------------------------------------------------------
+
+    def attach(self, pipeline: Pipeline, captured: CapturedTables) -> None:
+        """Go on with a new stream; a snapshot that its start offset has begins again."""
+        self._progress, self._captured = pipeline.progress, captured
+        if self._state is None:
+            self._state = BlockingState.from_carried(pipeline.progress.carried)
+            for request in self._state.requests:
+                log.info("the blocking snapshot of %s begins again", ", ".join(request.collections))
+        self._carry(self._state)
+        self._close_view()
+
+    @property
+    def active(self) -> bool:
+        """Whether a snapshot is to be taken."""
+        return self._state is not None and bool(self._state.requests) and not self._state.paused
+
+    @property
+    def due(self) -> bool:
+        """Whether the stream has come to where :meth:`run` goes on."""
+        progress = self._progress
+        if not self.active or progress is None or not progress.passed_start:
+            return False
+        if self._end is None:
+            return time.monotonic() >= self._wait_until
+        return self._awaited.may_be_passed(progress.file, progress.end)
+
+    def run(self, pipeline: Pipeline) -> Iterator[Output]:
+        """Open the view of the first snapshot or, if the stream has come to it, read it. Only between transactions."""
+        if not self.active:
+            return
+        at, progress, header = pipeline.offset(), pipeline.progress, pipeline.decoder.format
+        position = replace(at, file=progress.file, pos=progress.end, server=header and str(header.header.server_id))
+        request = self._current.requests[0]
+        try:
+            opened = self._view_at(request, position)
+        except DatabaseUnreachableError as error:
+            self._try_later(str(error))
+        except (SnapshotError, pymysql.MySQLError) as error:
+            self._tries += 1
+            if self._tries < _MAX_TRIES:
+                self._try_later(_reason(error))
+            else:
+                yield from self._given_up(request, _reason(error), at)
+        else:
+            if opened is not None and not opened.tables:
+                yield from self._given_up(request, "no captured table matches 'data-collections'", at)
+            elif opened is not None:
+                yield from self._taken(opened, request, at, pipeline)
+
+    def close(self) -> None:
+        """Close the view."""
+        self._close_view()
+
+    def _view_at(self, request: BlockingRequest, position: SourceOffset) -> OpenSnapshot | None:
+        """The view, if the stream is exactly at its position.
+
+        The view is opened only when the stream has come to the end of the binlog: the server keeps the old rows of a
+        view, so it should not be open while the stream catches up.
+        """
+        connector = self._settings.connector
+        if self._end is None:
+            self._end = self._reader.end_of_binlog()
+        if not self._awaited.is_passed(self._end, position):
+            return None
+        if self._opened is None:
+            opened = self._opened = self._view.enter_context(self._reader.open(request))
+            self._end = self._reader.position(opened)
+            if not has_passed(self._end, position, connector):
+                raise SnapshotError("the server has not executed what the stream has read: a replica that is behind?")
+            if not self._awaited.is_passed(self._end, position):
+                return None
+        if not is_same(position, self._end, connector) and not self._opened.view.single_tables:
+            raise SnapshotError("the stream has other transactions than the server on which the tables are read")
+        return self._opened
+
+    def _taken(
+        self, opened: OpenSnapshot, request: BlockingRequest, at: SourceOffset, pipeline: Pipeline
+    ) -> Iterator[Output]:
+        """Read the rows. Signals that come meanwhile are carried out, and may end the snapshot."""
+        assert self._captured is not None
+        progress, event = pipeline.progress, StreamEvent.of(pipeline.progress)
+        log.info("the stream stands still for the blocking snapshot of %s", _names(opened))
+        outputs = self._reader.outputs(opened, request, at, event, self._captured, self._notifications)
+        complete = False
+        try:
+            with contextlib.closing(outputs):
+                for output in outputs:
+                    if not isinstance(output, Batch):
+                        yield output
+                        continue
+                    if not complete and output.offset.snapshot is None:
+                        complete = True
+                        self._complete(request, opened)
+                    yield output._replace(offset=replace(output.offset, carried=progress.carried))
+                    if complete:
+                        continue  # nothing is left to be interrupted
+                    yield from self._signals(pipeline)
+                    if self._stopped() or self._current.paused or self._current.requests[:1] != (request,):
+                        log.info("the blocking snapshot of %s is interrupted", _names(opened))
+                        self._close_view()
+                        return
+        except DatabaseUnreachableError as error:
+            self._try_later(str(error))
+        except (ConnectorError, pymysql.MySQLError) as error:
+            yield from self._given_up(request, _reason(error), at)
+        else:
+            log.info("the blocking snapshot of %s is complete, the stream goes on", _names(opened))
+            self._notifier.keep(_AGGREGATE, "COMPLETED", {"data_collections": _names(opened)}, request.signal_id)
+            self._begin_next()
+
+    def _complete(self, request: BlockingRequest, opened: OpenSnapshot) -> None:
+        """Change what all offsets have from the last record on."""
+        assert self._progress is not None
+        self._carry(self._current.without_first())
+        tables = [table.id for table in opened.tables]
+        filtered = request.queries(tables)
+        whole = [table for table in tables if (table.database, table.table) not in filtered]
+        self._progress.carried = with_read(self._progress.carried, whole)
+
+    def _given_up(self, request: BlockingRequest, reason: str, at: SourceOffset) -> Iterator[Output]:
+        log.error(
+            "the blocking snapshot of %s, which signal %r demands, is NOT complete: %s. Correct the cause, and send "
+            "the signal again", ", ".join(request.collections), request.signal_id, reason,
+        )  # fmt: skip
+        self._carry(self._current.without_first())
+        self._begin_next()
+        behind = replace(at, carried=None if self._progress is None else self._progress.carried)
+        data = {"signal_type": "execute-snapshot", "error": reason}
+        yield from self._notifier.notify("Signal", "FAILED", data, behind, signal_id=request.signal_id)
+        yield from self._notifications.ended("ABORTED", behind)
+
+    def _try_later(self, reason: str) -> None:
+        """Take the snapshot again from its beginning."""
+        log.warning("the blocking snapshot begins again: %s", reason)
+        self._close_view()
+        self._wait_until = time.monotonic() + min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**self._tries)
+
+    def _begin_next(self) -> None:
+        self._close_view()
+        self._tries, self._wait_until = 0, 0.0
+
+    def _close_view(self) -> None:
+        self._view.close()
+        self._opened = self._end = None
+        self._awaited.clear()
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _current(self) -> BlockingState:
+        assert self._state is not None, "attach() comes first"
+        return self._state
+
+    def _carry(self, state: BlockingState) -> None:
+        assert self._progress is not None
+        self._state = state
+        self._progress.carried = state.carried(self._progress.carried)
+
+    # --- signals --------------------------------------------------------------------------------------------------
+
+    def execute(self, request: SnapshotRequest) -> Iterable[Output]:
+        """Take a snapshot behind those that are to be taken."""
+        self._carry(self._current.added(request))
+        log.info("a blocking snapshot of %s is to be taken", ", ".join(request.collections.sources))
+        return ()
+
+    def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
+        """Leave out tables; a snapshot that is being taken begins again without them, or is aborted."""
+        before = self._current
+        self._carry(after := before.stopped(request))
+        log.info(
+            "%d of %d blocking snapshots are stopped", len(before.requests) - len(after.requests), len(before.requests)
+        )
+        left = {one.signal_id for one in after.requests}
+        for one in before.requests:
+            if one.signal_id not in left:
+                self._notifier.keep(
+                    _AGGREGATE, "ABORTED", {"data_collections": ",".join(one.collections)}, one.signal_id
+                )
+        if before.requests and not after.requests:
+            return list(self._notifications.ended("ABORTED", at))
+        return ()
+
+    def pause(self, at: SourceOffset) -> Iterable[Output]:
+        """Take no snapshot until :meth:`resume`; the stream goes on meanwhile."""
+        return self._paused(at, paused=True)
+
+    def resume(self, at: SourceOffset) -> Iterable[Output]:
+        """Take the snapshots, the interrupted one from its beginning."""
+        return self._paused(at, paused=False)
+
+    def _paused(self, at: SourceOffset, *, paused: bool) -> Iterable[Output]:
+        if not self._current.requests or self._current.paused is paused:
+            return ()
+        self._carry(replace(self._current, paused=paused))
+        return list(self._notifications.ended("PAUSED" if paused else "RESUMED", at))
+
+
+def _names(opened: OpenSnapshot) -> str:
+    return ", ".join(str(table.id) for table in opened.tables)
+
+
+def _reason(error: Exception) -> str:
+    return str(error.args[-1]) if isinstance(error, pymysql.MySQLError) else str(error)

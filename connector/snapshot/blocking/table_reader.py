@@ -1,0 +1,204 @@
+"""Reads the tables of a blocking snapshot from a view of the server, and makes their outputs."""
+
+import logging
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from rowtide.connector.config.model import SnapshotConfig
+from rowtide.connector.config.model.database import DatabaseConfig
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.pipeline.captured_tables import CapturedTables
+from rowtide.connector.records.batch import HistoryEntry, Output
+from rowtide.connector.records.notifications import Notifications
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.snapshot import plan
+from rowtide.connector.snapshot.blocking.state import BlockingRequest
+from rowtide.connector.snapshot.changes import snapshot_table
+from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress, TableRows
+from rowtide.connector.snapshot.plan import Statement
+from rowtide.connector.snapshot.records import StreamEvent
+from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.connector.snapshot.view.consistent_view import View
+from rowtide.connector.snapshot.view.opening import OpenSnapshot, open_snapshot, refuse_changed
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.enum_labels import with_labels
+from rowtide.connector.source.server_queries import ListedTable
+from rowtide.connector.source.session import Session
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.server.query_event import QueryEvent
+
+log = logging.getLogger(__name__)
+
+BLOCKING = "BLOCKING"
+
+
+class TableReader:
+    """Reads tables for blocking snapshots, with the machinery of the initial snapshot.
+
+    Args:
+        database: address and account of the database.
+        settings: how records are made, and which tables are captured.
+        config: of snapshots. ``snapshot.include.collection.list`` and the overrides of SELECT statements do not apply:
+            as in Debezium, signals alone decide which rows are read.
+        tables: every table's structure, as the stream has it.
+        clock: nanoseconds since the epoch.
+        progress: receives the progress.
+    """
+
+    def __init__(
+        self,
+        database: DatabaseConfig,
+        settings: PipelineSettings,
+        config: SnapshotConfig,
+        tables: Tables,
+        clock: Callable[[], int],
+        progress: SnapshotProgress | None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._config = replace(config, include=None)
+        self._tables = tables
+        self._clock = clock
+        self._progress = progress
+
+    @property
+    def _mariadb(self) -> bool:
+        return self._settings.connector == "mariadb"
+
+    def end_of_binlog(self) -> SourceOffset:
+        """The end of the server's binlog.
+
+        Raises:
+            SnapshotError, DatabaseUnreachableError: it cannot be read.
+        """
+        with Session(self._database, mariadb=self._mariadb) as session:
+            return server_queries.end_of_binlog(session)
+
+    def open(self, request: BlockingRequest) -> AbstractContextManager[OpenSnapshot]:
+        """Open a view of the tables; see :func:`open_snapshot`.
+
+        Prepared XA transactions are in the stream: their rows come when they are committed.
+        """
+        scope = _Scope(request, self._database, self._settings, self._config, self._tables)
+        return open_snapshot(
+            self._database, self._config, scope, mariadb=self._mariadb, threads=self._config.threads, xa=False
+        )
+
+    def position(self, opened: OpenSnapshot) -> SourceOffset:
+        """The position of a view, with the ``server_id`` as its server."""
+        return replace(opened.view.position, server=server_queries.server_id(opened.sessions[0]))
+
+    def outputs(
+        self,
+        opened: OpenSnapshot,
+        request: BlockingRequest,
+        at: SourceOffset,
+        event: StreamEvent,
+        captured: CapturedTables,
+        notifications: Notifications,
+    ) -> Generator[Output, None, None]:
+        """Yield the outputs of a snapshot. The offset of the last record, and of what follows, has no ``snapshot``.
+
+        Args:
+            opened: the view.
+            request: the snapshot.
+            at: the resume position, which is that of the view.
+            event: the last event of the stream.
+            captured: the captured tables of the stream; those with another structure are dropped from its cache.
+            notifications: makes the notifications.
+
+        Raises:
+            SnapshotError: the server refuses a query or aborts it.
+            DatabaseUnreachableError: a connection is lost.
+        """
+        running, names = replace(at, snapshot=BLOCKING), [table.id for table in opened.tables]
+        notifications.begin()
+        yield from notifications.started(running)
+        writer, structure = self._structure(opened.statements, running, captured)
+        yield from structure
+        config = replace(self._config, select_overrides=request.queries(names))
+        rows = TableRows(
+            self._settings, config, self._tables, notifications, self._progress, self._clock, snapshot_table, event
+        )
+        yield from rows.outputs(opened.sessions, running, at, opened.tables, writer)
+        yield from notifications.ended("COMPLETED", at)
+
+    def _structure(
+        self, statements: Sequence[Statement], running: SourceOffset, captured: CapturedTables
+    ) -> tuple[StructureWriter, list[Output]]:
+        """Take over the structures, if one differs from that of the stream.
+
+        Entries of the schema history come first: the snapshot may be interrupted between two records, and a history
+        with the DROP of a table but without its CREATE would lose the table.
+        """
+        created = [statement.table_id for statement in statements if statement.creates and statement.table_id]
+        seen = Tables(self._tables.server)
+        writer = StructureWriter(self._settings, seen, running, self._clock)
+        outputs = list(writer.write(statements))
+        if all(seen.table(*_name(table)) == self._tables.table(*_name(table)) for table in created):
+            return writer, [output for output in outputs if not isinstance(output, HistoryEntry)]
+        writer = StructureWriter(self._settings, self._tables, replace(running, snapshot=None), self._clock)
+        outputs = list(writer.write(statements))
+        for table in created:
+            captured.changed(table, exists=True)
+        return writer, sorted(outputs, key=lambda output: not isinstance(output, HistoryEntry))
+
+
+class _Scope:
+    """What a blocking snapshot reads: the ``Scope`` of its view."""
+
+    def __init__(
+        self,
+        request: BlockingRequest,
+        database: DatabaseConfig,
+        settings: PipelineSettings,
+        config: SnapshotConfig,
+        tables: Tables,
+    ) -> None:
+        self._request = request
+        self._database = database
+        self._settings = settings
+        self._config = config
+        self._tables = tables
+
+    def row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
+        """The captured tables that the signal names, in the order of the initial snapshot, as in Debezium."""
+        captured = plan.row_tables(listed, self._settings, self._config)
+        named = {*self._request.select([table.id for table in captured])}
+        return [table for table in captured if table.id in named]
+
+    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+        """The statements that make their structures again, without those that cannot be parsed."""
+        server = self._tables.server
+        created = {}
+        for table in self.row_tables(listed):
+            statement = server_queries.create_statement(session, table.id)
+            statement = with_labels(session, table.id, statement, server)
+            if self._is_parsed(table.id, statement):
+                created[table.id] = statement
+        return plan.table_statements(created)
+
+    def refuse_changed(self, session: Session, view: View) -> None:
+        """Raise ``TablesChanged`` if one of the tables changed since the position."""
+        tables = [table.id for table in self.row_tables(view.tables)]
+        refuse_changed(self._database, session, view, tables, self._tables.server)
+
+    def _is_parsed(self, table: TableId, statement: str) -> bool:
+        """Parse a statement before the structure that the stream has is dropped."""
+        try:
+            Tables(self._tables.server).apply(QueryEvent(statement, table.database, position="the snapshot"))
+        except SchemaHistoryError as error:
+            problem = error.message(literals=self._settings.show_values)
+            if not self._settings.skip_unparseable_ddl:
+                raise SnapshotError(f"the structure of table {table} cannot be parsed: {problem}") from error
+            log.warning("the structure of table %s is not read again: %s", table, problem)
+            return False
+        return True
+
+
+def _name(table: TableId) -> tuple[str, str]:
+    return table.database, table.table
