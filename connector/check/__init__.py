@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pymysql
 
@@ -15,7 +15,7 @@ from rowtide.connector.check.findings import CheckFailedError, Finding, Severity
 from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.check.privilege_rules import privilege_findings
 from rowtide.connector.check.server import fetch_facts
-from rowtide.connector.check.server_rules import server_findings
+from rowtide.connector.check.server_rules import OWN_REPLICA, server_findings
 from rowtide.connector.check.table_rules import table_findings
 from rowtide.connector.check.topic_checks import CapturedTable, captured_tables, topic_findings
 from rowtide.connector.config import Configuration, Problem
@@ -145,4 +145,6 @@ def require(config: Configuration) -> Report:
     report = check(config)
     if any(not error.tolerated for error in errors_in(report.findings)):
         raise CheckFailedError(report.findings)
-    return report
+    # The connector's own replica is listed after every stop; a start ends its connection, if there still is one.
+    findings = [one for one in report.findings if (one.severity, one.subject) != OWN_REPLICA]
+    return replace(report, findings=findings)

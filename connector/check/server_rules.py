@@ -14,6 +14,9 @@ _OLDEST = {Flavor.MYSQL: (5, 7), Flavor.MARIADB: (10, 2)}
 _NAMES = {Flavor.MYSQL: "MySQL", Flavor.MARIADB: "MariaDB"}
 _TESTED = {Flavor.MYSQL: (8, 0), Flavor.MARIADB: (10, 5)}
 
+OWN_REPLICA = Severity.REMARK, "database.server.id"
+"""Severity and subject of the finding that the connector's own replica is connected, or was a moment ago."""
+
 
 def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     """Findings about the server itself; privileges and tables have rules of their own."""
@@ -158,8 +161,7 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
         if registered.uuid == replica.uuid or (not replica.uuid and registered.host == replica.host):
             # No alarm: the server also lists a replica that has just left, until it sends the next heartbeat.
             yield Finding(
-                Severity.REMARK,
-                "database.server.id",
+                *OWN_REPLICA,
                 f"the server lists this connector as replica {ours}, as it does for up to a minute after a stop. If it "
                 "still runs, stop it before you start it again",
             )

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rowtide.connector import check
 from rowtide.connector.check import CheckFailedError, Finding, Severity, errors_in, evaluate
 from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
@@ -132,6 +133,16 @@ def test_the_connectors_own_replica_is_no_alarm(facts: Facts, configured: Config
     for own in (Replica(5400, "", registered.uuid), Replica(5400, registered.host)):
         (finding,) = evaluate(configured(), facts(replicas=(own,)))
         assert finding.severity is Severity.REMARK
+
+
+def test_a_start_does_not_mention_its_own_replica(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Finding(Severity.REMARK, "rowtide.online.schema.change.tables", "left out")
+    found = [Finding(Severity.REMARK, "database.server.id", "the server lists this connector"), other]
+    monkeypatch.setattr(check, "check", lambda _config: check.Report(found))
+    assert check.require(configured()).findings == [other]
+    warning = found[0]._replace(severity=Severity.WARNING)
+    monkeypatch.setattr(check, "check", lambda _config: check.Report([warning]))
+    assert check.require(configured()).findings == [warning]
 
 
 def test_what_the_binlog_leaves_out(facts: Facts, configured: Configured) -> None:
