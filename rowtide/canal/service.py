@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import os
+import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rowtide.canal.configuration.load import INSTANCE_FILE, SERVER_FILE, destinations, read_folder, read_instance
-from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings
+from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings, TlsFiles
 from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.kafka import KafkaInstance
+from rowtide.canal.metrics import MetricsServer
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.tcp import Address, CanalServer
-from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.errors import ConnectorError
 
 log = logging.getLogger(__name__)
@@ -23,6 +25,25 @@ _STOP_S = 10.0
 AnyInstance = Instance | KafkaInstance
 Listening = Callable[[Address | None], None]
 _Version = tuple[int, ...]
+
+
+def _context(files: TlsFiles | None) -> ssl.SSLContext | None:
+    """The TLS context of the server.
+
+    Raises:
+        ConfigurationError: a file is not what it should be.
+    """
+    if files is None:
+        return None
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=files.client_ca)
+        context.load_cert_chain(files.certificate, files.key)
+    except (OSError, ValueError) as error:
+        problem = Problem(f"{SERVER_FILE}: canal.tls.certificate", f"no certificate with its key can be read: {error}")
+        raise ConfigurationError([problem]) from error
+    if files.client_ca is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 class CanalService:
@@ -44,6 +65,7 @@ class CanalService:
         self._ending: dict[str, AnyInstance] = {}  # not ended yet
         self._versions: dict[str, _Version] = {}
         self._destinations: dict[str, Destination] = {}
+        self._tls = _context(self._config.server.tls)
         self.notes = self._config.notes
 
     async def run(
@@ -59,20 +81,33 @@ class CanalService:
             OSError: the server cannot listen.
         """
         settings = self._config.server
-        server = CanalServer(self._destinations, settings.credentials)
+        server = CanalServer(self._destinations, settings.credentials, self._tls)
+        metrics = MetricsServer(lambda: [instance.state for instance in self._instances.values()])
         address = None if settings.kafka else await server.start(settings.host, settings.port)
         try:
             await self._scan()
+            await self._offer_metrics(metrics)
             listening(address)
             await self._watch(stop)
         finally:
             await server.close()
+            await metrics.close()
             await asyncio.gather(*[self._end(name) for name in list(self._instances)])
 
     @property
     def instances(self) -> Mapping[str, AnyInstance]:
         """The instances, by destination."""
         return self._instances
+
+    async def _offer_metrics(self, metrics: MetricsServer) -> None:
+        settings = self._config.server
+        if settings.metrics_port is None:
+            return
+        try:
+            port = await metrics.start(settings.host, settings.metrics_port)
+            log.info("metrics for Prometheus are at port %d", port)
+        except OSError as error:  # as in Canal: the instances are worth more
+            log.error("no metrics: cannot listen at canal.metrics.pull.port: %s", error)  # noqa: TRY400
 
     async def _watch(self, stop: asyncio.Event) -> None:
         while not stop.is_set():

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rowtide.canal.configuration.kafka import OF_DESTINATION, OF_SERVER, kafka_settings, left_out, of_kafka
-from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings, ServerSettings, StartPosition
+from rowtide.canal.configuration.model import (
+    CanalConfiguration,
+    InstanceSettings,
+    ServerSettings,
+    StartPosition,
+    TlsFiles,
+)
 from rowtide.canal.configuration.properties import INSTANCE, SERVER, problems_and_notes
 from rowtide.canal.configuration.reader import PropertyReader, read_properties
 from rowtide.canal.entries.filters import ColumnFilter, EntryFilter, TablePatterns, parse_fields
@@ -106,8 +112,23 @@ def _server(reader: PropertyReader, folder: Path) -> ServerSettings:
         Path(data),
         reader.number("canal.file.flush.period", 1, 1000) / 1000,
         interval if reader.flag("canal.auto.scan") else None,
+        reader.number("canal.metrics.pull.port") or None,
+        _tls(reader),
         tuple(name.strip() for name in reader.text("canal.destinations").split(",") if name.strip()),
     )
+
+
+def _tls(reader: PropertyReader) -> TlsFiles | None:
+    files = {name: reader.text(f"canal.tls.{name}") for name in ("certificate", "key", "clientCa")}
+    for name, path in files.items():
+        if path and not Path(path).is_file():
+            reader.problem(f"canal.tls.{name}", f"there is no file {path!r}")
+        if path and not files["certificate"]:
+            reader.problem(f"canal.tls.{name}", "needs canal.tls.certificate")
+    if not files["certificate"]:
+        return None
+    key, client_ca = (Path(files[name]) if files[name] else None for name in ("key", "clientCa"))
+    return TlsFiles(Path(files["certificate"]), key, client_ca)
 
 
 def _instance(

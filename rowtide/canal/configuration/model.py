@@ -15,6 +15,22 @@ from rowtide.connector.config.secret import Secret
 
 
 @dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Files in PEM format for connections of clients with TLS, which Canal itself does not have.
+
+    Attributes:
+        certificate: of the server, with the chain (``canal.tls.certificate``).
+        key: its private key; ``None`` if the same file has it (``canal.tls.key``).
+        client_ca: the authorities whose clients are admitted; ``None`` to ask for no certificate
+            (``canal.tls.clientCa``).
+    """
+
+    certificate: Path
+    key: Path | None
+    client_ca: Path | None
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """The settings of a server.
 
@@ -26,6 +42,8 @@ class ServerSettings:
         data: the folder of ``meta.dat`` files; each destination has a folder of its own in it.
         flush_s: how often positions of clients are written, in seconds.
         scan_s: how often the folder is scanned for destinations that appear, change or vanish; ``None`` for never.
+        metrics_port: the port for Prometheus; ``None`` for none.
+        tls: for connections with TLS; ``None`` for plain text.
         destinations: those of ``canal.destinations``, which have to exist.
     """
 
@@ -36,6 +54,8 @@ class ServerSettings:
     data: Path
     flush_s: float
     scan_s: float | None
+    metrics_port: int | None
+    tls: TlsFiles | None
     destinations: tuple[str, ...]
 
 

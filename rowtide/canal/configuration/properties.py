@@ -20,6 +20,10 @@ SERVER: Mapping[str, str] = {
     "canal.file.data.dir": "",
     "canal.file.flush.period": "1000",
     "canal.serverMode": "tcp",
+    "canal.metrics.pull.port": "",
+    "canal.tls.certificate": "",
+    "canal.tls.key": "",
+    "canal.tls.clientCa": "",
     "canal.zkServers": "",
 }
 """Properties of the server that have an effect, with their defaults."""
@@ -60,7 +64,6 @@ _ALWAYS = "rowtide does not need it"
 WITHOUT_EFFECT: Mapping[str, str] = {
     r"canal\.id|canal\.withoutNetty|canal\.instance\.global\..*|canal\.conf\.dir|canal\.register\.ip": _ALWAYS,
     r"canal\.admin\..*": "there is no administration server",
-    r"canal\.metrics\.pull\.port": "there are no metrics of Canal's form",
     r"canal\.auto\.reset\.latest\.pos\.mode": "rowtide never skips to the latest position by itself",
     r"canal\.zookeeper\.flush\.period": "without canal.zkServers",
     r"canal\.instance\.tsdb\..*": _OWN_HISTORY,

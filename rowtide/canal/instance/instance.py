@@ -17,6 +17,7 @@ from rowtide.canal.entries.sink import EntrySink, PassedEntry
 from rowtide.canal.instance.client_positions import ClientPositions, Resumption
 from rowtide.canal.instance.positions import Master
 from rowtide.canal.instance.reading import Reading
+from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.stored_entry import StoredEntry, stored
 from rowtide.connector.delivery.event_store import Store
@@ -112,6 +113,20 @@ class Instance:
         status = self.status
         return status is not None and status.connected
 
+    @property
+    def state(self) -> InstanceState:
+        """What it does at present."""
+        settings, mode = self._settings, "ITEMSIZE" if self._settings.mode.counts_entries else "MEMSIZE"
+        return InstanceState(
+            settings.destination,
+            self.reading,
+            mode,
+            settings.buffer_size,
+            self.status,
+            self._store.use(),
+            self.destination.traffic,
+        )
+
     # --- as the outlet of reading ------------------------------------------------------------------------------------
 
     def open(self, failed: Callable[[], None]) -> Resumption | None:
@@ -138,7 +153,7 @@ class Instance:
         Raises:
             StoreClosed: the instance stops.
         """
-        left = [stored(entry, offset) for entry, offset in entries]
+        left = made = [stored(entry, offset) for entry, offset in entries]
         while left and (count := self._store.put(left, _FULL_S)) < len(left):
             left = left[count:]
             log.warning(
@@ -146,6 +161,7 @@ class Instance:
                 self.destination.name,
                 self._store.use().held_events,
             )
+        self.destination.count(made)
         self._resumption = resumption or self._resumption
 
     def ended(self) -> None:

@@ -18,10 +18,10 @@ from rowtide.canal.entries.sink import EntrySink, PassedEntry
 from rowtide.canal.instance.client_positions import ClientPositions, Resumption
 from rowtide.canal.instance.positions import Master
 from rowtide.canal.instance.reading import Reading
+from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.mq.messages import MessageMaker
 from rowtide.canal.mq.routing import Router
 from rowtide.canal.server.stored_entry import LogPosition, log_position, resumable
-from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError, OffsetStoreUnavailable
 from rowtide.connector.delivery.event_store import EventStore
@@ -124,9 +124,14 @@ class KafkaInstance:
         return status is not None and status.connected
 
     @property
-    def counters(self) -> DeliveryCounters | None:
-        """What was delivered since reading began; ``None`` before."""
-        return None if self._delivery is None else self._delivery.counters()
+    def state(self) -> InstanceState:
+        """What it does at present."""
+        settings, mode = self._settings, "ITEMSIZE" if self._settings.mode.counts_entries else "MEMSIZE"
+        use = None if self._store is None else self._store.use()
+        counters = None if self._delivery is None else self._delivery.counters()
+        return InstanceState(
+            settings.destination, self.reading, mode, settings.buffer_size, self.status, use, delivery=counters
+        )
 
     # --- as the outlet of reading ------------------------------------------------------------------------------------
 

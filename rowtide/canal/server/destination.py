@@ -10,8 +10,8 @@ back those behind it.
 """
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from rowtide.canal.server.errors import BatchOrderError, CanalError, ClientIdError
 from rowtide.canal.server.stored_entry import BatchMode, LogPosition, StoredEntry, fits
@@ -36,10 +36,54 @@ class EntryMessage:
     entries: list[bytes]
 
 
+@dataclass(slots=True)
+class Passed:
+    """What has passed one of the cursors: put into the store, taken, or acknowledged.
+
+    Attributes:
+        entries: the number of entries.
+        rows: the number of their rows.
+        bytes: their bytes.
+        ts_ms: when the last one was written, in milliseconds since the epoch; 0 before the first.
+    """
+
+    entries: int = 0
+    rows: int = 0
+    bytes: int = 0
+    ts_ms: int = 0
+
+    def add(self, entries: int, rows: int, size: int, ts_ms: int) -> None:
+        """Count entries."""
+        self.entries += entries
+        self.rows += rows
+        self.bytes += size
+        self.ts_ms = ts_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The traffic of a destination since it began; what is given out again counts again.
+
+    Attributes:
+        put: what the store has got.
+        got: what clients have taken.
+        acked: what they have acknowledged.
+        subscriptions: the number of clients.
+    """
+
+    put: Passed
+    got: Passed
+    acked: Passed
+    subscriptions: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Batch:
     first: int  # sequence of its first entry in the store
     last: int
+    rows: int
+    bytes: int
+    ts_ms: int
     position: LogPosition | None  # of its last entry at which a client can resume
 
 
@@ -88,7 +132,21 @@ class Destination:
         self._done = INIT_SEQUENCE  # the last entry that was acknowledged, perhaps before others of another client
         self._early: list[tuple[int, int, LogPosition]] = []  # last entry, client and position of such batches
         self._left: list[_Batch] = []  # not acknowledged by clients that have unsubscribed
+        self._put, self._got, self._acked = Passed(), Passed(), Passed()
         self._lock = threading.Lock()
+
+    def count(self, entries: Sequence[StoredEntry]) -> None:
+        """Count entries that were put into the store."""
+        if entries:
+            rows, size = sum(entry.rows for entry in entries), sum(entry.size for entry in entries)
+            self._put.add(len(entries), rows, size, entries[-1].ts_ms)
+
+    @property
+    def traffic(self) -> Traffic:
+        """The traffic so far."""
+        with self._lock:
+            subscriptions = sum(client.subscribed for client in self._clients.values())
+            return Traffic(replace(self._put), replace(self._got), replace(self._acked), subscriptions)
 
     @property
     def subscribers(self) -> list[int]:
@@ -156,9 +214,15 @@ class Destination:
                 return EntryMessage(NO_BATCH, [])
             client.last_id += 1
             ends = [entry.position for entry in taken.batches if entry.resumable]
-            client.batches[client.last_id] = _Batch(
-                taken.sequence - len(taken.batches) + 1, taken.sequence, ends[-1] if ends else None
+            batch = client.batches[client.last_id] = _Batch(
+                taken.sequence - len(taken.batches) + 1,
+                taken.sequence,
+                sum(entry.rows for entry in taken.batches),
+                sum(entry.size for entry in taken.batches),
+                taken.batches[-1].ts_ms,
+                ends[-1] if ends else None,
             )
+            self._got.add(len(taken.batches), batch.rows, batch.bytes, batch.ts_ms)
             return EntryMessage(client.last_id, [entry.raw for entry in taken.batches])
 
     def ack(self, client_id: str, batch_id: int) -> None:
@@ -177,6 +241,7 @@ class Destination:
                 raise CanalError(f"ack error , clientId:{number} batchId:{batch_id} is not exist , please check")
             _require_oldest(client, batch_id)
             batch = client.batches.pop(batch_id)
+            self._acked.add(batch.last - batch.first + 1, batch.rows, batch.bytes, batch.ts_ms)
             if batch.position is not None:
                 self._early.append((batch.last, number, batch.position))
             self._done = max(self._done, batch.last)

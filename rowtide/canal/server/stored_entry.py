@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rowtide.canal.entries.entry import Entry, EventType, Statement, TransactionBegin, TransactionEnd
+from rowtide.canal.entries.entry import Entry, EventType, RowChange, Statement, TransactionBegin, TransactionEnd
 from rowtide.connector.records.offset import SourceOffset
 
 _ISOLATED = {
@@ -50,6 +50,7 @@ class StoredEntry:
             would skip the rest of the transaction.
         ddl: whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into a batch of its own.
         transaction: whether it is the begin or the end of a transaction.
+        rows: how many rows it has.
     """
 
     raw: bytes
@@ -57,6 +58,7 @@ class StoredEntry:
     resumable: bool
     ddl: bool
     transaction: bool
+    rows: int = 0
 
     @property
     def events(self) -> int:
@@ -82,8 +84,9 @@ def stored(entry: Entry, offset: SourceOffset) -> StoredEntry:
         offset: the resume position behind its event.
     """
     position = log_position(entry, offset)
+    rows = len(entry.content.rows) if isinstance(entry.content, RowChange) else 0
     bounds = isinstance(entry.content, TransactionBegin | TransactionEnd)
-    return StoredEntry(entry.encoded(), position, resumable(entry, offset), _is_ddl(entry), bounds)
+    return StoredEntry(entry.encoded(), position, resumable(entry, offset), _is_ddl(entry), bounds, rows)
 
 
 def log_position(entry: Entry, offset: SourceOffset) -> LogPosition:
