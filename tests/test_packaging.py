@@ -80,6 +80,7 @@ def test_the_wheel_has_every_module_and_nothing_else(wheel: Path) -> None:
     expected = {module.name.replace(".", "/") + ("/__init__" * module.is_package) + ".py" for module in modules()}
     assert {name for name in names if name.endswith(".py")} == expected
     assert {f"rowtide/{part}/py.typed" for part in PARTS} | {"rowtide/py.typed"} <= names
+    assert [name for name in names if name.endswith((".c", ".h"))] == [], "they belong to the source distribution"
     rest = {name.split("/")[0] for name in names} - {"rowtide"}
     assert len(rest) == 1
     assert rest.pop().endswith(".dist-info")
@@ -110,6 +111,9 @@ def test_an_empty_environment_can_import_what_needs_no_extras(wheel: Path, tmp_p
     subprocess.run(pip, check=True)
     origin = imported(python, [*alone(), *(f"rowtide.{part}" for part in ("connector", "spark_consumers"))])
     assert Path(origin).is_relative_to(tmp_path)
+    code = "from rowtide.connector.rows.native.implementation import NAME; print(NAME)"
+    name = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert name.strip() == ("Python" if shutil.which("cc") is None else "compiled")
 
 
 def test_the_command_line_explains_itself_with_the_base_installation_alone(wheel: Path, tmp_path: Path) -> None:

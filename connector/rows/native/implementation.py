@@ -15,12 +15,14 @@ native: ModuleType | None = None
 
 
 def is_stale(compiled: Path, sources: Path) -> bool:
-    """Whether a source is newer than the compiled module. An installation without sources never is.
+    """Whether a source is newer than the compiled module, in a checkout. An installation has both from one build.
 
     Args:
         compiled: the file of the compiled module.
-        sources: the folder of its sources in C.
+        sources: the folder ``connector/rows/native`` with the sources in C.
     """
+    if not (sources.parents[2] / "pyproject.toml").exists():
+        return False
     built = compiled.stat().st_mtime_ns
     return any(source.stat().st_mtime_ns > built for source in sources.glob("*.[ch]"))
 
