@@ -18,7 +18,8 @@ __all__ = ["main"]
     help="Initial number of rows, in four tables.",
 )
 @click.option("--keep", is_flag=True, help="Keep everything running at the end, until Ctrl-C.")
-def main(rows: int, *, keep: bool) -> None:
+@click.option("--canal", is_flag=True, help="Show rowtide canal: Canal's messages in Kafka, and tables made of them.")
+def main(rows: int, *, keep: bool, canal: bool) -> None:
     """Show the whole way of a shop's tables from MySQL through Kafka to Delta tables, and prove that nothing is lost.
 
     Starts MySQL and Kafka, fills the tables, runs rowtide (first the snapshot, then streaming while the tables change),
@@ -29,7 +30,7 @@ def main(rows: int, *, keep: bool) -> None:
         try:
             from rowtide_demo.scenario import run  # noqa: PLC0415 - slow; the signal handlers are installed first
 
-            code = run(rows, keep=keep, interruption=interruption)
+            code = run(rows, keep=keep, canal=canal, interruption=interruption)
         except Interrupted:
             code = interruption.exit_code
     sys.exit(code)

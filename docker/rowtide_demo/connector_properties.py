@@ -8,7 +8,7 @@ from rowtide_demo.shop.schema import DATABASE
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, MySQL
 
-__all__ = ["PREFIX", "create_account", "properties"]
+__all__ = ["PREFIX", "canal_files", "create_account", "properties"]
 
 PREFIX = "shop"
 """The first part of every topic's name."""
@@ -47,6 +47,29 @@ def properties(mysql: "MySQL", kafka: "Kafka") -> str:
     return _PROPERTIES.format(
         prefix=PREFIX, mysql=mysql, kafka=kafka, user=_USER, password=_PASSWORD, database=DATABASE
     )
+
+
+_CANAL = """\
+canal.serverMode = kafka
+kafka.bootstrap.servers = {kafka.bootstrap}
+canal.mq.flatMessage = true
+canal.mq.exactlyOnce = true
+"""
+_CANAL_INSTANCE = """\
+canal.instance.master.address = {mysql.host}:{mysql.port}
+canal.instance.dbUsername = {user}
+canal.instance.dbPassword = {password}
+canal.instance.filter.regex = {database}\\\\..*
+canal.instance.snapshot = initial
+canal.mq.topic = canal
+canal.mq.dynamicTopic = .*\\\\..*
+"""
+
+
+def canal_files(mysql: "MySQL", kafka: "Kafka") -> dict[str, str]:
+    """The texts of the files of Canal's configuration folder, by their paths in it."""
+    instance = _CANAL_INSTANCE.format(mysql=mysql, user=_USER, password=_PASSWORD, database=DATABASE)
+    return {"canal.properties": _CANAL.format(kafka=kafka), "shop/instance.properties": instance}
 
 
 def create_account(mysql: "MySQL") -> None:

@@ -20,6 +20,7 @@ from rowtide_demo.runtime.interruption import Interrupted, Interruption
 from rowtide_demo.runtime.screen import Screen
 from rowtide_demo.shop.schema import Sizes
 from rowtide_demo.steps import keep_running
+from rowtide_demo.steps.canal import change_with_canal, load_with_canal, prove_with_canal
 from rowtide_demo.steps.context import Context
 from rowtide_demo.steps.preparation import check, fetch_programs, fill_shop, start_servers
 from rowtide_demo.steps.results import Results
@@ -29,17 +30,24 @@ from rowtide_demo.topic_watch import TopicWatch
 
 __all__ = ["run"]
 
-_STEPS = 8
+_STEPS, _STEPS_WITH_CANAL = 8, 6
 _ROOT = Path(__file__).parents[2]
 
 
-def run(rows: int, *, keep: bool, interruption: Interruption) -> int:
-    """Run the demo and stop everything that it has started; returns the exit code."""
-    screen = Screen(Console(), _STEPS)
+def run(rows: int, *, keep: bool, canal: bool, interruption: Interruption) -> int:
+    """Run the demo and stop everything that it has started; returns the exit code.
+
+    Args:
+        rows: the initial number of rows.
+        keep: keep everything running at the end.
+        canal: show ``rowtide canal`` instead of ``rowtide run``.
+        interruption: the signal that interrupts the demo.
+    """
+    screen = Screen(Console(), _STEPS_WITH_CANAL if canal else _STEPS)
     folder = Path(tempfile.mkdtemp(prefix="rowtide-demo-"))
     code = 1
     try:
-        code = _run_and_stop(screen, interruption, folder, rows, keep=keep)
+        code = _run_and_stop(screen, interruption, folder, rows, keep=keep, canal=canal)
     finally:
         interruption.hold()
         if code in (0, interruption.exit_code):
@@ -47,7 +55,9 @@ def run(rows: int, *, keep: bool, interruption: Interruption) -> int:
     return code
 
 
-def _run_and_stop(screen: Screen, interruption: Interruption, folder: Path, rows: int, *, keep: bool) -> int:
+def _run_and_stop(
+    screen: Screen, interruption: Interruption, folder: Path, rows: int, *, keep: bool, canal: bool
+) -> int:
     started = time.monotonic()
     try:
         with ExitStack() as stack:
@@ -55,7 +65,10 @@ def _run_and_stop(screen: Screen, interruption: Interruption, folder: Path, rows
             rowtide = Path(sys.executable).with_name("rowtide")
             context = Context(screen, interruption, stack, folder, sizes, Results(sizes), rowtide, free_port())
             try:
-                _run_steps(context, keep=keep)
+                if canal:
+                    _run_canal(context, keep=keep)
+                else:
+                    _run_steps(context, keep=keep)
             finally:
                 interruption.hold()
                 screen.print("Stopping everything ...", style="dim")
@@ -89,10 +102,28 @@ def _failed(screen: Screen, folder: Path, what: str) -> int:
     return 1
 
 
+def _run_canal(context: Context, *, keep: bool) -> None:
+    screen = context.screen
+    screen.print(
+        "The demo of rowtide canal: a shop in MySQL, Canal's messages in Kafka, and equal tables.", style="bold"
+    )
+    fetch_programs(context, spark=False)
+    mysql, kafka = start_servers(context)
+    fill_shop(context, mysql)
+    worker, found = load_with_canal(context, mysql, kafka)
+    change_with_canal(context, mysql, worker, found)
+    prove_with_canal(context, mysql, found)
+    if keep:
+        screen.print(f"Everything is still running. Kafka is at {kafka.bootstrap}, Canal's configuration in")
+        screen.print(f"{context.folder / 'conf'}. Ctrl-C stops everything.")
+        _keep(context, worker)
+    worker.stop()
+
+
 def _run_steps(context: Context, *, keep: bool) -> None:
     screen = context.screen
     screen.print("The demo of rowtide: a shop in MySQL, its changes in Kafka, and equal tables in Spark.", style="bold")
-    fetch_programs(context)
+    fetch_programs(context, spark=True)
     mysql, kafka = start_servers(context)
     fill_shop(context, mysql)
     check(context, mysql, kafka)

@@ -137,3 +137,13 @@ def test_a_failure_is_reported_with_the_folder_of_the_logs(short_path: Path, mon
     assert str(folder) in output
     assert {"check.log", "mysql.log", "kafka.log"} <= {path.name for path in folder.iterdir()}
     assert survivors(mark) == []
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(300)
+def test_the_demo_for_users_of_canal(short_path: Path) -> None:
+    with demo(short_path, "--canal", "--rows", "1000") as (process, mark):
+        output, _ = process.communicate()
+        assert process.returncode == 0, output
+        assert "values are those of MySQL" in output
+        assert survivors(mark) == []

@@ -15,15 +15,15 @@ UTC = "SET time_zone = '+00:00'"
 """Executed in every session, so that TIMESTAMP values are written and read as they are stored."""
 
 
-def fetch_programs(context: Context) -> None:
-    """Download the programs that are not in the cache."""
+def fetch_programs(context: Context, *, spark: bool) -> None:
+    """Download the programs that are not in the cache, those of Spark only if it is needed."""
     local = ["kafka", "mysql"] if provider() == "local" else []
     with context.screen.step("programs") as step:
-        for name in ["java", *local, "spark"]:
+        for name in ["java", *local, *(["spark"] if spark else [])]:
             step.update(name)
             catalogue.PROGRAMS[name]()
             context.interruption.check()
-        step.result = "Java, MySQL, Kafka and Spark's jars are installed"
+        step.result = f"Java, MySQL{', Kafka and Spark' if spark else ' and Kafka'} are installed"
 
 
 def start_servers(context: Context) -> tuple[MySQL, Kafka]:

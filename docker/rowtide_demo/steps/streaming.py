@@ -4,6 +4,7 @@ import statistics
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from rowtide_stack import MySQL
@@ -16,7 +17,7 @@ from rowtide_demo.steps.context import Context
 from rowtide_demo.steps.preparation import UTC
 from rowtide_demo.topic_watch import TopicWatch, expected_records
 
-__all__ = ["change", "differences", "snapshot"]
+__all__ = ["change", "differences", "run_workload", "snapshot"]
 
 _EXTRA = 0.5  # seconds to wait for records that must not come
 
@@ -50,7 +51,7 @@ def change(context: Context, mysql: MySQL, worker: ChildProcess, watch: TopicWat
     before = watch.total
     with context.screen.step("changes") as step, mysql.connect(init_command=UTC, autocommit=False) as connection:
         workload = Workload(connection, context.sizes)
-        _run_workload(context, workload, worker, watch, step)
+        run_workload(context, workload, worker, step, lambda: _progress_text(workload, watch))
         committed = time.monotonic()
         required = expected_records(workload.done)
 
@@ -72,8 +73,14 @@ def change(context: Context, mysql: MySQL, worker: ChildProcess, watch: TopicWat
         step.result = f"{workload.rows:,} rows in {workload.transactions:,} transactions: {required.total():,} records"
 
 
-def _run_workload(context: Context, workload: Workload, worker: ChildProcess, watch: TopicWatch, step: Step) -> None:
-    """Run the workload in a thread, and show the progress meanwhile."""
+def run_workload(
+    context: Context, workload: Workload, worker: ChildProcess, step: Step, progress: Callable[[], str]
+) -> None:
+    """Run the workload in a thread, and show the progress meanwhile.
+
+    Raises:
+        DemoError: the workload has failed, or the worker has ended.
+    """
     failures: list[Exception] = []
     stopped = threading.Event()
 
@@ -90,7 +97,7 @@ def _run_workload(context: Context, workload: Workload, worker: ChildProcess, wa
             thread.join(0.1)
             context.interruption.check()
             worker.require_running()
-            step.update(_progress_text(workload, watch))
+            step.update(progress())
     finally:
         stopped.set()
         thread.join()
