@@ -49,7 +49,7 @@ class ConnectorTask:
         current: the current run, or the last one.
         failure: the failure that ended the task; ``None`` if it was stopped.
         restarts: the number of runs after the first.
-        snapshot: the progress of the snapshot.
+        snapshot: the progress of snapshots.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ConnectorTask:
         self.failure: BaseException | None = None
         self._error: str | None = None
         self.restarts = 0
-        self.snapshot = SnapshotStatus(progress)
+        self.snapshot = SnapshotStatus(progress, time.monotonic)
         self._signalling = signalling or Signalling()
         settings = pipeline_settings(config, run_id(), changes=changes)
         self._settings = replace(settings, on_notification=self._signalling.notifications.add)

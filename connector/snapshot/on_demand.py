@@ -93,12 +93,12 @@ def requested_snapshots(
         settings: of the records.
         tables: every table's structure, as the stream has it.
         clock: nanoseconds since the epoch.
-        progress: receives the progress of blocking snapshots.
+        progress: receives the progress.
         stopped: whether the connector stops.
         signals: carries out the signals that come while a blocking snapshot is taken.
     """
     reader = TableReader(config.database, settings, config.snapshot, tables, clock, progress)
     return RequestedSnapshots(
-        incremental_snapshots(config, settings, tables, clock),
+        incremental_snapshots(config, settings, tables, clock, progress),
         BlockingSnapshots(settings, reader, clock, stopped, signals),
     )

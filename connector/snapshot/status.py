@@ -1,6 +1,6 @@
-"""The progress of a snapshot, as numbers for metrics, log lines and a progress bar. Pure."""
+"""The progress of snapshots, as numbers for metrics, log lines and a progress bar. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,60 +15,88 @@ class TableRows:
         done: rows that were read.
         estimated: rows of the table, as the server estimates; ``None`` if it has no estimate.
         finished: whether all rows were read.
+        rate: rows per second since its first rows came; 0 if that is not known.
     """
 
     done: int = 0
     estimated: int | None = None
     finished: bool = False
+    rate: float = 0.0
+    _first: tuple[int, float] | None = None
 
     @property
     def state(self) -> Literal["WAITING", "READING", "FINISHED"]:
         """What is done with the table."""
         return "FINISHED" if self.finished else "READING" if self.done else "WAITING"
 
+    def read(self, done: int, estimated: int | None, now: float, *, finished: bool) -> None:
+        """Set the progress at a time in seconds."""
+        self.done, self.estimated, self.finished = done, estimated, finished
+        if self._first is None and done:
+            self._first = done, now
+        rows, since = self._first or (0, now)
+        if now > since:
+            self.rate = (done - rows) / (now - since)
+
 
 class SnapshotStatus:
-    """The progress of a snapshot so far: a ``SnapshotProgress``. One thread writes it, any thread may read it.
+    """The progress of snapshots so far: a ``SnapshotProgress``. One thread writes it, any thread may read it.
 
     Args:
         on_change: called with this object after every change.
+        clock: seconds since any moment.
 
     Attributes:
-        table_rows: the tables whose rows are read, in the order of reading; empty before a snapshot.
-        by_name: the same by ``db.table``.
+        by_name: the tables whose rows are read by ``db.table``, in the order of reading; empty before a snapshot.
     """
 
-    def __init__(self, on_change: "Callable[[SnapshotStatus], None] | None" = None) -> None:
-        self.table_rows: dict[TableId, TableRows] = {}
-        self.by_name: dict[str, TableRows] = {}
+    def __init__(
+        self,
+        on_change: "Callable[[SnapshotStatus], None] | None" = None,
+        clock: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self.by_name: Mapping[str, TableRows] = {}
         self._on_change = on_change
+        self._clock = clock
 
     def tables(self, tables: Sequence[TableId]) -> None:
-        """Start with the tables whose rows a snapshot reads."""
-        self.table_rows = {table: TableRows() for table in tables}
-        self.by_name = {str(table): rows for table, rows in self.table_rows.items()}
+        """Start with the tables whose rows an initial or a blocking snapshot reads."""
+        self.by_name = {str(table): TableRows() for table in tables}
         self._changed()
 
-    def rows(self, table: TableId, done: int, estimated: int | None, *, finished: bool) -> None:
+    def added(self, names: Iterable[str]) -> None:
+        """Tables will be read beside those that are known; what is finished is no longer shown."""
+        unfinished = {name: rows for name, rows in self.by_name.items() if not rows.finished}
+        self.by_name = unfinished | {name: TableRows() for name in names}
+        self._changed()
+
+    def left(self, names: Collection[str]) -> None:
+        """Tables are not read, or no further."""
+        self.by_name = {name: rows for name, rows in self.by_name.items() if name not in names}
+        self._changed()
+
+    def rows(self, table: TableId | str, done: int, estimated: int | None, *, finished: bool) -> None:
         """Set the progress of a table."""
-        rows = self.table_rows[table]
-        rows.done, rows.estimated, rows.finished = done, estimated, finished
+        name = str(table)
+        if name not in self.by_name:  # a blocking snapshot has come in between
+            self.by_name = {**self.by_name, name: TableRows()}
+        self.by_name[name].read(done, estimated, self._clock(), finished=finished)
         self._changed()
 
     @property
     def finished_tables(self) -> int:
         """The number of tables that were read completely."""
-        return sum(rows.finished for rows in self.table_rows.values())
+        return sum(rows.finished for rows in self.by_name.values())
 
     @property
     def done(self) -> int:
         """The number of rows that were read, of all tables."""
-        return sum(rows.done for rows in self.table_rows.values())
+        return sum(rows.done for rows in self.by_name.values())
 
     @property
     def complete(self) -> bool:
         """Whether a snapshot read rows, and has read all of them."""
-        return bool(self.table_rows) and all(rows.finished for rows in self.table_rows.values())
+        return bool(self.by_name) and all(rows.finished for rows in self.by_name.values())
 
     def _changed(self) -> None:
         if self._on_change is not None:

@@ -87,6 +87,12 @@ class Status:
         return self.healthy and self.state == "RUNNING" and self.reader is not None and self.reader.connected
 
     @property
+    def takes_snapshot(self) -> bool:
+        """Whether a snapshot is being taken, before the stream or beside it."""
+        beside = self.state == "RUNNING" and not all(rows.finished for rows in self.snapshot.values())
+        return self.state == "SNAPSHOT" or beside
+
+    @property
     def stuck(self) -> bool:
         """Whether delivery has waited for the sink for too long. A connector that has ended waits for nothing."""
         return self.state not in _ENDED and self.delivery is not None and self.delivery.stuck_s > _STUCK_S
@@ -210,7 +216,12 @@ def health(status: Status) -> dict[str, Any]:
 def tables_of(status: Status) -> dict[str, dict[str, Any]]:
     """The state of every table of the snapshot, in reading order."""
     return {
-        name: {"state": rows.state, "rows": rows.done, "estimated_rows": rows.estimated}
+        name: {
+            "state": rows.state,
+            "rows": rows.done,
+            "estimated_rows": rows.estimated,
+            "rows_per_second": round(rows.rate, 1),
+        }
         for name, rows in status.snapshot.items()
     }
 

@@ -175,11 +175,14 @@ class BlockingSnapshots:
                     yield from self._signals(pipeline)
                     if self._stopped() or self._current.paused or self._current.requests[:1] != (request,):
                         log.info("the blocking snapshot of %s is interrupted", _names(opened))
+                        self._reader.interrupted(opened)
                         self._close_view()
                         return
         except DatabaseUnreachableError as error:
+            self._reader.interrupted(opened)
             self._try_later(str(error))
         except (ConnectorError, pymysql.MySQLError) as error:
+            self._reader.interrupted(opened)
             yield from self._given_up(request, _reason(error), at)
         else:
             log.info("the blocking snapshot of %s is complete, the stream goes on", _names(opened))

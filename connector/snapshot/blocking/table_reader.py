@@ -92,6 +92,11 @@ class TableReader:
         """The position of a view, with the ``server_id`` as its server."""
         return replace(opened.view.position, server=server_queries.server_id(opened.sessions[0]))
 
+    def interrupted(self, opened: OpenSnapshot) -> None:
+        """Report that the tables of a view are not read any further."""
+        if self._progress is not None:
+            self._progress.left([str(table.id) for table in opened.tables])
+
     def outputs(
         self,
         opened: OpenSnapshot,

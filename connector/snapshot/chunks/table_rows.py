@@ -1,7 +1,7 @@
 """Reads the rows of all tables of a snapshot, with one connection or several, and makes their records."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NoReturn, Protocol
 
@@ -44,7 +44,15 @@ class SnapshotProgress(Protocol):
         """The rows of these tables will be read, in this order."""
         ...
 
-    def rows(self, table: TableId, done: int, estimated: int | None, *, finished: bool) -> None:
+    def added(self, names: Iterable[str]) -> None:
+        """The rows of these tables (``db.table``) will be read behind those that are known."""
+        ...
+
+    def left(self, names: Collection[str]) -> None:
+        """These tables are not read, or no further."""
+        ...
+
+    def rows(self, table: TableId | str, done: int, estimated: int | None, *, finished: bool) -> None:
         """``done`` rows of a table were read, of an estimated number; ``None`` if the server has no estimate."""
         ...
 

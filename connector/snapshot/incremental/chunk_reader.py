@@ -21,7 +21,7 @@ from rowtide.connector.snapshot.incremental.watermarks import (
     open_window,
 )
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.connector.source.server_queries import end_of_binlog
+from rowtide.connector.source.server_queries import end_of_binlog, row_estimates
 from rowtide.connector.source.session import Session
 
 log = logging.getLogger(__name__)
@@ -231,6 +231,7 @@ class _Worker:
             scan.nulls = bool(session.query(ranges.rows_query((), ranges.nulls, scan.condition) + " LIMIT 1"))
         if scan.last is None or scan.lower == scan.last:
             scan.cut = not scan.nulls
+        scan.estimated = row_estimates(session, [scan.structure.id])[scan.structure.id]
         scan.begun = True
 
     def bound(self, scan: Scan) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ from rowtide.connector.records.notifications import Notifier
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.chunks.key_ranges import Bound
+from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.schema_history.model import Column
 
@@ -20,24 +21,44 @@ _AGGREGATE = "Incremental Snapshot"
 
 
 class Reports:
-    """Makes the notifications of incremental snapshots. Their id is that of the signal that asked for the table."""
+    """Makes the notifications of incremental snapshots, and reports the progress of each table.
 
-    def __init__(self, settings: PipelineSettings, clock: Callable[[], int]) -> None:
+    The id of a notification is that of the signal that asked for the table.
+
+    Args:
+        settings: of the records.
+        clock: nanoseconds since the epoch.
+        progress: receives the progress.
+    """
+
+    def __init__(self, settings: PipelineSettings, clock: Callable[[], int], progress: SnapshotProgress | None) -> None:
         self._notifier = Notifier(settings, clock)
+        self._progress = progress
+
+    def resumed(self, state: SnapshotState) -> None:
+        """The snapshots that a start offset has go on."""
+        if self._progress is not None and state.tables:
+            self._progress.added([table.name for table in state.tables])
 
     def changed(
         self, kind: Literal["STARTED", "PAUSED", "RESUMED", "ABORTED"], signal_id: str, tables: Sequence[str],
         offset: SourceOffset,
     ) -> Iterator[Batch]:  # fmt: skip
         """A snapshot started, paused or resumed with these tables, or these tables are no longer read."""
+        if self._progress is not None and kind == "STARTED":
+            self._progress.added(tables)
+        elif self._progress is not None and kind == "ABORTED":
+            self._progress.left(tables)
         data = {"data_collections": ",".join(tables)}
         yield from self._notifier.notify(_AGGREGATE, kind, data, offset, signal_id=signal_id)
 
     def progress(
         self, state: SnapshotState, columns: Sequence[Column], key: Bound | None, offset: SourceOffset
     ) -> Iterator[Batch]:
-        """A chunk of the first table was read, up to a key."""
+        """A chunk of the first table was read, up to a key; its rows do not count yet."""
         table = state.tables[0]
+        if self._progress is not None:
+            self._progress.rows(table.name, table.rows, table.estimated, finished=False)
         data = {
             "data_collections": ",".join(state.names(table.signal_id)),
             "current_collection_in_progress": table.name,
@@ -51,6 +72,10 @@ class Reports:
     ) -> Iterator[Batch]:
         """The first table is done; and its signal, if it was the last table of it."""
         table: TableToRead = state.tables[0]
+        if self._progress is not None and status in ("SUCCEEDED", "EMPTY"):
+            self._progress.rows(table.name, table.rows, table.estimated, finished=True)
+        elif self._progress is not None:
+            self._progress.left([table.name])
         data = {
             "data_collections": ",".join(state.names(table.signal_id)),
             "scanned_collection": table.name,

@@ -114,6 +114,7 @@ class Scan:
         begun: whether ``last`` is known.
         last: the largest key.
         lower: up to this key, chunks are cut.
+        estimated: the server's estimate of the table's rows.
         number: the number of the next chunk.
         nulls: whether rows whose key is NULL are to be read behind all others.
         cut: whether all chunks are cut.
@@ -133,6 +134,7 @@ class Scan:
     begun: bool = False
     last: Bound | None = None
     lower: Bound | None = None
+    estimated: int | None = None
     number: int = 0
     nulls: bool = False
     cut: bool = False

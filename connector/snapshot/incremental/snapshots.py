@@ -17,6 +17,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_read
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, row_batches
 from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
@@ -52,6 +53,7 @@ class IncrementalSnapshots:
         reader: reads chunks in other threads.
         chunk_size: rows of the first chunk of a table.
         clock: nanoseconds since the epoch.
+        progress: receives the progress.
 
     Attributes:
         watched: the table whose row events are to be passed to :meth:`observe`, if any.
@@ -64,6 +66,7 @@ class IncrementalSnapshots:
         reader: ChunkReader,
         chunk_size: int,
         clock: Callable[[], int],
+        progress: SnapshotProgress | None = None,
     ) -> None:
         self.watched: TableId | None = None
         self._settings = settings
@@ -72,7 +75,7 @@ class IncrementalSnapshots:
         self._reader = reader
         self._first_size = self._size = chunk_size
         self._clock = clock
-        self._reports = Reports(settings, clock)
+        self._reports = Reports(settings, clock, progress)
         self._topics: TopicGuard | None = None
         self._state: SnapshotState | None = None
         self._progress: Progress | None = None
@@ -98,6 +101,7 @@ class IncrementalSnapshots:
             if self._state.tables:
                 names = ", ".join(table.name for table in self._state.tables)
                 log.info("the incremental snapshot of %s goes on behind its last chunk", names)
+                self._reports.resumed(self._state)
         self._carry(self._state)
         self._abandon()
 
@@ -195,7 +199,8 @@ class IncrementalSnapshots:
             elif isinstance(result, Failed):
                 self._failure = self._failure or result
             else:
-                self._change(replace(self._first, begun=True, last=scan.last, key=scan.key.signature))
+                begun = replace(self._first, begun=True, last=scan.last, key=scan.key.signature)
+                self._change(replace(begun, estimated=scan.estimated))
 
     def _is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
         try:

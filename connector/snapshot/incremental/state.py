@@ -35,6 +35,7 @@ class TableToRead:
         lower: up to this key, its rows are read.
         key: the signature of the key that ``last`` and ``lower`` belong to; ``None`` if it was not stored.
         rows: how many rows were read.
+        estimated: how many rows the table has, as the server estimates; not stored.
     """
 
     name: str
@@ -47,6 +48,7 @@ class TableToRead:
     lower: Bound | None = None
     rows: int = 0
     key: str | None = None
+    estimated: int | None = None
 
     def restarted(self) -> "TableToRead":
         """The table before its first chunk."""

@@ -6,8 +6,9 @@ It is drawn in place, below the lines of the log, and removed at the end. ::
       shop.shop.orders                                                        1,240,113
       shop.shop.customers                                                        20,481
 
-During a snapshot, the tables being read have a bar. The server's estimate of a table's rows may be far off in both
-directions, so a bar never shows 100 % before the table is read, and has no percentage once the estimate is exceeded.
+During a snapshot, also one beside the stream, the tables being read have a bar. The server's estimate of a table's rows
+may be far off in both directions, so a bar never shows 100 % before the table is read, and has no percentage once the
+estimate is exceeded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,7 +66,10 @@ def view(statuses: Sequence[Status], lines: int) -> RenderableType:
         parts.append(_headline(status))
         if status.problem:
             parts.append(Text(f"  {status.problem}", style="red", no_wrap=True, overflow="ellipsis"))
-        parts.append(_tables(status, lines) if status.state == "SNAPSHOT" else _topics(status, lines))
+        if status.takes_snapshot:
+            parts.append(_tables(status, lines if status.state == "SNAPSHOT" else max(1, lines // 2)))
+        if status.state != "SNAPSHOT":
+            parts.append(_topics(status, max(1, lines // 2) if status.takes_snapshot else lines))
     return Group(*parts)
 
 

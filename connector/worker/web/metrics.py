@@ -196,7 +196,7 @@ def _snapshot(status: Status) -> Iterator[Metric]:
     tables = status.snapshot
     if not tables:
         return
-    yield Metric("snapshot_running", "gauge", "Whether a snapshot is taken.", one(int(status.state == "SNAPSHOT")))
+    yield Metric("snapshot_running", "gauge", "Whether a snapshot is taken.", one(int(status.takes_snapshot)))
     yield Metric("snapshot_tables", "gauge", "Tables of the snapshot.", one(len(tables)))
     finished = sum(rows.finished for rows in tables.values())
     yield Metric("snapshot_tables_finished", "gauge", "Tables that are read.", one(finished))
@@ -206,6 +206,8 @@ def _snapshot(status: Status) -> Iterator[Metric]:
     yield Metric("snapshot_rows", "gauge", "Rows that were read.", _by_table(done))
     estimated = {name: rows.estimated for name, rows in tables.items() if rows.estimated is not None}
     yield Metric("snapshot_estimated_rows", "gauge", "Rows that the server estimates.", _by_table(estimated))
+    rates = {name: round(rows.rate) for name, rows in tables.items()}
+    yield Metric("snapshot_rows_per_second", "gauge", "Rows that were read in a second.", _by_table(rates))
 
 
 def _by_table(rows: Mapping[str, int]) -> Iterator[Sample]:

@@ -46,7 +46,8 @@ def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[w
         if not isinstance(fields, dict):
             return error(400, 'the body must be a JSON object: {"id": ..., "type": ..., "data": {...}}')
         try:
-            return web.json_response({"id": connector.signal(fields, "http")}, status=202)
+            # A crash loses the signal until the position behind it is stored.
+            return web.json_response({"id": connector.signal(fields, "http"), "stored": False}, status=202)
         except SignalError as problem:
             return error(400, str(problem))
 

@@ -53,6 +53,8 @@ def _lines(now: Mapping[str, Any], last: Mapping[str, Mapping[str, Any]]) -> Ite
         amount = counted(rows, "row")
         if estimated is not None and state != "finished":
             amount = f"{rows:,} of about {counted(max(rows, estimated), 'row')}"
+        if state == "reading" and table["rows_per_second"]:
+            amount = f"{amount}, {table['rows_per_second']:,.0f} rows/s"
         yield f"  {name:<{width}}  {state:<8}  {amount}"
     for aggregate, one in last.items():
         data = ", ".join(f"{key}={text}" for key, text in one["additional_data"].items() if key != "connector_name")

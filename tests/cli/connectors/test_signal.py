@@ -109,9 +109,9 @@ def test_what_cannot_be_sent_is_named(run: Callable[..., Result], arguments: lis
 
 def test_the_state_of_a_snapshot(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     tables = {
-        "shop.a": {"state": "FINISHED", "rows": 1000, "estimated_rows": 990},
-        "shop.lines": {"state": "READING", "rows": 40, "estimated_rows": 300},
-        "shop.orders": {"state": "READING", "rows": 5, "estimated_rows": None},
+        "shop.a": {"state": "FINISHED", "rows": 1000, "estimated_rows": 990, "rows_per_second": 7.0},
+        "shop.lines": {"state": "READING", "rows": 40, "estimated_rows": 300, "rows_per_second": 1234.5},
+        "shop.orders": {"state": "READING", "rows": 5, "estimated_rows": None, "rows_per_second": 0.0},
     }
     now = {"connector": "shop", "state": "SNAPSHOT", "tables": tables}
     monkeypatch.setattr(WorkerClient, "snapshot", lambda _client: now)
@@ -120,7 +120,7 @@ def test_the_state_of_a_snapshot(run: Callable[..., Result], monkeypatch: pytest
     assert result.output.splitlines() == [
         "connector shop: SNAPSHOT",
         "  shop.a       finished  1,000 rows",
-        "  shop.lines   reading   40 of about 300 rows",
+        "  shop.lines   reading   40 of about 300 rows, 1,234 rows/s",
         "  shop.orders  reading   5 rows",
         "incremental snapshot, last notification (id s-1): in progress (maximum_key=9)",
     ]

@@ -47,7 +47,7 @@ def test_a_killed_worker_begins_again(table: Refilled) -> None:
     with table.load():
         with Worker(table.config).streaming() as worker:
             execute(table, worker, "s")
-            table.chunk_read(worker)
+            eventually(lambda: "BLOCKING" in str(worker.health()["position"]["stored"]), "the first rows are stored")
             worker.kill()
         for _ in range(KILLS - 1):
             with Worker(table.config).wait_for_log("begins again") as worker:

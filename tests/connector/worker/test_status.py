@@ -302,3 +302,19 @@ def test_the_snapshots_status() -> None:
     snapshot.rows(b, 0, None, finished=True)
     assert snapshot.complete
     assert shown == [0, 5, 10, 10]
+
+
+def test_tables_of_snapshots_beside_the_stream() -> None:
+    seconds = iter((1.0, 2.0, 5.0))
+    snapshot = SnapshotStatus(clock=lambda: next(seconds))
+    snapshot.tables([TableId("db", "a")])
+    snapshot.added(["db.b", "db.c"])
+    assert list(snapshot.by_name) == ["db.a", "db.b", "db.c"]
+    snapshot.rows("db.b", 10, None, finished=False)
+    snapshot.rows("db.b", 50, None, finished=True)
+    assert snapshot.by_name["db.b"].rate == 40
+    snapshot.left(["db.c"])
+    snapshot.added(["db.d"])
+    assert list(snapshot.by_name) == ["db.a", "db.d"], "what is finished is no longer shown"
+    snapshot.rows("db.new", 1, 2, finished=False)
+    assert snapshot.by_name["db.new"].state == "READING"

@@ -67,6 +67,8 @@ class Reader:
         yield OpenSnapshot(View(at(self.end), ()), (), (), [ListedTable(TableId("d", one)) for one in self.tables])
         self.closed += 1
 
+    def interrupted(self, _opened: OpenSnapshot) -> None: ...
+
     def outputs(self, opened: OpenSnapshot, _request: object, at: SourceOffset, *_others: object) -> Iterator[Output]:
         for place, _table in enumerate(opened.tables, 1):
             last = place == len(opened.tables)

@@ -45,6 +45,19 @@ def test_several_connectors_and_what_is_wrong() -> None:
     assert found == ["a  RUNNING", "b  RECONNECTING", "  the server is away"]
 
 
+def test_a_snapshot_beside_the_stream() -> None:
+    tables = {"db.a": TableRows(10, 40), "db.b": TableRows()}
+    found = drawn(status(name="shop", delivery=DeliveryCounters(topics=TOPICS), snapshot=tables), lines=4)
+    assert found[0].startswith("shop  RUNNING")
+    assert found[1].split() == ["db.a", found[1].split()[1], "25", "%", "10", "of", "about", "40", "rows"]
+    assert found[2:] == [
+        "  and 1 more tables",
+        "  shop.b  1,240,113 records",
+        "  shop.a          7 records",
+        "  and 1 more topics",
+    ]
+
+
 def test_a_long_line_is_cut_not_wrapped() -> None:
     found = drawn(status(name="shop", state="RECONNECTING", error="x" * 100), width=40)
     assert [len(line) for line in found] == [18, 40]

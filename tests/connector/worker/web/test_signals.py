@@ -50,7 +50,7 @@ def ask(connector: Connector, method: str, path: str, token: str | None = None, 
 def test_a_signal_is_taken() -> None:
     connector = Connector()
     body = {"id": "a", "type": "log", "data": {"message": "x"}}
-    assert ask(connector, "POST", "/connectors/shop/signals", json=body) == (202, {"id": "a"})
+    assert ask(connector, "POST", "/connectors/shop/signals", json=body) == (202, {"id": "a", "stored": False})
     assert connector.signalling.inbox.due
 
 
@@ -82,8 +82,8 @@ def test_the_state_of_every_table_of_a_snapshot() -> None:
             "connector": "shop",
             "state": "RUNNING",
             "tables": {
-                "shop.a": {"state": "READING", "rows": 5, "estimated_rows": 9},
-                "shop.b": {"state": "WAITING", "rows": 0, "estimated_rows": None},
+                "shop.a": {"state": "READING", "rows": 5, "estimated_rows": 9, "rows_per_second": 0.0},
+                "shop.b": {"state": "WAITING", "rows": 0, "estimated_rows": None, "rows_per_second": 0.0},
             },
         },
     )
