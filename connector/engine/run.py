@@ -23,6 +23,13 @@ from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.reader import Reader
 from rowtide.connector.engine.signals.signalling import Signalling, new_signal_id
 from rowtide.connector.engine.start.demanded_position import resume_position
+from rowtide.connector.engine.start.included_tables import (
+    SET_INCLUDE_LIST,
+    CapturedTablesChanged,
+    IncludedTables,
+    set_include_list,
+    with_included_tables,
+)
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
 from rowtide.connector.engine.start.position import decide_start, log_findings
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
@@ -67,6 +74,7 @@ class ConnectorRun:
         sink: a sink to use instead of ``rowtide.sink``.
         stored: the offset that an earlier run of this process stored last; it is stored again if it is gone.
         signalling: the signals of the connector.
+        included: the list of captured tables that a signal has set in an earlier run of this process.
 
     Attributes:
         state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
@@ -75,6 +83,7 @@ class ConnectorRun:
         components: set when Kafka, if it is used, has been reached.
         stored: the position that was stored when the run began, or later by a consumer in this process.
         watch: set while offsets in Kafka are watched for a second writer.
+        included: the list of captured tables that a signal has set, for the next run.
     """
 
     def __init__(
@@ -88,6 +97,7 @@ class ConnectorRun:
         sink: RecordSink | None = None,
         stored: SourceOffset | None = None,
         signalling: Signalling | None = None,
+        included: IncludedTables | None = None,
     ) -> None:
         self.state = "STARTING"
         self.reader: Reader | None = None
@@ -95,9 +105,10 @@ class ConnectorRun:
         self.components: Components | None = None
         self.stored = stored
         self.watch: SecondWriterWatch | None = None
+        self._included = self.included = included
         self._taken_over: TakenOver | None = None
         self._captured: tuple[CapturedTable, ...] | None = None
-        self._config = config
+        self._config = self._configured = config
         self._settings = settings
         self._progress = progress
         self._check = check
@@ -192,7 +203,10 @@ class ConnectorRun:
             components.sink.open()  # fences an older instance: only now is the stored offset final
         if isinstance(components.offsets, KafkaOffsetStore):
             self._exclude_second_writer(components.offsets)
-        offset = self.stored = self._load(components.offsets)
+        self.stored = self._load(components.offsets)
+        self._config, self._included, offset = with_included_tables(self._configured, self._included, self.stored)
+        self._settings = replace(self._settings, tables=self._config.capture.tables)
+        self.included = self._included
         self._guard = topic_guard(self._config, self._sent_topics, self._topic_lost)
         self._guard.start()
         decision = self._decide(components, offset)
@@ -252,6 +266,12 @@ class ConnectorRun:
             return self.stored
         return None
 
+    def _include(self, tables: IncludedTables) -> None:
+        """Let the run end: the next one captures these tables."""
+        self.included = tables
+        if self.reader is not None:
+            self.reader.stop()
+
     def _sent_topics(self) -> list[str]:
         return [] if self.delivery is None or self._sink is not None else self.delivery.topics
 
@@ -286,7 +306,9 @@ class ConnectorRun:
             decision,
             time.time_ns,
             self._progress,
-            carried=ReadTables(self._config.capture.tables).carried(None),
+            carried=ReadTables(self._config.capture.tables).carried(
+                None if self._included is None else self._included.carried(None)
+            ),
         )
         complete = False
         try:
@@ -351,9 +373,8 @@ class ConnectorRun:
             self._signalling.inbox.run,
         )
         start = new.start
-        requests = NewTableRequests(
-            self._settings, new.wanted, new.later, new.hidden, snapshots.incremental, time.time_ns, new_signal_id
-        )
+        requests = NewTableRequests(self._settings, new, snapshots.incremental, time.time_ns, new_signal_id)
+        actions = {SET_INCLUDE_LIST: partial(set_include_list, self._configured, self._include)}
         self.reader = Reader(
             config,
             self._settings,
@@ -365,7 +386,7 @@ class ConnectorRun:
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
             current=CurrentStructure(config.database, mariadb=mariadb),
             xa_packets=xa_packets(config),
-            signals=self._signalling.actions(config, self._settings, snapshots),
+            signals=self._signalling.actions(config, self._settings, snapshots, actions),
             work=[requests, self._signalling.inbox],
             snapshots=snapshots,
             hidden=requests.hidden,
@@ -374,3 +395,5 @@ class ConnectorRun:
             self._signalling.start(config, start, lambda: self.last_stored)
             with contextlib.closing(snapshots):
                 self.reader.run()
+        if self.included is not self._included and not self._stop.is_set():
+            raise CapturedTablesChanged

@@ -17,6 +17,7 @@ from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.signals.signalling import Signalling
+from rowtide.connector.engine.start.included_tables import CapturedTablesChanged, IncludedTables
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.native import implementation
 from rowtide.connector.snapshot.status import SnapshotStatus
@@ -76,6 +77,7 @@ class ConnectorTask:
         self._on_end = on_end
         self._stop = threading.Event()
         self._stored: SourceOffset | None = None  # at the end of the last run
+        self._included: IncludedTables | None = None  # as a signal has set them
         self._waiting = False
         self.current = self._new_run(check=True)
         self._thread = threading.Thread(target=self._run, name=f"{config.name}/reader", daemon=True)
@@ -140,6 +142,7 @@ class ConnectorTask:
             sink=self._sink,
             stored=self._stored,
             signalling=self._signalling,
+            included=self._included,
         )
 
     def _run(self) -> None:
@@ -149,6 +152,12 @@ class ConnectorTask:
             begin = time.monotonic()
             failure = self.current.run()
             self._stored = self.current.last_stored
+            self._included = self.current.included
+            if isinstance(failure, CapturedTablesChanged):
+                failure = None
+                if not self._stop.is_set():
+                    self.current = self._new_run(check=False)
+                    continue
             if failure is None or not self._passes(failure):
                 break
             self._error = str(failure)

@@ -13,7 +13,7 @@ from rowtide.connector.engine.signals.file_channel import FileChannel
 from rowtide.connector.engine.signals.inbox import Received, SignalInbox, position_of
 from rowtide.connector.engine.signals.kafka_channel import KafkaChannel
 from rowtide.connector.engine.signals.recent_notifications import RecentNotifications
-from rowtide.connector.pipeline.signals.actions import SignalHook, Signals
+from rowtide.connector.pipeline.signals.actions import SignalAction, SignalHook, Signals
 from rowtide.connector.pipeline.signals.signal import from_fields
 from rowtide.connector.pipeline.signals.snapshots import SnapshotsOnDemand
 from rowtide.connector.records.offset import SourceOffset
@@ -57,9 +57,15 @@ class Signalling:
         self.inbox.put(Received(signal, channel))
         return signal.id
 
-    def actions(self, config: Configuration, settings: PipelineSettings, snapshots: SnapshotsOnDemand) -> Signals:
-        """The actions of a run."""
-        return Signals(settings, time.time_ns, snapshots, self.hooks, from_table=config.signals.source)
+    def actions(
+        self,
+        config: Configuration,
+        settings: PipelineSettings,
+        snapshots: SnapshotsOnDemand,
+        more: Mapping[str, SignalAction],
+    ) -> Signals:
+        """The actions of a run, with further ones by type."""
+        return Signals(settings, time.time_ns, snapshots, self.hooks, from_table=config.signals.source, more=more)
 
     def start(self, config: Configuration, start: SourceOffset, last_stored: Callable[[], SourceOffset | None]) -> None:
         """Begin to poll the channels of a run.

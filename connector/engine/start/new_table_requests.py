@@ -1,10 +1,11 @@
 """Requests the incremental snapshot of new tables from the reader's thread, some tables at a time."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rowtide.connector.engine.start.later_structures import LaterStructure
+from rowtide.connector.engine.start.table_lookup import StartTables
 from rowtide.connector.engine.start.written_structure import written_structure
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
@@ -14,7 +15,6 @@ from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshot
 from rowtide.connector.snapshot.incremental.state import TableToRead
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.model import TableId
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +30,7 @@ class NewTableRequests:
 
     Args:
         settings: of the records.
-        wanted: the tables to read.
-        later: the hidden tables, in the order of the positions from which on they are captured.
+        found: the new tables.
         snapshots: reads them.
         clock: nanoseconds since the epoch.
         new_id: makes the id of a request, which its notifications have.
@@ -43,17 +42,15 @@ class NewTableRequests:
     def __init__(
         self,
         settings: PipelineSettings,
-        wanted: Sequence[TableId],
-        later: Sequence[LaterStructure],
-        hidden: Iterable[tuple[str, str]],
+        found: StartTables,
         snapshots: IncrementalSnapshots,
         clock: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:
-        self.hidden = set(hidden)
+        self.hidden = set(found.hidden)
         self._settings = settings
-        self._waiting = list(wanted)
-        self._later = list(later)
+        self._waiting = list(found.wanted)
+        self._later = list(found.later)
         self._awaited = AwaitedPosition(settings.connector)
         self._snapshots = snapshots
         self._clock = clock

@@ -10,11 +10,13 @@ import pymysql
 from rowtide.connector.check import CapturedTable
 from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config.catalogue.capture import TABLE_INCLUDE
 from rowtide.connector.config.catalogue.topics import IGNORE_POSITION
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import still_writing
 from rowtide.connector.engine.start.demanded_position import WrongDemand, resume_position
+from rowtide.connector.engine.start.included_tables import with_included_tables
 from rowtide.connector.engine.start.table_lookup import new_table_findings
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
@@ -97,7 +99,10 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
     does = ["takes a snapshot"] if decision.rows else ["reads the tables' structures"] if decision.structure else []
     does += ["streams"] if decision.stream else []
     what = f"{where}; a start {' and '.join(does) or 'does nothing'}"
+    config, included, offset = with_included_tables(config, None, offset)
     more = new_table_findings(config, offset, decision, tables)
+    if included is not None:
+        more.append(Finding(Severity.WARNING, TABLE_INCLUDE.name, included.note))
     if note:
         more.append(Finding(Severity.WARNING, IGNORE_POSITION.name, note))
     return [*running, *more, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]

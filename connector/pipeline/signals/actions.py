@@ -42,6 +42,7 @@ class Signals:
         snapshots: carries out the signals about snapshots.
         hooks: users' own actions by type; one with the type of a built-in action replaces it.
         from_table: whether signals of the signal table are carried out (the channel ``source``).
+        more: further built-in actions by type.
 
     Attributes:
         snapshots: carries out the signals about snapshots.
@@ -56,6 +57,7 @@ class Signals:
         hooks: Mapping[str, SignalHook] | None = None,
         *,
         from_table: bool = True,
+        more: Mapping[str, SignalAction] | None = None,
     ) -> None:
         self.snapshots = snapshots
         self.from_table = from_table
@@ -69,6 +71,7 @@ class Signals:
             "stop-snapshot": lambda signal, context: snapshots.stop(stop_request(signal), context.at),
             "pause-snapshot": lambda signal, context: snapshots.pause(signal, context.at),
             "resume-snapshot": lambda signal, context: snapshots.resume(signal, context.at),
+            **(more or {}),
         }
 
     def execute(self, signal: Signal, context: SignalContext) -> list[Output]:

@@ -20,6 +20,7 @@ from rowtide.connector.delivery.errors import (
     TransactionExpired,
 )
 from rowtide.connector.engine import task as task_module
+from rowtide.connector.engine.start.included_tables import CapturedTablesChanged
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import UnknownTable
 from rowtide.connector.source.binlog_stream import StreamBroken
@@ -41,7 +42,7 @@ class FakeRun:
     def __init__(self, stop: threading.Event, state: str, failure: BaseException | None, *, lasts: bool) -> None:
         self.state = state
         self.reader = "reader" if state == "RUNNING" else None
-        self.last_stored = self.delivery = self.components = None
+        self.last_stored = self.delivery = self.components = self.included = None
         self.works = False
         self.begun = threading.Event()
         self._stop = stop
@@ -185,3 +186,16 @@ def test_only_what_nobody_expected_is_told_with_a_traceback() -> None:
         text = describe(error)
     assert "please report it" in text
     assert "Traceback" in text
+
+
+def test_a_signal_that_changes_the_captured_tables_begins_a_new_run_at_once(made: Made) -> None:
+    first = CapturedTablesChanged()
+    task, checks, ends = made(("RUNNING", first))
+    task.start()
+    for _ in range(2000):
+        if len(checks) == 2 and task.current.begun.wait(0.01):  # type: ignore[attr-defined]
+            break
+        threading.Event().wait(0.005)
+    assert checks == [True, False]
+    assert task.stop(SOON)
+    assert (task.state, task.restarts, task.error, ends) == ("STOPPED", 0, None, [None])

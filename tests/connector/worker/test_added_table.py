@@ -271,3 +271,33 @@ def test_tables_that_are_not_read_are_named_at_each_start(mysql_db: Database, ka
         worker.stop()
     assert NEW not in connector.run_once()
     assert connector.reads("added") == 2
+
+
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+def test_a_signal_changes_the_list_without_a_restart(database: Database, kafka: Kafka, tmp_path: Path) -> None:
+    """The list outlives a crash, until that of the configuration is changed."""
+    connector = Connector(database, kafka, tmp_path)
+    connector.create("a", "b", "added")
+    connector.captures("a", "b")
+    with Worker(connector.config).streaming() as worker:
+        connector.marker()
+        lists = ",".join(f"{database.name}.{table}" for table in ("a", "added"))
+        data = {"table.include.list": lists}
+        body = json.dumps({"id": "grow", "type": "rowtide-set-table-include-list", "data": data})
+        assert worker.send("POST", f"/connectors/{connector.config.name}/signals", body)[0] < 300
+        worker.wait_for_log(f"{READ} 2 rows of table {database.name}.added")
+        database.execute("UPDATE b SET ver = 60 WHERE id = 2", "UPDATE added SET ver = 60 WHERE id = 2")
+        connector.marker()
+        assert worker.health()["restarts"] == 0
+        worker.kill()
+    assert "signal 'grow' has replaced table.include.list" in connector.check()
+    database.execute("UPDATE added SET ver = 70 WHERE id = 2")
+    log = connector.run_once()
+    assert "signal 'grow' has replaced table.include.list" in log
+    assert NEW not in log
+    connector.check_rows("added")
+    assert connector.reads("added") == 2
+    connector.captures("a", "b", "added")
+    with Worker(connector.config).wait_for_log(f"{READ} 2 rows of table {database.name}.b") as worker:
+        assert "'grow'" not in worker.stop()
+    connector.check_rows("b")

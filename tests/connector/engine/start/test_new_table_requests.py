@@ -12,6 +12,7 @@ import pytest
 
 from rowtide.connector.engine.start.later_structures import LaterStructure
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
+from rowtide.connector.engine.start.table_lookup import StartTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
@@ -49,10 +50,11 @@ class Run:
         self.pipeline = Pipeline(SETTINGS, self.tables, AT, lambda: 0)
         self.pipeline.decoder.format = cast("Any", SimpleNamespace(header=SimpleNamespace(server_id=7)))
         names = [TableId("d", f"t{number}") for number in range(count)]
-        hidden = [(one.table.database, one.table.table) for one in later]
+        hidden = frozenset((one.table.database, one.table.table) for one in later)
+        found = StartTables(AT, names, later, hidden)
         ids = iter("abcdef")
         snapshots = cast("Any", self.snapshots)
-        self.work = NewTableRequests(SETTINGS, names, later, hidden, snapshots, lambda: 0, lambda: next(ids))
+        self.work = NewTableRequests(SETTINGS, found, snapshots, lambda: 0, lambda: next(ids))
 
     def run(self) -> list[Output]:
         return list(self.work.run(self.pipeline))

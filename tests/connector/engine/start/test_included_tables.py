@@ -1,0 +1,121 @@
+"""The list of captured tables that a signal sets: checked, carried by offsets, dropped with a new configuration."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from configurations import PROPERTIES
+
+from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.engine.start.included_tables import IncludedTables, set_include_list, with_included_tables
+from rowtide.connector.errors import SignalError
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.records.offset import SourceOffset
+
+AT = SourceOffset("b.000001", 4)
+
+
+def config(**more: str) -> Configuration:
+    return from_properties({**PROPERTIES, **{name.replace("_", "."): value for name, value in more.items()}})
+
+
+class Sent:
+    """Signals that were sent to a connector."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.config = configuration
+        self.progress = SimpleNamespace(carried={"other": 1})
+        self.changes: list[IncludedTables] = []
+
+    def send(self, **data: Any) -> None:
+        named = {name.replace("_", "."): value for name, value in data.items()}
+        signal = Signal(f"s{len(self.changes)}", "rowtide-set-table-include-list", named, "http")
+        context = cast("Any", SimpleNamespace(progress=self.progress))
+        assert set_include_list(self.config, self.changes.append, signal, context) == ()
+
+    @property
+    def stored(self) -> SourceOffset:
+        """An offset behind the signals."""
+        return SourceOffset.from_json(SourceOffset("b.000001", 9, carried=self.progress.carried).to_json())
+
+
+def captured(configuration: Configuration) -> list[str]:
+    return [name for name in "abc" if configuration.capture.tables.captures("d", name)]
+
+
+@pytest.mark.parametrize("before", [{}, {"table_include_list": "d.a"}])
+def test_the_list_replaces_that_of_the_configuration(before: dict[str, str]) -> None:
+    sent = Sent(config(**before))
+    sent.send(table_include_list=r"d.a,d\.b")
+    assert sent.progress.carried["other"] == 1
+    changed, found, start = with_included_tables(sent.config, None, sent.stored)
+    assert captured(changed) == ["a", "b"]
+    assert [found] == sent.changes
+    assert start is not None
+    assert start.carried == sent.stored.carried
+
+
+def test_the_list_of_an_earlier_run_applies_before_its_position_is_stored() -> None:
+    sent = Sent(config(table_include_list="d.a"))
+    sent.send(table_include_list="d.b")
+    changed, found, start = with_included_tables(sent.config, sent.changes[0], AT)
+    assert captured(changed) == ["b"]
+    assert found is sent.changes[0]
+    assert start is not None
+    assert IncludedTables.from_carried(start.carried) == found, "all offsets have it"
+
+
+def test_a_change_of_the_configuration_is_stronger() -> None:
+    sent = Sent(config(table_include_list="d.a"))
+    sent.send(table_include_list="d.b")
+    for edited in (config(table_include_list="d.a,d.c"), config(), config(table_exclude_list="d.a")):
+        changed, found, start = with_included_tables(edited, None, sent.stored)
+        assert changed is edited
+        assert found is None
+        assert start is not None
+        assert IncludedTables.from_carried(start.carried) is None, "also when the former list comes back"
+
+
+def test_a_list_that_is_already_there_changes_nothing() -> None:
+    sent = Sent(config(table_include_list="d.a"))
+    sent.send(table_include_list="d.a")
+    assert sent.changes == []
+    sent.send(table_include_list="d.b")
+    sent.send(table_include_list=" d.b ")
+    assert len(sent.changes) == 1
+    sent.send(table_include_list="d.a")
+    assert captured(with_included_tables(sent.config, None, sent.stored)[0]) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "problem"),
+    [
+        ({}, {}, "is missing"),
+        ({"table_include_list": " "}, {}, "is missing"),
+        ({"table_include_list": ["d.a"]}, {}, "must be a string"),
+        ({"table_include_list": "d.("}, {}, "no regular expression"),
+        ({"table_include_list": "d.a"}, {"table_exclude_list": "d.b"}, "table.exclude.list"),
+    ],
+)
+def test_a_wrong_signal_is_refused(data: dict[str, Any], more: dict[str, str], problem: str) -> None:
+    sent = Sent(config(**more))
+    with pytest.raises(SignalError, match=problem):
+        sent.send(**data)
+    assert sent.progress.carried == {"other": 1}
+    assert sent.changes == []
+
+
+def test_a_damaged_list_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    damaged = SourceOffset("b.000001", 4, carried={"rowtide_signal_tables": "{"})
+    plain = config()
+    changed, found, start = with_included_tables(plain, None, damaged)
+    assert (changed, found) == (plain, None)
+    assert start == AT
+    assert "cannot be read" in caplog.text
+
+
+def test_a_first_start_has_no_list() -> None:
+    plain = config()
+    assert with_included_tables(plain, None, None) == (plain, None, None)
