@@ -92,10 +92,13 @@ class Notifier:
             message = key, text, ()
             yield Batch(settings.notification_topic, -1, [message], offset, len(key) + len(text), millis, schemas)
 
-    def keep(self, aggregate: str, kind: str, data: Mapping[str, str], signal_id: str) -> None:
+    def keep(
+        self, aggregate: str, kind: str, data: Mapping[str, str], signal_id: str, error: str | None = None
+    ) -> None:
         """Make a notification that Debezium does not have, for the HTTP endpoint and callers in this process only."""
         if self._settings.on_notification is not None:
-            self._settings.on_notification(self._value(aggregate, kind, data, signal_id, self._clock() // 1_000_000))
+            value = self._value(aggregate, kind, data, signal_id, self._clock() // 1_000_000)
+            self._settings.on_notification(value if error is None else {**value, "error": error})
 
     def _value(
         self, aggregate: str, kind: str, data: Mapping[str, str], notification_id: str, millis: int

@@ -121,9 +121,18 @@ class BlockingSnapshots:
                 yield from self._given_up(request, _reason(error), at)
         else:
             if opened is not None and not opened.tables:
-                yield from self._given_up(request, "no captured table matches 'data-collections'", at)
+                names = ", ".join(request.collections)
+                yield from self._given_up(request, f"no captured table matches 'data-collections' ({names})", at)
             elif opened is not None:
+                self._report_unmatched(request, opened)
                 yield from self._taken(opened, request, at, pipeline)
+
+    def _report_unmatched(self, request: BlockingRequest, opened: OpenSnapshot) -> None:
+        for name in request.unmatched([table.id for table in opened.tables]):
+            error = f"table {name} of the blocking snapshot is not captured, or does not exist"
+            log.warning("%s", error)
+            data = {"scanned_collection": name, "status": "UNKNOWN_SCHEMA"}
+            self._notifier.keep(_AGGREGATE, "TABLE_SCAN_COMPLETED", data, request.signal_id, error)
 
     def close(self) -> None:
         """Close the view."""

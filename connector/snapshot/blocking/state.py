@@ -38,6 +38,10 @@ class BlockingRequest:
         left_out = {*Collections.parse(self.left_out).select(tables)}
         return [table for table in Collections.parse(self.collections).select(tables) if table not in left_out]
 
+    def unmatched(self, tables: Sequence[TableId]) -> list[str]:
+        """The expressions that match none of the tables to read, unless ``stop-snapshot`` has taken any out."""
+        return [] if self.left_out else Collections.parse(self.collections).unmatched(tables)
+
     def queries(self, tables: Sequence[TableId]) -> dict[tuple[str, str], str]:
         """The SELECT of each table that has one; the first filter that matches."""
         found: dict[tuple[str, str], str] = {}

@@ -160,6 +160,14 @@ def test_the_rows_come_where_the_stream_is_at_the_view() -> None:
     assert run.notified == [("Blocking Snapshot", "COMPLETED")]
 
 
+def test_a_name_that_matches_no_table_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(Reader(end=5), at(5))
+    run.execute("d.t", r"d\.nosuch")
+    assert [one.topic for one in run.run()] == ["row 1", "behind"]
+    assert run.notified == [("Blocking Snapshot", "TABLE_SCAN_COMPLETED"), ("Blocking Snapshot", "COMPLETED")]
+    assert r"table d\.nosuch of the blocking snapshot is not captured, or does not exist" in caplog.text
+
+
 def test_every_offset_before_the_last_record_has_the_snapshot() -> None:
     reader = Reader(end=5, tables=("t", "u"))
     run = Run(reader, at(5))
