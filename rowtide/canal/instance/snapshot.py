@@ -123,19 +123,26 @@ class EntrySnapshot:
             for rows in _small(table.rows):
                 content = RowChange(EventType.INSERT, 0, columns, [(None, row) for row in rows])
                 count = ("rowsCount", str(len(rows)))
-                passed = self._passed(content, table.database, table.table, (count, *MARK), seconds)
+                size = sum([len(value) for row in rows for value in row if isinstance(value, str)])
+                passed = self._passed(content, table.database, table.table, (count, *MARK), seconds, size)
                 if self._sink.passes(passed.entry, content):
                     found.append(passed)
                     self.rows += len(rows)
         return found
 
     def _passed(
-        self, content: Content, database: str = "", table: str = "", props: Pairs = MARK, seconds: int | None = None
+        self,
+        content: Content,
+        database: str = "",
+        table: str = "",
+        props: Pairs = MARK,
+        seconds: int | None = None,
+        length: int = 0,
     ) -> PassedEntry:
         offset = self.offset
         gtid = offset.gtids or "" if self._source.settings.gtids else ""
         at = offset.ts_sec or 0 if seconds is None else seconds
-        header = Header(offset.file, offset.pos, 0, self._server_id, at, database, table, gtid, props)
+        header = Header(offset.file, offset.pos, length, self._server_id, at, database, table, gtid, props)
         return PassedEntry(Entry(header, content), replace(offset, snapshot="INITIAL"))
 
 

@@ -9,9 +9,11 @@ from rowtide.canal.entries.entry import Entry, EntryType, RowChange
 from rowtide.canal.entries.flat_message import flat_messages
 from rowtide.canal.entries.sink import PassedEntry
 from rowtide.canal.mq.routing import Router
-from rowtide.canal.server.stored_entry import BatchMode, fits, stored
+from rowtide.canal.server.stored_entry import BatchMode, is_isolated
 from rowtide.connector.records.batch import Batch, Headers, Message, joined
 
+_BYTES_PER_BYTE = 3
+"""Canal's estimate of the size of an entry: three times that of its event."""
 _MESSAGES = 7
 _VERSION = 1
 SNAPSHOT_HEADER: Headers = (("snapshot", b"initial"),)
@@ -76,18 +78,18 @@ class MessageMaker:
             yield joined(pieces) if pieces else Batch("", -1, (), offset, 0, ts_ms)
 
     def _groups(self, entries: Sequence[PassedEntry]) -> Iterator[Sequence[PassedEntry]]:
-        form, begin = self._form, 0
-        while begin < len(entries):
-            end = begin + 1
-            if form.flat:
-                end = begin + form.batch_size
-            else:
-                belongs = fits(form.mode, form.batch_size, form.isolate_ddl)
-                belongs(stored(*entries[begin]))
-                while end < len(entries) and belongs(stored(*entries[end])):
-                    end += 1
-            yield entries[begin:end]
-            begin = end
+        form, begin, size, alone = self._form, 0, 0, False
+        counted = form.flat or form.mode.counts_entries
+        room = form.batch_size if counted else form.batch_size * form.mode.unit
+        for place, (entry, _) in enumerate(entries):
+            isolated = not form.flat and form.isolate_ddl and is_isolated(entry)
+            if place > begin and (size >= room or isolated or alone):
+                yield entries[begin:place]
+                begin, size = place, 0
+            size += 1 if counted else entry.header.length * _BYTES_PER_BYTE
+            alone = isolated
+        if begin < len(entries):
+            yield entries[begin:]
 
     def _flat(self, entries: Sequence[PassedEntry]) -> dict[Destination, list[Message]]:
         found: dict[Destination, list[Message]] = {}

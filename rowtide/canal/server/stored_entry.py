@@ -86,7 +86,7 @@ def stored(entry: Entry, offset: SourceOffset) -> StoredEntry:
     position = log_position(entry, offset)
     rows = len(entry.content.rows) if isinstance(entry.content, RowChange) else 0
     bounds = isinstance(entry.content, TransactionBegin | TransactionEnd)
-    return StoredEntry(entry.encoded(), position, resumable(entry, offset), _is_ddl(entry), bounds, rows)
+    return StoredEntry(entry.encoded(), position, resumable(entry, offset), is_isolated(entry), bounds, rows)
 
 
 def log_position(entry: Entry, offset: SourceOffset) -> LogPosition:
@@ -107,12 +107,13 @@ def resumable(entry: Entry, offset: SourceOffset) -> bool:
     if isinstance(entry.content, TransactionEnd):
         return True
     gtid = entry.header.gtid
-    return (_is_ddl(entry) and (not gtid or not offset.event)) or (
+    return (is_isolated(entry) and (not gtid or not offset.event)) or (
         isinstance(entry.content, TransactionBegin) and not gtid
     )
 
 
-def _is_ddl(entry: Entry) -> bool:
+def is_isolated(entry: Entry) -> bool:
+    """Whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into a batch of its own."""
     return isinstance(entry.content, Statement) and entry.content.type in _ISOLATED
 
 

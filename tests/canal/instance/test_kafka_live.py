@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from child_process import ChildProcess
+from tcp_proxy import TcpProxy
 from topic_tools import Seen, Topics
 
 from rowtide.canal.configuration.load import read_folder
@@ -156,3 +157,25 @@ def test_a_message_that_is_too_large_stops_its_instance_until_it_is_allowed(
     instance = started()
     until(lambda: sum(map(len, rows(topics.read(larger)).values())) == 2)
     assert instance.stop()
+
+
+def test_a_broker_that_is_away_is_waited_for(mysql_db: Database, topics: Topics, tmp_path: Path) -> None:
+    topic = Topics.name()
+    host, _, port = topics.client["bootstrap.servers"].rpartition(":")
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    with TcpProxy(host, int(port)) as proxy:
+        proxy.frozen.set()
+        servers = {"kafka.bootstrap.servers": f"127.0.0.1:{proxy.port}"}
+        folder = configured(tmp_path, mysql_db, topics, topic, **servers)
+        settings = read_folder(folder, {}).instances["example"]
+        assert settings.kafka is not None
+        instance = KafkaInstance(settings, settings.kafka, folder / "example", 0.1)
+        instance.start()
+        until(lambda: instance.reading)
+        mysql_db.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+        time.sleep(1)
+        assert instance.reading
+        proxy.frozen.clear()
+        until(lambda: topics.admin.partitions(topic) is not None)
+        until(lambda: sum(map(len, rows(topics.read(topic)).values())) == 2)
+        assert instance.stop()

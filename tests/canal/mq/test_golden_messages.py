@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rowtide.canal.configuration.model import KafkaSettings
 from rowtide.canal.entries.sink import PassedEntry
 from rowtide.canal.mq.messages import MessageMaker
 from rowtide.canal.mq.routing import Router
+from rowtide.canal.server.stored_entry import BatchMode
 from rowtide.connector.records.offset import SourceOffset
 
 FOLDER = Path(__file__).parent / "golden"
@@ -62,7 +64,8 @@ def configured(folder: Path, properties: dict[str, str]) -> KafkaSettings:
 def test_messages_are_those_of_canal(name: str, tmp_path: Path) -> None:
     head, wanted = recorded(name)
     settings = configured(tmp_path, head["properties"])
-    maker = MessageMaker(Router(settings.routes), settings.form, clock=lambda: 0)
+    form = replace(settings.form, mode=BatchMode(counts_entries=True, unit=1))
+    maker = MessageMaker(Router(settings.routes), form, clock=lambda: 0)
     entries = [PassedEntry(entry, OFFSET) for entry in made(head["recording"])]
     found: Records = defaultdict(list)
     for begin in range(0, len(entries), head["batch"]):

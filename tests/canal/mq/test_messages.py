@@ -1,0 +1,57 @@
+"""Which entries have one packet, and which mark messages of a snapshot have."""
+
+from __future__ import annotations
+
+import pytest
+from canal_golden import fields
+
+from rowtide.canal.entries.entry import Entry, EventType, Header, Statement, TransactionEnd
+from rowtide.canal.entries.sink import PassedEntry
+from rowtide.canal.mq.messages import MessageForm, MessageMaker
+from rowtide.canal.mq.routing import Router, Routes
+from rowtide.canal.server.stored_entry import BatchMode
+from rowtide.connector.records.offset import SourceOffset
+
+OFFSET = SourceOffset("binlog.000001", 4)
+
+
+def statement(kind: EventType = EventType.QUERY, props: tuple[tuple[str, str], ...] = ()) -> PassedEntry:
+    header = Header("f", 4, 400, 1, 1, "shop", "t", "", props)
+    return PassedEntry(Entry(header, Statement(kind, "x", ddl=kind is not EventType.QUERY)), OFFSET)
+
+
+def packets(form: MessageForm, *entries: PassedEntry) -> list[int]:
+    """The number of entries of each packet."""
+    made = [
+        value for batch in MessageMaker(Router(Routes("t")), form).batches(entries) for _, value, _ in batch.messages
+    ]
+    return [len(fields(bytes(dict(fields(value or b""))[5]))) for value in made]
+
+
+@pytest.mark.parametrize(
+    ("form", "counts"),
+    [
+        (MessageForm(flat=False, batch_size=2, mode=BatchMode(counts_entries=True, unit=1)), [2, 2, 1]),
+        (MessageForm(flat=False, batch_size=3, mode=BatchMode(counts_entries=False, unit=1024)), [3, 2]),
+        (MessageForm(flat=False, isolate_ddl=True), [2, 1, 2]),
+        (MessageForm(flat=False), [5]),
+    ],
+)
+def test_packets(form: MessageForm, counts: list[int]) -> None:
+    ddl = statement(EventType.ALTER)
+    assert packets(form, statement(), statement(), ddl, statement(), statement()) == counts
+
+
+def test_entries_without_messages_advance_the_position() -> None:
+    end = PassedEntry(Entry(Header("f", 4, 31, 1, 9), TransactionEnd(1)), OFFSET)
+    for flat in (True, False):
+        (batch,) = MessageMaker(Router(Routes("t")), MessageForm(flat=flat)).batches([end])
+        assert (list(batch.messages), batch.offset, batch.ts_ms) == ([], OFFSET, 9000)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_messages_of_a_snapshot_have_a_header(flat: bool) -> None:
+    maker = MessageMaker(Router(Routes("t")), MessageForm(flat=flat))
+    for props, headers in (((), []), ((("snapshot", "initial"),), [("snapshot", b"initial")])):
+        (batch,) = maker.batches([statement(props=props)])
+        assert [list(found) for _, _, found in batch.messages] == [headers]
