@@ -28,6 +28,7 @@ DENIED = frozenset(
 """Errors that mean that the account lacks a privilege."""
 GONE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, 1932})
 """Errors that mean that a table does not exist; 1932 is MariaDB's ``doesn't exist in engine``."""
+_ENCRYPTION_HEADER = 512
 _ESTIMATED_AT_ONCE = 100
 _KINDS = frozenset({"BASE TABLE", "SYSTEM VERSIONED", "SEQUENCE"})
 
@@ -149,8 +150,12 @@ def create_statement(session: Session, table: TableId) -> str:
 
 
 def binlog_files(client: Client) -> list[tuple[str, int]]:
-    """Names and sizes of the server's binlog files, oldest first."""
-    return [(str(row[0]), int(row[1])) for row in client.fetch("SHOW BINARY LOGS")]
+    """Names and sizes of the server's binlog files, oldest first.
+
+    The sizes are those that positions count: without the header of a file that MySQL has encrypted.
+    """
+    rows = client.fetch("SHOW BINARY LOGS")
+    return [(str(name), int(size) - (_ENCRYPTION_HEADER if more == ["Yes"] else 0)) for name, size, *more in rows]
 
 
 def server_identity(client: Client, *, mariadb: bool) -> str:

@@ -50,6 +50,7 @@ EDGES = {
     "rowtide.canal.service": "files network threads",
     "rowtide.cli.connectors.canal": "files processes threads",
     "rowtide.cli.binlog.mirror": "files processes",
+    "rowtide.cli.binlog.mirror_web": "network threads",
     "rowtide.cli.binlog.position": "files",
     "rowtide.cli.binlog.replay": "clock files",
     "rowtide.databus.client.aio": "threads",

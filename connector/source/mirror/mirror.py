@@ -64,7 +64,6 @@ class MirrorStatus:
         bytes: their sizes.
         copied_bytes: bytes that this process has written.
         reconnects: how often a stream was opened again.
-        lag_bytes: bytes of the server's binlog that were not copied when it was last queried.
         error: why no stream is open.
     """
 
@@ -76,7 +75,6 @@ class MirrorStatus:
     bytes: int = 0
     copied_bytes: int = 0
     reconnects: int = 0
-    lag_bytes: int | None = None
     error: str | None = None
 
 
@@ -235,8 +233,7 @@ class Mirror:
         with contextlib.closing(connect(self._config)) as client:
             files = self._server_files(client)
         following = continued(at, files)
-        self.status.lag_bytes = sum(size for name, size in files if _behind(name, following)) - following.end
-        if self.status.lag_bytes:
+        if sum(size for name, size in files if _behind(name, following)) > following.end:
             raise StreamBroken(f"the server sends nothing behind {at.file}:{at.end}, but it has more")
 
     def _tick(self, copy: BinlogCopy, *, idle: bool) -> None:

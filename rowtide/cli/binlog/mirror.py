@@ -1,11 +1,13 @@
 """``rowtide mirror``: copies the binlog files of a server into a directory."""
 
+import contextlib
 import re
 import signal
 from pathlib import Path
 
 import click
 
+from rowtide.cli.binlog.mirror_web import served
 from rowtide.cli.connectors import config_argument, read_configuration
 from rowtide.connector.config import Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
@@ -74,6 +76,10 @@ class SizeText(click.ParamType):
     "DIR]",
 )
 @click.option(
+    "--web-port", type=click.IntRange(1, 65535), help="Serve /health and /metrics at this port.  [default: none]"
+)
+@click.option("--web-bind", default="127.0.0.1", show_default=True, help="Address of the web server.")
+@click.option(
     "--log-level",
     type=click.Choice(logs.LEVELS),
     default="info",
@@ -97,6 +103,8 @@ def mirror(
     keep_days: float | None,
     once: bool,
     server_id: int | None,
+    web_port: int | None,
+    web_bind: str,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -127,10 +135,14 @@ def mirror(
         once=once,
     )
     try:
-        with MirrorFolder(folder) as opened:
+        with MirrorFolder(folder) as opened, contextlib.ExitStack() as web:
             running = Mirror(database, opened, settings, mariadb=mariadb)
+            if web_port is not None:
+                web.enter_context(served(running.status, web_bind, web_port))
             for received in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(received, lambda *_: running.stop())
             running.run()
     except (ConnectorError, DatabaseUnreachableError) as error:
         raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot listen at {web_bind}:{web_port}: {error.strerror}") from None

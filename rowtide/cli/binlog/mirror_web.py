@@ -1,0 +1,87 @@
+"""Edge: the web server of a mirror: ``/health`` and ``/metrics``."""
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from rowtide.connector.source.mirror.mirror import MirrorStatus
+from rowtide.connector.worker.web.metrics import CONTENT_TYPE, Metric, rendered
+from rowtide.schema_history.position.binlog_position import file_number
+
+
+@contextlib.contextmanager
+def served(status: MirrorStatus, host: str, port: int) -> Iterator[int]:
+    """Serve the status of a mirror in the block; yields the port.
+
+    Raises:
+        OSError: the port cannot be used.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = PAGES.get(self.path.partition("?")[0])
+            code, kind, text = (HTTPStatus.NOT_FOUND, "text/plain", "not found\n") if page is None else page(status)
+            body = text.encode()
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Requests are not logged."""
+
+    with ThreadingHTTPServer((host, port), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, name="mirror/web", daemon=True)
+        thread.start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+Page = tuple[HTTPStatus, str, str]
+"""The status, the content type and the text of an answer."""
+
+
+def health(status: MirrorStatus) -> Page:
+    """The state as JSON; 503 while no stream is open."""
+    fields = {
+        "status": "UP" if status.connected else "DOWN",
+        "error": status.error,
+        "position": {"file": status.file, "pos": status.pos},
+        "files": status.files,
+        "bytes": status.bytes,
+        "last_event_at": status.event_at or None,
+        "reconnects": status.reconnects,
+    }
+    code = HTTPStatus.OK if status.connected else HTTPStatus.SERVICE_UNAVAILABLE
+    return code, "application/json", json.dumps(fields) + "\n"
+
+
+def metrics(status: MirrorStatus) -> Page:
+    """The state in Prometheus' text format."""
+    number = file_number(status.file) or 0
+    found = (
+        Metric("connected", "gauge", "Whether the server is connected.", [({}, int(status.connected))]),
+        Metric("file_number", "gauge", "The number of the file that is written.", [({}, number)]),
+        Metric("position_bytes", "gauge", "The size of the file that is written.", [({}, status.pos)]),
+        Metric("files", "gauge", "The number of files.", [({}, status.files)]),
+        Metric("bytes", "gauge", "The size of all files.", [({}, status.bytes)]),
+        Metric("copied_bytes_total", "counter", "Bytes written since the start.", [({}, status.copied_bytes)]),
+        Metric("reconnects_total", "counter", "How often the connection was lost.", [({}, status.reconnects)]),
+        Metric(
+            "last_event_timestamp_seconds",
+            "gauge",
+            "When the server logged the last event, in seconds since the epoch.",
+            [({}, status.event_at)],
+        ),
+    )
+    return HTTPStatus.OK, CONTENT_TYPE, rendered("rowtide_mirror_", [({}, found)])
+
+
+PAGES: dict[str, Callable[[MirrorStatus], Page]] = {"/health": health, "/metrics": metrics}
