@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,13 +34,26 @@ class MirrorProcess:
         config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         self._log = folder / "mirror.log"
         command = [sys.executable, "-m", "rowtide", "mirror", str(config), "--to", str(self.mirror), *options]
+        # Variables with this prefix are properties, except for the one that makes tests longer.
+        environment = {name: text for name, text in os.environ.items() if name != "ROWTIDE_CAMPAIGN"}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+            self._begin = log.tell()
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment)
 
     @property
     def log(self) -> str:
         """What all processes with this folder wrote."""
         return self._log.read_text()
+
+    @property
+    def own_log(self) -> str:
+        """What this process wrote."""
+        return self._log.read_bytes()[self._begin :].decode()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended."""
+        return self._process.poll() is not None
 
     def wait(self) -> int:
         """Wait for the end; returns the exit code."""

@@ -7,6 +7,7 @@ from rowtide.connector.config.catalogue.topics import IGNORE_POSITION
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.pipeline.signals.binlog_position import demanded_by, start_of, without_demand
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.mirror.streams import check_with_mirror
 from rowtide.connector.source.position.check import check_event, check_position
 from rowtide.connector.source.position.rules import PositionCheck
 from rowtide.connector.source.session import Session
@@ -66,4 +67,4 @@ def _check(config: Configuration, demanded: SourceOffset) -> PositionCheck:
         found = check_position(session.client, demanded, config.capture.gtid_sources, mariadb=session.mariadb)
         if found.available and not demanded.gtids:
             found = check_event(session.client, demanded)
-    return found
+    return check_with_mirror(config, found, demanded)

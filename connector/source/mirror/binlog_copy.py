@@ -92,19 +92,21 @@ class BinlogCopy:
         at: how far the first file is copied. The stream must begin at ``at.dump_start``.
 
     Attributes:
-        at: how far the current file is copied.
-        events: how many events were copied.
         timestamp: of the last event, in seconds since the epoch; 0 before the first one.
     """
 
     def __init__(self, at: CopyPosition) -> None:
-        self.at = at
-        self.events = 0
         self.timestamp = 0
+        self._file, self._end, self._last = at.file, at.end, at.last
         self._decoder = EventDecoder(at.file)
         self._checksum: bool | None = None
         self._verify = at.last
         self._passed = at.dump_start
+
+    @property
+    def at(self) -> CopyPosition:
+        """How far the current file is copied."""
+        return CopyPosition(self._file, self._end, without_in_use(self._last) if self._last else b"")
 
     def receive(self, packets: Iterable[bytes]) -> Iterator[NextFile | list[bytes]]:
         """Yield what to do in order: bytes to append to the current file, or to begin the next file.
@@ -115,7 +117,7 @@ class BinlogCopy:
         """
         pieces: list[bytes] = []
         for packet in packets:
-            _, kind, _, size, log_pos, flags = self._header(packet)
+            timestamp, kind, _, size, log_pos, flags = self._header(packet)
             if kind == EventType.ROTATE and (flags & ARTIFICIAL or not log_pos):
                 following = self._rotated(packet)
                 if following is not None:
@@ -134,12 +136,14 @@ class BinlogCopy:
                 self._verified(packet)
             else:
                 pieces += self._copied(packet, kind, size, log_pos)
+                self.timestamp = timestamp or self.timestamp
         yield pieces
 
     def _header(self, packet: bytes) -> tuple[int, ...]:
-        if len(packet) < HEADER_LENGTH or HEADER.unpack_from(packet)[3] != len(packet):
+        header = HEADER.unpack_from(packet) if len(packet) >= HEADER_LENGTH else ()
+        if not header or header[3] != len(packet):
             raise TruncatedEvent(f"an event of {len(packet)} bytes, which is not the size in its header", self._place())
-        return HEADER.unpack_from(packet)
+        return header
 
     def _rotated(self, packet: bytes) -> NextFile | None:
         event = self._decoder.decode(packet)
@@ -151,7 +155,7 @@ class BinlogCopy:
             raise self._other("it sends nothing there")
         if not is_next(at.file, name):
             raise MirrorError(f"the server sends {name} after {at.file}: binlog files between them are missing")
-        self.at = CopyPosition(name)
+        self._file, self._end, self._last = name, 0, b""
         return NextFile(name, at.complete)
 
     def _format(self, packet: bytes) -> None:
@@ -167,31 +171,28 @@ class BinlogCopy:
             self._format(packet)
 
     def _copied(self, packet: bytes, kind: int, size: int, log_pos: int) -> list[bytes]:
-        at, pieces = self.at, []
-        end = at.end
+        pieces, end, is_format = [], self._end, kind == EventType.FORMAT_DESCRIPTION
         if not end:
-            if kind != EventType.FORMAT_DESCRIPTION:
+            if not is_format:
                 raise RemoteProtocolError(f"{type_name(kind)} event before the FORMAT_DESCRIPTION", self._place())
             pieces.append(MAGIC)
             end = FIRST_EVENT
-        if kind == EventType.FORMAT_DESCRIPTION:
+        if is_format:
             self._format(packet)
-        if (self._checksum or kind == EventType.FORMAT_DESCRIPTION) and zlib.crc32(packet) != _CRC_RESIDUE:
+        if (self._checksum or is_format) and zlib.crc32(packet) != _CRC_RESIDUE:
             raise ChecksumMismatch(f"{type_name(kind)} event with a wrong checksum", self._place())
         start, end = end, end_of_event(end, size, log_pos)
         if end - size > start:
             pieces.append(self._filler(end - size - start, start))
-        self.at = CopyPosition(at.file, end, without_in_use(packet))
-        self.events += 1
-        self.timestamp = HEADER.unpack_from(packet)[0] or self.timestamp
-        pieces.append(with_in_use(packet) if kind == EventType.FORMAT_DESCRIPTION else packet)
+        self._end, self._last = end, packet
+        pieces.append(with_in_use(packet) if is_format else packet)
         return pieces
 
     def _filler(self, size: int, start: int) -> bytes:
         """An ignorable event in place of START_ENCRYPTION, which MariaDB does not send: positions stay the same."""
         if size not in _ENCRYPTION_EVENTS:
             raise MirrorError(
-                f"the server sends an event behind {self.at.file}:{start} that begins {size} bytes later: events "
+                f"the server sends an event behind {self._file}:{start} that begins {size} bytes later: events "
                 "between them are missing"
             )
         body = bytes(size - HEADER_LENGTH - (4 if self._checksum else 0))
@@ -207,7 +208,7 @@ class BinlogCopy:
         )
 
     def _place(self) -> str:
-        return f"{self.at.file}:{self.at.end}"
+        return f"{self._file}:{self._end}"
 
 
 def is_next(file: str, other: str) -> bool:

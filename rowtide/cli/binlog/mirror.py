@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from rowtide.cli.binlog.mirror_web import served
 from rowtide.cli.connectors import config_argument, read_configuration
 from rowtide.connector.config import Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
@@ -138,6 +137,8 @@ def mirror(
         with MirrorFolder(folder) as opened, contextlib.ExitStack() as web:
             running = Mirror(database, opened, settings, mariadb=mariadb)
             if web_port is not None:
+                from rowtide.cli.binlog.mirror_web import served  # noqa: PLC0415 - slow to import
+
                 web.enter_context(served(running.status, web_bind, web_port))
             for received in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(received, lambda *_: running.stop())

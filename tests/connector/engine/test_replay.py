@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from dumped_files import golden_binlogs
 from golden import Case, Written, written
 
 from rowtide.connector.config import from_properties
@@ -135,3 +136,20 @@ def test_a_database_without_tables_is_known_at_the_start() -> None:
     created = [text for text in texts if '"ddl":"create table t (id int primary key, v varchar(10), n int)' in text]
     assert len(created) == 1
     assert '"defaultCharsetName":"latin1"' in created[0]
+
+
+def test_a_mirror_is_replayed_while_it_is_written(tmp_path: Path) -> None:
+    case = Case("restart-between-stages")
+    files = golden_binlogs(case.name)
+    whole = rows(batches(case.name, None))
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    for name in ("mirror.json", "mirror.lock", "binlog.index", "binlog.000003"):  # the last one has just been begun
+        (tmp_path / name).touch()
+    assert rows(batches(case.name, None, tmp_path)) == whole
+    (tmp_path / "binlog.000003").unlink()
+    last = files["binlog.000002"]
+    (tmp_path / "binlog.000002").write_bytes(last[:21] + b"\x01" + last[22:-50])
+    found = rows(batches(case.name, None, tmp_path))
+    assert found == whole[: len(found)]
+    assert found

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mirror_process import mirroring
+from mirror_process import MirrorProcess, mirroring
 from worker_process import eventually
 
 from rowtide.connector.source.files.folder import binlog_files
@@ -58,15 +58,21 @@ def server(request: pytest.FixtureRequest) -> SqlServer:
     return found
 
 
+def wait_for_start(process: MirrorProcess) -> None:
+    """Wait until a process mirrors; the log is that of all processes before it, too."""
+    eventually(lambda: process.ended or process.own_log.count(": mirroring ") > 0, "the mirror")
+    assert not process.ended, process.log
+
+
 def test_files_equal_the_servers_after_kills(server: SqlServer, tmp_path: Path) -> None:
     start = listed(server)[-1]
     chance = random.Random(7)
     with server.database() as database:
         database.execute("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v TEXT)")
-        for number in range(1, KILLS + 1):
+        for _ in range(KILLS):
             with mirroring(server, tmp_path, "--start", start) as process:
                 write(server, database.name, 40)
-                eventually(lambda: process.log.count(": mirroring ") == number, "the mirror")  # noqa: B023 - used at once
+                wait_for_start(process)
                 server.execute("FLUSH BINARY LOGS")
                 write(server, database.name, chance.randrange(60))
         with mirroring(server, tmp_path, "--start", start, "--once") as process:
