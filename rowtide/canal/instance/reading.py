@@ -45,8 +45,8 @@ log = logging.getLogger(__name__)
 
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
-_PUT_ENTRIES = 1024
-"""As many entries, or those of one read, are handed to the outlet at once."""
+_PUT_BYTES = 1 << 20
+"""Entries of events of about so many bytes, or those of one read, are handed to the outlet at once."""
 _EXPECTED = (
     ConnectorError,
     DatabaseUnreachableError,
@@ -286,19 +286,21 @@ class EntryReader(StreamReader[EntryPipeline]):
 
     def _written(self, packets: list[bytes], pipeline: EntryPipeline) -> Iterator[None]:
         found: list[PassedEntry] = []
+        size = 0
         try:
             for packet in packets:
-                for outputs in pipeline.receive(packet):
+                for outputs in pipeline.receive(packet):  # of a compressed transaction, very many
                     for output in outputs:
                         if isinstance(output, EntryBatch):
-                            found += self._wanted(output)
+                            wanted = self._wanted(output)
+                            size += sum([entry.header.length for entry, _ in wanted])
+                            found += wanted
                         else:
                             self._history.append(output.text)
+                    if size >= _PUT_BYTES:
+                        self._put(found)
+                        found, size = [], 0
                 self.status.events += 1
-                if len(found) >= _PUT_ENTRIES:
-                    self._put(found)
-                    found = []
-                    yield
         except StoreClosed:
             raise
         except Exception:

@@ -140,3 +140,33 @@ def test_after_an_error_the_time_to_begin_at_still_counts(tmp_path: Path) -> Non
     assert found._resumption == Resumption(replace(OFFSET, pos=131), since_ms=50_000)
     assert put(found, found._resumption, ended(131, 60)) == [131]
     assert found._resumption == Resumption(replace(OFFSET, pos=162))
+
+
+def test_a_large_read_is_handed_over_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compressed transaction is one packet of very many events, which must not all be in memory."""
+    monkeypatch.setattr("rowtide.canal.instance.reading._PUT_BYTES", 2 * 31)
+    found = instance(tmp_path)
+    source: Any = SimpleNamespace(config=SimpleNamespace(failure=None))
+    reader = EntryReader(found, source, Tables(Server(Flavor.MYSQL)), Resumption(OFFSET), InMemorySchemaHistory())
+    parts: list[int] = []
+    monkeypatch.setattr(found, "put", lambda entries, _resumption: parts.append(len(entries)))
+    pipeline: Any = SimpleNamespace(receive=lambda _packet: ([ended(pos)] for pos in range(100, 105)))
+    list(reader._written([b""], pipeline))
+    assert parts == [2, 2, 1]
+
+
+def test_what_was_read_before_an_error_is_handed_over(tmp_path: Path) -> None:
+    found = instance(tmp_path)
+    source: Any = SimpleNamespace(config=SimpleNamespace(failure=None))
+    reader = EntryReader(found, source, Tables(Server(Flavor.MYSQL)), Resumption(OFFSET), InMemorySchemaHistory())
+
+    def receive(packet: bytes) -> Any:
+        if packet:
+            raise ValueError("damaged")
+        yield [ended(100)]
+
+    pipeline: Any = SimpleNamespace(receive=receive)
+    with pytest.raises(ValueError, match="damaged"):
+        list(reader._written([b"", b"x"], pipeline))
+    assert [entry.position.pos for entry in found.destination.store.get(100, 0).batches] == [100]
+    assert found._resumption == Resumption(replace(OFFSET, pos=131))
