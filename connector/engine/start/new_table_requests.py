@@ -55,20 +55,19 @@ class NewTableRequests:
         self._snapshots = snapshots
         self._clock = clock
         self._new_id = new_id
-        self._pipeline: Pipeline | None = None
+        self._begun = False
 
     @property
     def due(self) -> bool:
         """Whether :meth:`run` has not run yet, or more tables can be captured or requested."""
-        pipeline = self._pipeline
-        if pipeline is None or (self._waiting and not self._snapshots.tables):
+        if not self._begun or (self._waiting and not self._snapshots.tables):
             return True
-        progress = pipeline.progress
-        return bool(self._later) and self._awaited.may_be_passed(progress.file, progress.end)
+        progress = self._snapshots.progress
+        return bool(self._later and progress and self._awaited.may_be_passed(progress.file, progress.end))
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
         """Capture the hidden tables whose position the stream has passed, and request the next tables."""
-        self._pipeline = pipeline
+        self._begun = True
         yield from self._captured(pipeline)
         if self._waiting and not self._snapshots.tables:
             tables, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]

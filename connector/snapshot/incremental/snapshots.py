@@ -57,6 +57,7 @@ class IncrementalSnapshots:
 
     Attributes:
         watched: the table whose row events are to be passed to :meth:`observe`, if any.
+        progress: the position in the stream; ``None`` before the first one.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class IncrementalSnapshots:
         self._reports = Reports(settings, clock, progress)
         self._topics: TopicGuard | None = None
         self._state: SnapshotState | None = None
-        self._progress: Progress | None = None
+        self.progress: Progress | None = None
         self._journal = Journal()
         self._scan: Scan | None = None
         self._failure: Failed | None = None
@@ -95,7 +96,7 @@ class IncrementalSnapshots:
         Args:
             pipeline: that of the new stream. The snapshot that its start offset has is continued.
         """
-        progress = self._progress = pipeline.progress
+        progress = self.progress = pipeline.progress
         if self._state is None:
             self._state = SnapshotState.from_carried(progress.carried)
             if self._state.tables:
@@ -151,7 +152,7 @@ class IncrementalSnapshots:
         Not while the stream comes to a transaction whose first part was emitted before the start: a server that is
         behind may not have it yet, so a chunk could have older rows.
         """
-        progress = self._progress
+        progress = self.progress
         if not self.active or progress is None or not progress.passed_start:
             return False
         if self._scan is None or self._reader.found:
@@ -308,8 +309,8 @@ class IncrementalSnapshots:
         rows = sum(len(block.rows) for block in read.blocks)
         first = replace(self._first, lower=read.chunk.upper or self._first.lower, rows=self._first.rows + rows)
         yield from self._reports.progress(self._current, scan.key.columns, read.chunk.upper, self._here(at))
-        assert self._progress is not None
-        event = self._windows.take(read.window) or StreamEvent.of(self._progress)
+        assert self.progress is not None
+        event = self._windows.take(read.window) or StreamEvent.of(self.progress)
         before = self._here(at)
         self._change(first)
         yield from row_batches(scan.table, kept, event, before, self._here(at), self._clock)
@@ -322,16 +323,16 @@ class IncrementalSnapshots:
 
     def _here(self, at: SourceOffset) -> SourceOffset:
         """The offset with the present state."""
-        assert self._progress is not None
-        return replace(at, carried=self._progress.carried)
+        assert self.progress is not None
+        return replace(at, carried=self.progress.carried)
 
     def _change(self, first: TableToRead) -> None:
         self._carry(self._current.with_first(first))
 
     def _carry(self, state: SnapshotState, done: Sequence[TableToRead] = ()) -> None:
-        assert self._progress is not None
+        assert self.progress is not None
         self._state = state
-        self._progress.carried = state.carried(with_read(self._progress.carried, {table.table for table in done}))
+        self.progress.carried = state.carried(with_read(self.progress.carried, {table.table for table in done}))
 
     # --- signals --------------------------------------------------------------------------------------------------
 
@@ -395,5 +396,5 @@ class IncrementalSnapshots:
 
     def window(self, window_id: str, kind: Window) -> None:
         """Keep the position of the last row of a window, for ``source`` of its chunk's rows."""
-        if kind != "open" and self._scan is not None and self._progress is not None:
-            self._windows.add(window_id, StreamEvent.of(self._progress))
+        if kind != "open" and self._scan is not None and self.progress is not None:
+            self._windows.add(window_id, StreamEvent.of(self.progress))

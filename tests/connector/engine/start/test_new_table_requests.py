@@ -14,6 +14,7 @@ from rowtide.connector.engine.start.later_structures import LaterStructure
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
 from rowtide.connector.engine.start.table_lookup import StartTables
 from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -33,6 +34,7 @@ class Snapshots:
 
     def __init__(self) -> None:
         self.tables: tuple[TableToRead, ...] = ()
+        self.progress: Progress | None = None
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Any]:
         assert at == AT
@@ -47,14 +49,19 @@ class Run:
     def __init__(self, count: int = 0, *later: LaterStructure) -> None:
         self.snapshots = Snapshots()
         self.tables = Tables(Server(Flavor.MYSQL))
-        self.pipeline = Pipeline(SETTINGS, self.tables, AT, lambda: 0)
-        self.pipeline.decoder.format = cast("Any", SimpleNamespace(header=SimpleNamespace(server_id=7)))
+        self.connect()
         names = [TableId("d", f"t{number}") for number in range(count)]
         hidden = frozenset((one.table.database, one.table.table) for one in later)
         found = StartTables(AT, names, later, hidden)
         ids = iter("abcdef")
         snapshots = cast("Any", self.snapshots)
         self.work = NewTableRequests(SETTINGS, found, snapshots, lambda: 0, lambda: next(ids))
+
+    def connect(self) -> None:
+        """Begin a new stream."""
+        self.pipeline = Pipeline(SETTINGS, self.tables, AT, lambda: 0)
+        self.pipeline.decoder.format = cast("Any", SimpleNamespace(header=SimpleNamespace(server_id=7)))
+        self.snapshots.progress = self.pipeline.progress
 
     def run(self) -> list[Output]:
         return list(self.work.run(self.pipeline))
@@ -93,6 +100,7 @@ def test_a_hidden_table_is_captured_when_the_stream_has_passed_its_position() ->
     assert run.run() == []
     assert not run.work.due
     assert run.work.hidden == {("d", "x")}
+    run.connect()  # after a lost connection
     run.pipeline.progress.end = 100
     assert run.work.due
     entry, message = run.run()
