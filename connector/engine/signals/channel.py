@@ -92,6 +92,8 @@ class ChannelThread:
     def _poll(self) -> None:
         try:
             for received in self._channel.poll():
+                while self._inbox.is_full and not self._stop.wait(self._interval):
+                    pass  # the channel keeps what comes behind
                 if self._stop.is_set():
                     return
                 self._inbox.put(received)

@@ -12,6 +12,8 @@ from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 
 _FIELD = "rowtide_signal_"
+_MOST = 1000
+"""Signals that wait, at most: none is carried out during an initial snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class SignalInbox:
     def put(self, received: Received) -> None:
         """Add a signal."""
         self._received.append(received)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many signals wait that no more should be put."""
+        return len(self._received) >= _MOST
 
     @property
     def due(self) -> bool:

@@ -13,6 +13,7 @@ from rowtide.connector.engine.signals.file_channel import FileChannel
 from rowtide.connector.engine.signals.inbox import Received, SignalInbox, position_of
 from rowtide.connector.engine.signals.kafka_channel import KafkaChannel
 from rowtide.connector.engine.signals.recent_notifications import RecentNotifications
+from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.signals.actions import SignalAction, SignalHook, Signals
 from rowtide.connector.pipeline.signals.signal import from_fields
 from rowtide.connector.pipeline.signals.snapshots import SnapshotsOnDemand
@@ -51,9 +52,11 @@ class Signalling:
             Its id.
 
         Raises:
-            SignalError: it is no signal.
+            SignalError: it is no signal, or too many wait.
         """
         signal = from_fields(fields, channel, new_signal_id)
+        if self.inbox.is_full:
+            raise SignalError("too many signals wait to be carried out: send it again when the connector streams")
         self.inbox.put(Received(signal, channel))
         return signal.id
 

@@ -109,7 +109,7 @@ class ChunkReader:
     # --- in the threads -------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        worker = _Worker(self._connect, self._settings, self._signal_rows)
+        worker = _Worker(self._connect, self._signal_rows, lambda: self._closed)
         try:
             while (scan := self._next()) is not None:
                 self._step(worker, scan)
@@ -202,9 +202,9 @@ class _TooLarge(Exception):
 class _Worker:
     """The connection of a thread."""
 
-    def __init__(self, connect: Callable[[], Session], settings: ReaderSettings, rows: SignalRows | None) -> None:
+    def __init__(self, connect: Callable[[], Session], rows: SignalRows | None, closed: Callable[[], bool]) -> None:
         self._connect = connect
-        self._settings = settings
+        self._closed = closed
         self._signal_rows = rows
         self._open: Session | None = None
 
@@ -223,7 +223,7 @@ class _Worker:
     def begin(self, scan: Scan, mark: Mark) -> None:
         """Find the largest key of a table at the mark or later, and whether it has rows whose key is NULL."""
         session, ranges = self._session, scan.ranges
-        await_position(session, mark.position, _POSITION_TIMEOUT_S)
+        await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
         if scan.last is None:
             found = session.query(ranges.last_query(scan.condition))
             scan.last = ranges.bound(found[0]) if found else None
@@ -246,7 +246,7 @@ class _Worker:
         """Read a chunk that sees all before the mark."""
         session = self._session
         window = self._open_window(session)
-        await_position(session, mark.position, _POSITION_TIMEOUT_S)
+        await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
         blocks: list[Block] = []
         names: list[str] = []
         capture = _Capture(scan.table.reader)

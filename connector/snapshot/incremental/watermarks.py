@@ -3,6 +3,7 @@
 import datetime as dt
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rowtide.connector.config.choices import Watermarking
@@ -16,6 +17,7 @@ from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
 
 _POLL_S = 0.01
+_WAY_OUT = "end the transactions whose commits wait, for example for a replica that acknowledges none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,18 @@ def _has_executed(executed: SourceOffset, position: SourceOffset, connector: str
     return has_passed(executed, position, connector)
 
 
-def await_position(session: Session, position: SourceOffset, timeout_s: float) -> None:
+def await_position(
+    session: Session, position: SourceOffset, timeout_s: float, cancelled: Callable[[], bool] = lambda: False
+) -> None:
     """Wait until all transactions before a position of the stream are visible to queries.
 
     A server sends a transaction to its replicas before it is visible, and a query may reach a replica that is behind.
+
+    Args:
+        session: a connection to the server.
+        position: that of the stream, with its server if ``file`` and ``pos`` are known to be of it.
+        timeout_s: seconds to wait.
+        cancelled: whether nobody needs the result any more; then this returns.
 
     Raises:
         SnapshotError: they are not visible in time, or that cannot be found out.
@@ -64,14 +74,17 @@ def await_position(session: Session, position: SourceOffset, timeout_s: float) -
     connector = "mariadb" if session.mariadb else "mysql"
     limit = time.monotonic() + timeout_s
     server = server_id(session)
-    while True:
-        executed = replace(committed_position(session, int(timeout_s) or 1), server=server)
+    same = position.server == server
+    while not cancelled():
+        committed = committed_position(session, int(timeout_s) or 1, _WAY_OUT, with_gtids=not same)
+        executed = replace(committed, server=server)
         if _has_executed(executed, position, connector):
             return
         if time.monotonic() > limit:
             at = position.gtids or f"{position.file}:{position.pos}"
             raise SnapshotError(
-                f"the server has not executed what the stream has read, up to {at}, for {timeout_s:.0f} s"
+                f"the server has not executed what the stream has read, up to {at}, for {timeout_s:.0f} s. Let "
+                "database.hostname name one server, not several of which some are behind"
             )
         time.sleep(_POLL_S)
 

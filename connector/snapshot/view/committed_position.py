@@ -15,7 +15,9 @@ _INSTRUMENT = "wait/lock/metadata/sql/mdl"
 _POLL_S = 0.01
 
 
-def committed_position(session: Session, timeout_s: int) -> SourceOffset:
+def committed_position(
+    session: Session, timeout_s: int, way_out: str = "raise snapshot.lock.timeout.ms", *, with_gtids: bool = True
+) -> SourceOffset:
     """A position whose transactions before it are all visible to a view that is opened afterwards.
 
     The end of the binlog is no such position: a server writes a transaction to the binlog first, and makes it visible
@@ -25,15 +27,17 @@ def committed_position(session: Session, timeout_s: int) -> SourceOffset:
     Args:
         session: has no open transaction.
         timeout_s: how long to wait for commits.
+        way_out: what helps if that is not long enough, for the error.
+        with_gtids: whether the GTIDs of the position are needed. For MariaDB, the server reads its binlog for them.
 
     Raises:
         SnapshotError: the position or the commits cannot be read, or a commit takes too long.
     """
     position = current_position(session)
     if session.mariadb:
-        return _position_of_view(session, position)
+        return _position_of_view(session, position, with_gtids=with_gtids)
     if _commits_are_listed(session):
-        _await_commits(session, timeout_s)
+        _await_commits(session, timeout_s, way_out)
     elif not position.gtids:  # gtid_executed has only transactions that are visible
         raise SnapshotError(
             "without GTIDs, the position of what a query reads is known only with the list of commits in progress: "
@@ -63,10 +67,12 @@ def _view_position(session: Session) -> tuple[str, int]:
     return str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"])
 
 
-def _position_of_view(session: Session, position: SourceOffset) -> SourceOffset:
+def _position_of_view(session: Session, position: SourceOffset, *, with_gtids: bool) -> SourceOffset:
     session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     file, pos = _view_position(session)
     session.execute("ROLLBACK")
+    if not with_gtids:
+        return replace(position, file=file, pos=pos, gtids=None)
     gtids = session.query(f"SELECT BINLOG_GTID_POS({session.literal(file)}, {pos})")[0][0]
     return replace(position, file=file, pos=pos, gtids=str(gtids or "") or None)
 
@@ -84,14 +90,14 @@ def _commits_are_listed(session: Session) -> bool:
     return enabled == [("YES",)]
 
 
-def _await_commits(session: Session, timeout_s: int) -> None:
+def _await_commits(session: Session, timeout_s: int, way_out: str) -> None:
     limit = time.monotonic() + timeout_s
     in_progress = _commits(session)
     while in_progress := in_progress & _commits(session):
         if time.monotonic() > limit:
             raise SnapshotError(
                 f"{len(in_progress)} commits have been in progress for {timeout_s} s (SHOW PROCESSLIST). Try again "
-                "later, or raise snapshot.lock.timeout.ms"
+                f"later, or {way_out}"
             )
         time.sleep(_POLL_S)
 

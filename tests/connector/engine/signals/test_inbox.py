@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from rowtide.connector.engine.signals import inbox as inbox_module
 from rowtide.connector.engine.signals.channel import ChannelFailed, ChannelThread
 from rowtide.connector.engine.signals.inbox import Received, SignalInbox, position_of
 from rowtide.connector.engine.signals.recent_notifications import KEPT, RecentNotifications
@@ -106,3 +107,32 @@ def test_a_channel_is_polled_until_it_is_stopped(caplog: pytest.LogCaptureFixtur
     assert channel.positions[:2] == [7, 7]
     assert [message for message in caplog.messages if "no topic" in message] == ["signals cannot be read: no topic"]
     assert any("the channel kafka of signals has failed" in message for message in caplog.messages)
+
+
+def test_a_channel_waits_while_the_inbox_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox_module, "_MOST", 2)
+    signalling = Signalling()
+    channel = Channel([[received(str(number), number) for number in range(3)]])
+    thread = ChannelThread(channel, signalling.inbox, 0.001, lambda: None)
+    thread.start()
+    while not signalling.inbox.is_full:
+        channel.done.wait(0.001)
+    with pytest.raises(SignalError, match="too many signals wait"):
+        signalling.send({"type": "log"}, "http")
+    assert not channel.done.is_set()
+    assert signalling.inbox._received.popleft().position == 0
+    assert channel.done.wait(30)
+    assert [one.position for one in signalling.inbox._received] == [1, 2]
+    thread.stop()
+
+
+def test_a_channel_that_waits_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox_module, "_MOST", 1)
+    inbox, channel = SignalInbox(), Channel([[received("a", 1), received("b", 2)]])
+    thread = ChannelThread(channel, inbox, 0.001, lambda: None)
+    thread.start()
+    while not inbox.is_full:
+        channel.closed.wait(0.001)
+    thread.stop()
+    assert channel.closed.wait(30)
+    assert len(inbox._received) == 1
