@@ -17,7 +17,9 @@ from rowtide.connector.source.server_queries import DENIED, binlog_files, server
 from rowtide.topics.filters import EVERYTHING, Selection
 
 _NO_SUCH_LOG = 1220
-_INSIDE = re.compile(r"Table_map|(Write|Update|Delete|Partial)_|Rows_query|Annotate_rows|Xid|XA_prepare")
+_INSIDE = re.compile(
+    r"Table_map|Transaction_payload|(Write|Update|Delete|Partial)_|Rows_query|Annotate_rows|Xid|XA_prepare"
+)
 """Events inside a transaction, as SHOW BINLOG EVENTS names them."""
 
 

@@ -84,6 +84,18 @@ def test_a_position_that_cuts_a_transaction_is_refused(kind: str, request: pytes
 
 
 @pytest.mark.servers
+def test_a_compressed_transaction_begins_at_its_gtid(mysql_db: Database) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    server = mysql_db.server
+    file, begin = binlog_end(server)
+    mysql_db.execute("SET SESSION binlog_transaction_compression = ON", "INSERT INTO t VALUES (1)")
+    events = {str(row[2]): int(row[1]) for row in server.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")}
+    assert resume_position(configured(server), stored(file, begin)).offset.pos == begin
+    with pytest.raises(WrongDemand, match="the event there is Transaction_payload"):
+        resume_position(configured(server), stored(file, events["Transaction_payload"]))
+
+
+@pytest.mark.servers
 def test_the_check_shows_the_position_of_a_signal(mysql_db: Database, tmp_path: Path) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     file, pos = binlog_end(mysql_db.server)
