@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "canal": Command("rowtide.cli.connectors.canal", "canal", "connector", "Serve Canal's clients."),
+    "canal": Command("rowtide.cli.connectors.canal", "canal", "connector", "Serve Canal's clients, or feed Kafka."),
     "completion": Command("rowtide.cli.completion", "completion", "", "Print the completion script of a shell."),
     "mirror": Command("rowtide.cli.binlog.mirror", "mirror", "connector", "Copy a server's binlog files."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),

@@ -109,7 +109,8 @@ def kafka_settings(
             instance.problem(_RULES[rule], str(error))
     producer, consumer, admin = (_client(server, properties, kind) for kind in ClientKind)
     exactly_once = server.flag("canal.mq.exactlyOnce")
-    transactional_id = f"rowtide-canal-{name}"
+    # Two servers of Canal may have destinations of one name in one Kafka, most often "example".
+    transactional_id = f"rowtide-canal-{name}-{instance.text('canal.instance.master.address')}"
     try:
         made = transactional_settings(producer, transactional_id) if exactly_once else idempotent_settings(producer)
     except ProducerSettingsError as error:

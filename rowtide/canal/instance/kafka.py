@@ -43,7 +43,6 @@ log = logging.getLogger(__name__)
 CLIENT_ID = 1001
 """The client as which Canal's Kafka mode stores its position."""
 
-_PREFIX = "canal"
 _DRAIN_S = 8.0
 """How long messages that were read are still delivered when reading ends."""
 _IN_CANALS_TERMS = {
@@ -173,7 +172,7 @@ class KafkaInstance:
         offsets = KafkaOffsetStore(
             kafka.offsets_topic,
             self._name,
-            _PREFIX,
+            f"{self._settings.host}:{self._settings.port}",  # of destinations of the same name, each has its own
             producer=kafka.producer,
             consumer=kafka.consumer,
             admin=kafka.admin,

@@ -127,3 +127,37 @@ def test_a_snapshot_excludes_a_start_position(tmp_path: Path) -> None:
     text += "canal.instance.master.timestamp=1\n"
     (problem,) = problems(folder(tmp_path / "b", SERVER, example=text))
     assert "canal.instance.snapshot: initial begins with the present" in problem
+
+
+KAFKA = "canal.serverMode=kafka\ncanal.mq.servers=127.0.0.1:9092\ncanal.mq.exactlyOnce=true\n"
+
+
+def test_destinations_of_one_name_on_two_servers_do_not_fence_each_other(tmp_path: Path) -> None:
+    ids = []
+    for host in ("db.example", "db2.example"):
+        path = folder(tmp_path / host, KAFKA, example=INSTANCE.replace("db.example", host))
+        kafka = read_folder(path, {}).instances["example"].kafka
+        assert kafka is not None
+        ids.append(kafka.producer["transactional.id"])
+    assert ids == ["rowtide-canal-example-db.example:3307", "rowtide-canal-example-db2.example:3307"]
+
+
+def test_settings_of_kafka_that_weaken_the_delivery_have_no_effect_or_are_refused(tmp_path: Path) -> None:
+    path = folder(tmp_path / "a", KAFKA + "kafka.acks=1\nkafka.retries=0\nkafka.compression.type=lz4\n")
+    found = read_folder(path, {})
+    kafka = found.instances["example"].kafka
+    assert kafka is not None
+    assert (kafka.producer["acks"], kafka.producer["compression.type"]) == ("all", "lz4")
+    assert "kafka.acks has no effect: rowtide waits for all replicas" in found.notes
+    path = folder(tmp_path / "b", KAFKA + "kafka.enable.idempotence=false\ncanal.mq.flatMesage=true\n")
+    first, second = problems(path)
+    assert first.startswith("canal.properties: canal.mq.flatMesage: unknown property")
+    assert second.startswith("canal.properties: kafka: kafka.enable.idempotence=false would risk losing")
+
+
+def test_a_kafka_mode_without_a_broker_or_topic_is_refused(tmp_path: Path) -> None:
+    text = INSTANCE.replace("canal.mq.topic=example", "canal.mq.partitionHash=a[:id")
+    found = problems(folder(tmp_path, "canal.serverMode=kafka\n", example=text))
+    assert any("kafka.bootstrap.servers: is required" in problem for problem in found)
+    assert any("canal.mq.topic: is required" in problem for problem in found)
+    assert any("canal.mq.partitionHash: invalid regular expression" in problem for problem in found)
