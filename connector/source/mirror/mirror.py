@@ -168,6 +168,7 @@ class Mirror:
                 if not self.status.connected:
                     log.info("mirroring %s from %d on into %s", at.file, at.end, self._folder.folder)
                     self.status.connected, self.status.error = True, None
+                    self._prune()
                 self._write(copy, packets)
                 self._at = copy.at
                 self._tick(copy, idle=not packets)

@@ -1,14 +1,17 @@
-"""``rowtide run``: what is wrong is reported before anything is started."""
+"""``rowtide run``: what its options set, and what is wrong is reported before anything is started."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from configurations import PROPERTIES
 
 from rowtide.cli import main
+from rowtide.cli.connectors import run
 from rowtide.connector.worker import faust_app
 
 
@@ -42,3 +45,22 @@ def test_the_sink_of_the_library_cannot_be_run(config: str) -> None:
     result = CliRunner().invoke(main, ["run", config, "--sink", "python"])
     assert result.exit_code == 1
     assert "rowtide.sink=python is for rowtide.Engine" in result.output
+
+
+def test_options_set_properties(config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Mapping[str, str]] = []
+
+    def read(_common: object, _connectors: object, more: Mapping[str, str]) -> None:
+        given.append(more)
+        raise click.ClickException("enough")
+
+    monkeypatch.setattr(run, "read_configurations", read)
+    for options in ([], ["--sink", "stdout"], ["--from-mirror", str(tmp_path)]):
+        assert "enough" in CliRunner().invoke(main, ["run", config, *options]).output
+    assert given == [{}, {"rowtide.sink": "stdout"}, {"rowtide.mirror.directory": str(tmp_path)}]
+
+
+def test_a_mirror_must_exist(config: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["run", config, "--from-mirror", str(tmp_path / "none")])
+    assert result.exit_code == 2
+    assert "does not exist" in result.output
