@@ -224,7 +224,8 @@ class ConnectorRun:
             tables, start = self._snapshot(components, decision)
         else:
             tables, start = self._recovered(components, decision)
-            self._notify_skipped(components, start)
+            if not decision.goes_on:
+                self._notify_skipped(components, start)
         if decision.stream and not self._stop.is_set():
             new_tables = new_tables_at_start(self._config, start, tables, self._captured)
             log_findings(new_tables.findings)
@@ -293,9 +294,6 @@ class ConnectorRun:
             log.info("%s", note)
         return decision
 
-    def _session(self) -> Session:
-        return Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
-
     def _snapshot(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
         self.state = "SNAPSHOT"
         self._stop.wait(self._config.snapshot.delay_ms / 1000)
@@ -324,7 +322,8 @@ class ConnectorRun:
         """Take a snapshot; returns whether it is complete."""
         with contextlib.closing(snapshot.outputs()) as outputs:
             if not write_snapshot(outputs, components.history, components.store, self._stop):
-                log.info("the snapshot was interrupted; the next start takes it again from the beginning")
+                then = "reads the missing rows" if snapshot.goes_on else "takes it again from the beginning"
+                log.info("the snapshot was interrupted; the next start %s", then)
                 return False
         log.info("the snapshot is complete; its position is %s", describe(snapshot.offset))
         return True
@@ -333,7 +332,7 @@ class ConnectorRun:
         offset = decision.position
         assert offset is not None
         self.state = "RECOVERING"
-        with self._session() as session:
+        with Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB) as session:
             server = server_of(session)
         begin = time.monotonic()
         kept = StoredHistory(components.history, self._config.topics.prefix, components.summaries)
@@ -363,16 +362,17 @@ class ConnectorRun:
         if components.summaries is not None:
             kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
             history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
+        start = new.start
         snapshots = requested_snapshots(
             config,
             self._settings,
             tables,
+            start,
             time.time_ns,
             self._progress,
             self._stop.is_set,
             self._signalling.inbox.run,
         )
-        start = new.start
         requests = NewTableRequests(self._settings, new, snapshots.incremental, time.time_ns, new_signal_id)
         actions = {SET_INCLUDE_LIST: partial(set_include_list, self._configured, self._include)}
         self.reader = Reader(

@@ -18,7 +18,12 @@ T = TypeVar("T")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PREPARED, _CURRENT, _SERVER, _WITHIN = "rowtide_prepared", "rowtide_done", "rowtide_server", "rowtide_gtid"
 _CARRIED = "incremental_snapshot_", "rowtide_snapshot_", "rowtide_signal_"
-"""How the names of fields begin that signals and snapshots on demand carry from offset to offset."""
+"""How the names of fields begin that signals and snapshots carry from offset to offset."""
+UNFINISHED = "rowtide_snapshot_initial"
+"""The field of ``carried`` while the initial snapshot is read on beside the stream.
+
+The stored offset is then that of an initial snapshot, so that Debezium, which could not read it on, takes it again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class SourceOffset:
             ``None`` if unknown. Stored only without GTIDs, which are valid on every server.
         within: the GTID of the transaction that ``event`` and ``row`` belong to; ``None`` if unknown. After a
             fail-over, another transaction may come first. Stored only inside a transaction.
-        carried: what signals and snapshots on demand store with every position, by field name: what is done, and what
+        carried: what signals and snapshots store with every position, by field name: what is done, and what
             is to be done. Names begin with ``incremental_snapshot_`` (Debezium's), ``rowtide_snapshot_`` or
             ``rowtide_signal_``. Not in positions of the schema history.
     """
@@ -75,6 +80,11 @@ class SourceOffset:
     server: str | None = field(default=None, compare=False)
     within: str | None = field(default=None, compare=False)
     carried: Mapping[str, Any] | None = field(default=None)
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether a start from it reads on an initial snapshot that was interrupted."""
+        return UNFINISHED in (self.carried or ())
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
         """``gtids`` parsed for the ``mysql`` or the ``mariadb`` connector; empty if there are none."""
@@ -124,7 +134,8 @@ class SourceOffset:
         if self.within is not None and self.gtids is not None and (self.event or self.row):
             fields = java_hash_map_order({**fields, _WITHIN: self.within})
         if self.carried:
-            fields = java_hash_map_order({**fields, **self.carried})
+            unfinished = {"snapshot": "INITIAL"} if self.reads_on else {}
+            fields = java_hash_map_order({**fields, **unfinished, **self.carried})
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod

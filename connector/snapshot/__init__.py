@@ -8,8 +8,8 @@
 :func:`decide` determines at every start whether a snapshot is needed. :class:`Snapshot` takes it.
 """
 
-from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress
 from rowtide.connector.snapshot.decision import Decision, decide
 from rowtide.connector.snapshot.initial import Snapshot
+from rowtide.connector.snapshot.status import SnapshotProgress
 
 __all__ = ["Decision", "Snapshot", "SnapshotProgress", "decide"]

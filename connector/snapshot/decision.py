@@ -4,12 +4,13 @@ The rules are those of Debezium's snapshotters. Where Debezium would lose change
 differs, and the message states it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowtide.connector.config.choices import SnapshotMode
 from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.incremental.state import SnapshotState
 from rowtide.connector.source.position.rules import PositionCheck
 
 
@@ -22,6 +23,7 @@ class Decision:
         rows: whether it reads the rows of captured tables.
         position: the stored position at which streaming resumes; ``None`` for the position of the snapshot.
         stream: whether it reads the binlog afterwards.
+        goes_on: whether it reads what an interrupted initial snapshot has left, beside the stream.
         notes: messages for the log about the decision.
     """
 
@@ -30,6 +32,7 @@ class Decision:
     position: SourceOffset | None
     stream: bool
     notes: tuple[str, ...] = ()
+    goes_on: bool = False
 
     @property
     def snapshot(self) -> bool:
@@ -73,6 +76,7 @@ def decide(
     history_exists: bool,
     position: PositionCheck | None,
     flags: SnapshotFlags | None = None,
+    resumable: bool = False,
 ) -> Decision:
     """Decide what a start does.
 
@@ -82,6 +86,7 @@ def decide(
         history_exists: whether the schema history has records.
         position: whether the server can stream from ``offset``; ``None`` means yes.
         flags: the flags of mode ``configuration_based``.
+        resumable: whether an interrupted initial snapshot is read on, if possible.
 
     Raises:
         SnapshotError: the mode does not allow what the stored position requires.
@@ -92,7 +97,10 @@ def decide(
     if offset is None:
         return _first_start(mode, policy, history_exists=history_exists)
     if offset.snapshot == "INITIAL":
-        return _after_interruption(mode, policy)
+        left = SnapshotState.from_carried(offset.carried)
+        if left.unfinished and resumable and policy.stream and policy.rows != "never" and history_exists:
+            return _read_on(policy, offset, left, position)
+        return _after_interruption(mode, policy, left)
     if policy.rows == "every":
         return Decision(structure=True, rows=True, position=None, stream=policy.stream)
     if not policy.stream:
@@ -131,7 +139,26 @@ def _first_start(mode: SnapshotMode, policy: _Policy, *, history_exists: bool) -
     return Decision(structure=structure or rows, rows=rows, position=None, stream=policy.stream, notes=notes)
 
 
-def _after_interruption(mode: SnapshotMode, policy: _Policy) -> Decision:
+def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, position: PositionCheck | None) -> Decision:
+    """Go on with an incomplete initial snapshot: stream from its position, and read what is left beside the stream."""
+    if position is not None and not position.available:
+        where = (
+            f"an interrupted snapshot cannot go on, because the server no longer has the binlog since "
+            f"{offset.to_json()}: {position.reason}"
+        )
+        if not policy.on_data_error:
+            raise PositionPurged(
+                f"{where}. Take it again from the beginning: set rowtide.snapshot.resumable=false for one start, or "
+                "snapshot.mode=when_needed. Rows that were deleted in between stay in the topics"
+            )
+        note = f"{where}. It begins again; rows that were deleted in between stay in the topics"
+        return Decision(structure=True, rows=True, position=None, stream=True, notes=(note,))
+    note = f"an earlier snapshot was interrupted: {len(left.tables)} tables are read on beside the stream"
+    start = replace(offset, snapshot=None)
+    return Decision(structure=False, rows=False, position=start, stream=True, notes=(note,), goes_on=True)
+
+
+def _after_interruption(mode: SnapshotMode, policy: _Policy, left: SnapshotState) -> Decision:
     """Start an incomplete initial snapshot again from the beginning: the view of its rows no longer exists."""
     if mode is SnapshotMode.RECOVERY or (policy.rows == "never" and policy.structure == "never"):
         raise SnapshotError(
@@ -141,6 +168,11 @@ def _after_interruption(mode: SnapshotMode, policy: _Policy) -> Decision:
         )
     notes = ["an earlier snapshot was interrupted: it starts again from the beginning, so records may be repeated"]
     rows = policy.rows != "never"
+    if left.unfinished:
+        notes.append(
+            "it could go on with the rows that are missing with rowtide.snapshot.resumable=true, a snapshot.mode that "
+            "reads rows and streams, and its schema history"
+        )
     if not rows:
         notes.append(f"with snapshot.mode={mode}, the rows that it did not read are not read now either")
     return Decision(structure=True, rows=rows, position=None, stream=policy.stream, notes=tuple(notes))

@@ -13,12 +13,13 @@ from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
-from rowtide.connector.snapshot import plan
 from rowtide.connector.snapshot.changes import TableForm, snapshot_table
-from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress, TableRows
 from rowtide.connector.snapshot.decision import Decision
-from rowtide.connector.snapshot.plan import Statement
-from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.connector.snapshot.reading.table_rows import TableRows
+from rowtide.connector.snapshot.status import SnapshotProgress
+from rowtide.connector.snapshot.structure import plan
+from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.writer import StructureWriter
 from rowtide.connector.snapshot.view.consistent_view import View
 from rowtide.connector.snapshot.view.opening import lost_connections, open_snapshot, refuse_changed
 from rowtide.connector.snapshot.view.prepared_xa import await_ends
@@ -71,6 +72,7 @@ class Snapshot:
         self._notifications = Notifications(settings, clock)
         self._tables: Tables | None = None
         self._offset: SourceOffset | None = None
+        self._running: SourceOffset | None = None
 
     @property
     def tables(self) -> Tables:
@@ -93,6 +95,19 @@ class Snapshot:
         if self._offset is None:
             raise RuntimeError("the snapshot has not read the position yet")
         return self._offset
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a later start reads on what is left, if the snapshot is interrupted now."""
+        return self._running is not None and self._running.reads_on
+
+    @property
+    def _resumed(self) -> SourceOffset | None:
+        """Where the stream of a start begins that reads on what is left; ``None`` if none does."""
+        decision = self._decision
+        if not self._config.resumable or not decision.stream or decision.position is not None:
+            return None
+        return replace(self.offset, snapshot=INITIAL)
 
     def outputs(self) -> Generator[Output, None, None]:
         """Take the snapshot, and yield its outputs in order. Closing the generator aborts it and releases all locks.
@@ -117,10 +132,9 @@ class Snapshot:
 
     def aborted(self) -> Iterator[Batch]:
         """The notification that the snapshot failed or was aborted; none before its position is known."""
-        if self._offset is not None:
-            offset = replace(self._offset, snapshot=INITIAL)
+        if self._running is not None:
             transforms = self._settings.transforms
-            for batch in self._notifications.ended("ABORTED", offset):
+            for batch in self._notifications.ended("ABORTED", self._running):
                 yield Transformer(transforms).batch(batch) if transforms else batch
 
     def refuse_changed(self, session: Session, view: View) -> None:
@@ -190,12 +204,15 @@ class Snapshot:
         self._offset = self._decision.position or replace(position, ts_sec=now // 1_000_000, carried=self._carried)
         # The offsets that a snapshot stores are Debezium's to the byte; those of the stream name the server, too.
         completed = replace(self._offset, server=None)
-        running = replace(completed, snapshot=INITIAL, prepared=())
+        self._running = running = replace(completed, snapshot=INITIAL, prepared=())
         log.info("the position of the snapshot is %s:%d, GTIDs %s", completed.file, completed.pos, completed.gtids)
         outputs = self._all_outputs(sessions, running, completed, statements, to_read)
         if self._settings.transforms is not None:
             outputs = Transformer(self._settings.transforms).outputs(outputs)
-        yield from outputs
+        for output in outputs:
+            yield output
+            if isinstance(output, Batch):  # it was taken: what its offset needs is stored
+                self._running = output.offset
 
     def _all_outputs(
         self,
@@ -212,7 +229,7 @@ class Snapshot:
             rows = TableRows(
                 self._settings, self._config, self.tables, self._notifications, self._progress, self._clock, self._form
             )
-            yield from rows.outputs(sessions, running, completed, to_read, writer)
+            yield from rows.outputs(sessions, running, completed, to_read, writer, self._resumed)
         else:
             yield from writer.finish(completed)
         yield from self._notifications.ended("COMPLETED", completed)

@@ -13,9 +13,9 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.blocking.snapshots import BlockingSnapshots, SignalsThatCame
 from rowtide.connector.snapshot.blocking.table_reader import TableReader
-from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress
 from rowtide.connector.snapshot.incremental.building import incremental_snapshots
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
+from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.schema_history.catalog.tables import Tables
 
 
@@ -81,6 +81,7 @@ def requested_snapshots(
     config: Configuration,
     settings: PipelineSettings,
     tables: Tables,
+    start: SourceOffset,
     clock: Callable[[], int],
     progress: SnapshotProgress | None,
     stopped: Callable[[], bool],
@@ -92,6 +93,7 @@ def requested_snapshots(
         config: the configuration.
         settings: of the records.
         tables: every table's structure, as the stream has it.
+        start: the position at which the stream begins.
         clock: nanoseconds since the epoch.
         progress: receives the progress.
         stopped: whether the connector stops.
@@ -99,6 +101,6 @@ def requested_snapshots(
     """
     reader = TableReader(config.database, settings, config.snapshot, tables, clock, progress)
     return RequestedSnapshots(
-        incremental_snapshots(config, settings, tables, clock, progress),
+        incremental_snapshots(config, settings, tables, start, clock, progress),
         BlockingSnapshots(settings, reader, clock, stopped, signals),
     )

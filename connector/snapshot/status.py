@@ -2,9 +2,29 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from rowtide.schema_history.model import TableId
+
+
+class SnapshotProgress(Protocol):
+    """Receives the progress of a snapshot."""
+
+    def tables(self, tables: Sequence[TableId]) -> None:
+        """The rows of these tables will be read, in this order."""
+        ...
+
+    def added(self, names: Iterable[str]) -> None:
+        """The rows of these tables (``db.table``) will be read behind those that are known."""
+        ...
+
+    def left(self, names: Collection[str]) -> None:
+        """These tables are not read, or no further."""
+        ...
+
+    def rows(self, table: TableId | str, done: int, estimated: int | None, *, finished: bool) -> None:
+        """``done`` rows of a table were read, of an estimated number; ``None`` if the server has no estimate."""
+        ...
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -91,7 +92,7 @@ class Worker:
         config: its configuration.
         options: options of ``rowtide run``.
         command: instead of ``rowtide run CONFIG``; ``{port}`` in it stands for the port of its web server.
-        environment: environment variables of the process.
+        environment: environment variables of the process; by default those of the tests, without the one of campaigns.
     """
 
     def __init__(
@@ -103,6 +104,8 @@ class Worker:
     ) -> None:
         self.port = free_port()
         self._log = config.folder / f"{config.name}-{uuid.uuid4().hex[:6]}.log"
+        if environment is None:  # the connector takes other variables that begin with ROWTIDE_ as properties
+            environment = {name: value for name, value in os.environ.items() if name != "ROWTIDE_CAMPAIGN"}
         default = [sys.executable, "-m", "rowtide", "run", str(config.path), "--web-port", str(self.port), *options]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

@@ -158,6 +158,14 @@ LEGACY_THREADS_INTERNAL = Property(
     False,
     "The former name of `legacy.snapshot.max.threads`.",
 )
+RESUMABLE = Property(
+    "rowtide.snapshot.resumable",
+    boolean(),
+    False,
+    "After a crash or stop during the initial snapshot, read only the missing rows, beside the stream from the "
+    "snapshot's position on, instead of all rows again. Rows that are read later have `source.snapshot` incremental, "
+    "and none has last.",
+)
 DELAY = Property("snapshot.delay.ms", long(0), 0, "The delay before the snapshot, in milliseconds.")
 STREAMING_DELAY = Property("streaming.delay.ms", long(0), 0, "The delay before streaming, in milliseconds.")
 FETCH_SIZE = Property(

@@ -149,6 +149,7 @@ class SnapshotConfig:
         select_overrides: queries by (database, table).
         threads: the number of connections that read rows.
         cut_tables: whether several connections read parts of one table.
+        resumable: whether an interrupted initial snapshot is read on.
         incremental: snapshots beside the stream.
     """
 
@@ -162,6 +163,7 @@ class SnapshotConfig:
     lock_timeout_ms: int
     threads: int = 1
     cut_tables: bool = True
+    resumable: bool = False
     incremental: IncrementalConfig = field(default_factory=IncrementalConfig)
 
     def reads_rows_of(self, database: str, table: str) -> bool:

@@ -249,6 +249,7 @@ def snapshot_config(reader: PropertyReader) -> SnapshotConfig:
         lock_timeout_ms=reader[snapshot.LOCK_TIMEOUT],
         threads=reader[snapshot.MAX_THREADS],
         cut_tables=not (reader[snapshot.LEGACY_THREADS] or reader[snapshot.LEGACY_THREADS_INTERNAL]),
+        resumable=reader[snapshot.RESUMABLE],
         incremental=_incremental_config(reader),
     )
 

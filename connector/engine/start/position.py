@@ -54,7 +54,14 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
                 offset = replace(offset, server=server_identity(session.client, mariadb=mariadb))
         position = check_with_mirror(config, position, offset)
     snapshot = config.snapshot
-    return decide(snapshot.mode, offset, history_exists=history.exists(), position=position, flags=snapshot.flags)
+    return decide(
+        snapshot.mode,
+        offset,
+        history_exists=history.exists(),
+        position=position,
+        flags=snapshot.flags,
+        resumable=snapshot.resumable,
+    )
 
 
 def _check_gtids(offset: SourceOffset, flavor: Flavor) -> None:

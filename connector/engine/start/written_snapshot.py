@@ -14,8 +14,8 @@ def write_snapshot(
 ) -> bool:
     """Write the outputs of a snapshot to the schema history and the event store.
 
-    The history is complete before the offset of the completed snapshot is put into the store: a start from that offset
-    needs it.
+    The history is complete before the first offset is put into the store from which a start streams: that of the
+    completed snapshot, or one with what is still to read.
 
     Returns:
         Whether everything was written; false if ``stop`` was set before.
@@ -27,7 +27,7 @@ def write_snapshot(
                 history.append(output.text)
             else:
                 complete = output.offset.snapshot is None
-                if complete:
+                if complete or output.offset.reads_on:
                     buffering.close()
                 store.put([output])
                 if complete:

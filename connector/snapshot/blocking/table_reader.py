@@ -13,13 +13,14 @@ from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot import plan
 from rowtide.connector.snapshot.blocking.state import BlockingRequest
 from rowtide.connector.snapshot.changes import snapshot_table
-from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress, TableRows
-from rowtide.connector.snapshot.plan import Statement
+from rowtide.connector.snapshot.reading.table_rows import TableRows
 from rowtide.connector.snapshot.records import StreamEvent
-from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.connector.snapshot.status import SnapshotProgress
+from rowtide.connector.snapshot.structure import plan
+from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.writer import StructureWriter
 from rowtide.connector.snapshot.view.consistent_view import View
 from rowtide.connector.snapshot.view.opening import OpenSnapshot, open_snapshot, refuse_changed
 from rowtide.connector.source import server_queries

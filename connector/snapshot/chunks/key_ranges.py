@@ -234,6 +234,21 @@ def row_key(table: Table) -> ChunkKey | None:
     return None
 
 
+def resumable_key(table: Table) -> ChunkKey | None:
+    """The key that identifies a table's rows, if its values are the same in a result set and in row events.
+
+    Those of FLOAT are not: a result set has six digits.
+    """
+    key = row_key(table)
+    if key is None or any(column.data_type == "float" for column in key.columns):
+        return None
+    try:
+        key.ranges(table.id)
+    except ValueError:
+        return None
+    return key
+
+
 def surrogate_key(table: Table, name: str) -> ChunkKey | None:
     """The key that a column is (``surrogate-key``); ``None`` if the table has no such column."""
     column = table.column(name)

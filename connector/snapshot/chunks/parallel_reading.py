@@ -33,12 +33,14 @@ class ReadRows:
         table: the table.
         micros: the server's time when their part was begun, in µs since the epoch.
         rows: the rows.
-        complete: whether all rows of the table were read; there are no rows then.
+        part: set behind the last rows of a part, without rows.
+        complete: whether all rows of the table were read, behind its last part.
     """
 
     table: TableToRead
     micros: int
     rows: Rows
+    part: Part | None = None
     complete: bool = False
 
 
@@ -52,6 +54,19 @@ class ReadFailed(Exception):
     def __init__(self, table: TableToRead | None) -> None:
         super().__init__()
         self.table = table
+
+
+def next_part(parts: TableParts, session: Session) -> Part | None:
+    """The next part, whose last key the session looks up; ``None`` if there is none left.
+
+    Raises:
+        SnapshotError: the server refuses the query.
+        DatabaseUnreachableError: the connection is lost.
+    """
+    try:
+        return parts.take(session.query)
+    except pymysql.MySQLError as error:
+        raise SnapshotError(f"the server refuses a query for the ranges of a key: {error.args[-1]}") from error
 
 
 class ParallelReading:
@@ -132,10 +147,7 @@ class ParallelReading:
 
     def _take(self, session: Session) -> Part | None:
         with self._taking:
-            try:
-                return None if self._closed else self._parts.take(session.query)
-            except pymysql.MySQLError as error:
-                raise SnapshotError(f"the server refuses a query for the ranges of a key: {error.args[-1]}") from error
+            return None if self._closed else next_part(self._parts, session)
 
     def _read_part(self, session: Session, part: Part) -> None:
         table = part.table
@@ -144,8 +156,7 @@ class ParallelReading:
             self._put(ReadRows(table, micros, rows))
         with self._taking:
             complete = self._parts.completed(part)
-        if complete:
-            self._put(ReadRows(table, micros, (), complete=True))
+        self._put(ReadRows(table, micros, (), part, complete))
 
     def _put(self, item: ReadRows) -> None:
         with self._taken:

@@ -52,11 +52,19 @@ def key_ranges(listed: ListedTable, table: Table, rows: int) -> KeyRanges | None
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a table: the rows of a query; ``place`` is the table's among all."""
+    """A part of a table: the rows of a query.
+
+    Attributes:
+        place: the table's place among all.
+        number: the part's number in its table, from 0.
+        upper: its last key; ``None`` for the last part.
+    """
 
     place: int
     table: TableToRead
     query: str
+    number: int = 0
+    upper: Bound | None = None
 
 
 class TableParts:
@@ -71,8 +79,13 @@ class TableParts:
         self._tables = tables
         self._rows = rows
         self._next = 0
+        self._number = 0
         self._lower: Bound | None = None
         self._unread = [0] * len(tables)
+
+    def __len__(self) -> int:
+        """The number of tables."""
+        return len(self._tables)
 
     @property
     def current(self) -> TableToRead | None:
@@ -93,12 +106,13 @@ class TableParts:
         if table.ranges is None:
             self._next += 1
             return Part(place, table, table.query)
-        lower = self._lower
+        lower, number = self._lower, self._number
         found = query(table.ranges.bound_query(lower, self._rows))
-        self._lower = table.ranges.bound(found[0]) if found else None
-        if self._lower is None:
-            self._next += 1
-        return Part(place, table, f"{table.query} WHERE {table.ranges.where(lower, self._lower)}")
+        upper = self._lower = table.ranges.bound(found[0]) if found else None
+        self._number += 1
+        if upper is None:
+            self._next, self._number = self._next + 1, 0
+        return Part(place, table, f"{table.query} WHERE {table.ranges.where(lower, upper)}", number, upper)
 
     def completed(self, part: Part) -> bool:
         """Note that a part was read; whether it was the last one of its table."""

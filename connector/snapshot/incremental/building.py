@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader, ReaderSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
+from rowtide.connector.snapshot.incremental.state import SnapshotState
 from rowtide.connector.snapshot.incremental.watermarks import SignalRows
+from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
@@ -17,21 +19,25 @@ def incremental_snapshots(
     config: Configuration,
     settings: PipelineSettings,
     tables: Tables,
+    start: SourceOffset,
     clock: Callable[[], int],
     progress: SnapshotProgress | None,
 ) -> IncrementalSnapshots:
-    """The incremental snapshots of a run.
+    """The incremental snapshots of a run. An initial snapshot that goes on has as many connections as it had before.
 
     Args:
         config: the configuration.
         settings: of the records.
         tables: every table's structure, as the stream has it.
+        start: the position at which the stream begins.
         clock: nanoseconds since the epoch.
         progress: receives the progress.
     """
     incremental, database = config.snapshot.incremental, config.database
     rows = None if incremental.read_only else _signal_rows(config, tables)
-    reader_settings = ReaderSettings(incremental.threads, incremental.target_ms / 1000, rows)
+    goes_on = SnapshotState.from_carried(start.carried).unfinished
+    threads = max(incremental.threads, config.snapshot.threads) if goes_on else incremental.threads
+    reader_settings = ReaderSettings(threads, incremental.target_ms / 1000, rows)
     reader = ChunkReader(lambda: Session(database, mariadb=config.flavor is Flavor.MARIADB), reader_settings)
     return IncrementalSnapshots(settings, tables, reader, incremental.chunk_size, clock, progress)
 

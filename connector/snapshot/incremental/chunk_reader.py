@@ -135,7 +135,7 @@ class ChunkReader:
         chunk: Chunk | None = None
         try:
             if scan.tries:
-                self._wait(scan, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (scan.tries - 1)))
+                self._wait(scan, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(scan.tries - 1, 10)))
             if not scan.begun:
                 if (mark := self._mark) is not None:
                     worker.begin(scan, mark)

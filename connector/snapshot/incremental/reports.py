@@ -1,5 +1,6 @@
-"""The notifications of incremental snapshots, in Debezium's form."""
+"""The notifications of snapshots beside the stream, in Debezium's form."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
@@ -9,9 +10,11 @@ from rowtide.connector.records.notifications import Notifier
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.chunks.key_ranges import Bound
-from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.schema_history.model import Column
+
+log = logging.getLogger(__name__)
 
 ScanStatus = Literal["SUCCEEDED", "EMPTY", "NO_PRIMARY_KEY", "SQL_EXCEPTION", "UNKNOWN_SCHEMA"]
 SETTLED: frozenset[ScanStatus] = frozenset({"SUCCEEDED", "EMPTY", "UNKNOWN_SCHEMA"})
@@ -21,9 +24,9 @@ _AGGREGATE = "Incremental Snapshot"
 
 
 class Reports:
-    """Makes the notifications of incremental snapshots, and reports the progress of each table.
+    """Makes the notifications of snapshots beside the stream, and reports the progress of each table.
 
-    The id of a notification is that of the signal that asked for the table.
+    The id of a notification is that of the signal that asked for the table, or a new one for the initial snapshot.
 
     Args:
         settings: of the records.
@@ -37,8 +40,11 @@ class Reports:
 
     def resumed(self, state: SnapshotState) -> None:
         """The snapshots that a start offset has go on."""
-        if self._progress is not None and state.tables:
-            self._progress.added([table.name for table in state.tables])
+        names = [table.name for table in state.tables]
+        if names:
+            log.info("the %s snapshot of %s goes on behind its last chunk", state.tables[0].kind, ", ".join(names))
+            if self._progress is not None:
+                self._progress.added(names)
 
     def changed(
         self, kind: Literal["STARTED", "PAUSED", "RESUMED", "ABORTED"], signal_id: str, tables: Sequence[str],
@@ -52,11 +58,18 @@ class Reports:
         data = {"data_collections": ",".join(tables)}
         yield from self._notifier.notify(_AGGREGATE, kind, data, offset, signal_id=signal_id)
 
+    def stopped(self, tables: Sequence[TableToRead], offset: SourceOffset) -> Iterator[Batch]:
+        """Tables are no longer read, each reported to the signal that asked for it."""
+        for signal_id in dict.fromkeys(table.signal_id for table in tables):
+            names = [table.name for table in tables if table.signal_id == signal_id]
+            yield from self.changed("ABORTED", signal_id, names, offset)
+
     def progress(
         self, state: SnapshotState, columns: Sequence[Column], key: Bound | None, offset: SourceOffset
     ) -> Iterator[Batch]:
         """A chunk of the first table was read, up to a key; its rows do not count yet."""
         table = state.tables[0]
+        aggregate = _aggregate(table)
         if self._progress is not None:
             self._progress.rows(table.name, table.rows, table.estimated, finished=False)
         data = {
@@ -65,13 +78,14 @@ class Reports:
             "maximum_key": _shown(columns, table.last),
             "last_processed_key": _shown(columns, key),
         }
-        yield from self._notifier.notify(_AGGREGATE, "IN_PROGRESS", data, offset, signal_id=table.signal_id)
+        yield from self._notifier.notify(aggregate, "IN_PROGRESS", data, offset, signal_id=table.signal_id)
 
     def scanned(
         self, state: SnapshotState, status: ScanStatus, offset: SourceOffset, error: str | None = None
     ) -> Iterator[Batch]:
         """The first table is done; and its signal, if it was the last table of it."""
         table: TableToRead = state.tables[0]
+        aggregate = _aggregate(table)
         if self._progress is not None and status in ("SUCCEEDED", "EMPTY"):
             self._progress.rows(table.name, table.rows, table.estimated, finished=True)
         elif self._progress is not None:
@@ -83,10 +97,16 @@ class Reports:
             "status": status,
         }
         yield from self._notifier.notify(
-            _AGGREGATE, "TABLE_SCAN_COMPLETED", data, offset, signal_id=table.signal_id, error=error
+            aggregate, "TABLE_SCAN_COMPLETED", data, offset, signal_id=table.signal_id, error=error
         )
         if not state.without_first().names(table.signal_id):
-            yield from self._notifier.notify(_AGGREGATE, "COMPLETED", {}, offset, signal_id=table.signal_id)
+            if table.initial:
+                log.info("the initial snapshot is complete")
+            yield from self._notifier.notify(aggregate, "COMPLETED", {}, offset, signal_id=table.signal_id)
+
+
+def _aggregate(table: TableToRead) -> str:
+    return "Initial Snapshot" if table.initial else _AGGREGATE
 
 
 def _shown(columns: Sequence[Column], bound: Bound | None) -> str:

@@ -53,13 +53,32 @@ def without_key(name: str, reason: str) -> str:
     )
 
 
+def given_up(name: str, reason: str) -> str:
+    """The message that a table was tried too often."""
+    return (
+        f"table {name} is NOT read completely: {reason}. Correct the cause, and send an execute-snapshot signal for "
+        "the table"
+    )
+
+
+def lost_key(name: str, reason: str) -> str:
+    """The message that an interrupted initial snapshot cannot read a table on."""
+    return (
+        f"table {name} was altered since the initial snapshot was interrupted, which cannot read it on: {reason}. Set "
+        "rowtide.snapshot.resumable=false for one start, which takes the whole snapshot again"
+    )
+
+
 def stopped_tables(request: StopRequest, state: SnapshotState) -> list[TableToRead]:
-    """The tables that are no longer to be read; all without a list."""
+    """The tables that are no longer to be read; all without a list. Those of the initial snapshot stay."""
     collections = request.collections
     return [
         table
         for table in state.tables
-        if not collections
-        or table.name in collections.sources
-        or (table.table is not None and collections.select([table.table]))
+        if not table.initial
+        and (
+            not collections
+            or table.name in collections.sources
+            or (table.table is not None and collections.select([table.table]))
+        )
     ]

@@ -1,4 +1,4 @@
-"""Incremental snapshots in the reader's thread: what signals change, and what becomes of the chunks that were read."""
+"""Snapshots beside the stream, in the reader's thread: what signals change, and what becomes of the chunks."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,18 +17,25 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_read
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
-from rowtide.connector.snapshot.chunks.table_rows import SnapshotProgress
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, row_batches
 from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
 from rowtide.connector.snapshot.incremental.keys.journal import Journal
 from rowtide.connector.snapshot.incremental.keys.row_keys import replaces_rows
 from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, ScanStatus
-from rowtide.connector.snapshot.incremental.requests import requested_tables, stopped_tables, unknown_table, without_key
+from rowtide.connector.snapshot.incremental.requests import (
+    given_up,
+    lost_key,
+    requested_tables,
+    stopped_tables,
+    unknown_table,
+    without_key,
+)
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.records import StreamEvent
+from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
@@ -99,10 +106,7 @@ class IncrementalSnapshots:
         progress = self.progress = pipeline.progress
         if self._state is None:
             self._state = SnapshotState.from_carried(progress.carried)
-            if self._state.tables:
-                names = ", ".join(table.name for table in self._state.tables)
-                log.info("the incremental snapshot of %s goes on behind its last chunk", names)
-                self._reports.resumed(self._state)
+            self._reports.resumed(self._state)
         self._carry(self._state)
         self._abandon()
 
@@ -244,6 +248,8 @@ class IncrementalSnapshots:
         try:
             scan = new_scan(first, structure, settings, self._topics, size=self._size, tries=self._tries)
         except NoUsableKey as reason:
+            if first.initial:
+                raise SnapshotError(lost_key(first.name, str(reason))) from None
             yield from self._left_out("NO_PRIMARY_KEY", without_key(first.name, str(reason)), at)
             return
         if first.key not in (None, scan.key.signature):
@@ -274,14 +280,11 @@ class IncrementalSnapshots:
         self._abandon()
         self._tries += 1
         name = self._first.name
-        if self._tries < _MAX_TRIES:
+        if self._tries < _MAX_TRIES or self._first.initial:  # an initial snapshot leaves no table out
             self._size = max(1, self._size // 2)
-            log.warning("the last chunk of table %s is read again: %s", name, reason)
+            log.warning("the last chunk of table %s is read again (try %d): %s", name, self._tries + 1, reason)
             return
-        log.error(
-            "table %s is NOT read completely: %s. Correct the cause, and send an execute-snapshot signal for the table",
-            name, reason,
-        )  # fmt: skip
+        log.error("%s", given_up(name, reason))
         yield from self._scanned("SQL_EXCEPTION", at, f"table {name} is not read completely: {reason}")
 
     def _left_out(self, status: ScanStatus, reason: str, at: SourceOffset) -> Iterator[Output]:
@@ -294,7 +297,7 @@ class IncrementalSnapshots:
         self._abandon()
         self._tries, self._size = 0, self._first_size
         if status == "SUCCEEDED":
-            log.info("the incremental snapshot has read %d rows of table %s", first.rows, first.name)
+            log.info("the %s snapshot has read %d rows of table %s", first.kind, first.rows, first.name)
         # A new table that is done is not new at the next start.
         self._carry(state.without_first(), [first] if status in SETTLED else [])
         yield from self._reports.scanned(state, status, self._here(at), error)
@@ -371,11 +374,7 @@ class IncrementalSnapshots:
             self._tries, self._size = 0, self._first_size
         self._carry(replace(state, tables=left, paused=state.paused and bool(left)), stopped)
         log.info("the incremental snapshot of %s is stopped", ", ".join(table.name for table in stopped))
-        out: list[Output] = []
-        for signal_id in dict.fromkeys(table.signal_id for table in stopped):
-            names = [table.name for table in stopped if table.signal_id == signal_id]
-            out += self._reports.changed("ABORTED", signal_id, names, at)
-        return out
+        return list(self._reports.stopped(stopped, at))
 
     def pause(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
         """Read no more chunks."""

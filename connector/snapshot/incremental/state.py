@@ -1,4 +1,4 @@
-"""What an incremental snapshot still has to read, and how every offset stores it. Pure."""
+"""What snapshots beside the stream still have to read, and how every offset stores it. Pure."""
 
 import json
 import logging
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rowtide.connector.errors import SignalError
+from rowtide.connector.records.offset import UNFINISHED
 from rowtide.connector.snapshot.chunks.key_ranges import Bound
 from rowtide.schema_history.model import TableId
 
@@ -22,12 +23,12 @@ _ID, _CONDITION, _SURROGATE = (f"{_COLLECTIONS}_{name}" for name in ("id", "addi
 
 @dataclass(frozen=True, slots=True)
 class TableToRead:
-    """A table that an incremental snapshot reads.
+    """A table that a snapshot reads beside the stream.
 
     Attributes:
         name: ``database.table``, as notifications have it.
         table: the table; ``None`` if no captured table has that name.
-        signal_id: the id of the signal that asked for it.
+        signal_id: the id of the signal that asked for it; ``""`` for a table of the initial snapshot.
         condition: a condition for its rows, as SQL.
         surrogate_key: the column to cut it by, instead of its primary key.
         begun: whether the largest key is known.
@@ -35,6 +36,7 @@ class TableToRead:
         lower: up to this key, its rows are read.
         key: the signature of the key that ``last`` and ``lower`` belong to; ``None`` if it was not stored.
         rows: how many rows were read.
+        initial: whether it is left of an interrupted initial snapshot.
         estimated: how many rows the table has, as the server estimates; not stored.
     """
 
@@ -49,6 +51,24 @@ class TableToRead:
     rows: int = 0
     key: str | None = None
     estimated: int | None = None
+    initial: bool = False
+
+    @classmethod
+    def of_initial_snapshot(cls, table: TableId, lower: Bound | None, key: str, rows: int) -> "TableToRead":
+        """A table that the initial snapshot has read up to a key.
+
+        Args:
+            table: the table.
+            lower: the key; ``None`` if nothing was read.
+            key: the signature of its key.
+            rows: how many rows were read.
+        """
+        return cls(str(table), table, "", lower=lower, key=key, rows=rows, initial=True)
+
+    @property
+    def kind(self) -> str:
+        """The kind of snapshot that it belongs to, for messages."""
+        return "initial" if self.initial else "incremental"
 
     def restarted(self) -> "TableToRead":
         """The table before its first chunk."""
@@ -67,6 +87,11 @@ class SnapshotState:
     tables: tuple[TableToRead, ...] = ()
     paused: bool = False
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether tables of the initial snapshot are still to be read."""
+        return any(table.initial for table in self.tables)
+
     def names(self, signal_id: str) -> list[str]:
         """The names of the tables that a signal asked for."""
         return [table.name for table in self.tables if table.signal_id == signal_id]
@@ -82,26 +107,40 @@ class SnapshotState:
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The fields of all offsets from now on: those of ``others`` that are not of snapshots, and the state's.
 
-        Debezium's fields name the tables. It has the keys as serialised Java objects, and reads a table from its
-        beginning without them.
+        Debezium's fields name the tables of signals. It has the keys as serialised Java objects, and reads a table from
+        its beginning without them. It does not read an initial snapshot on, but takes it again.
         """
         fields = {
-            name: value for name, value in (others or {}).items() if name != _STATE and not name.startswith(_DEBEZIUM)
+            name: value
+            for name, value in (others or {}).items()
+            if name not in (_STATE, UNFINISHED) and not name.startswith(_DEBEZIUM)
         }
+        if requested := [table for table in self.tables if not table.initial]:
+            fields[_COLLECTIONS] = _json(list(map(_for_debezium, requested)))
+            fields[_CORRELATION] = requested[0].signal_id
+        if self.unfinished:
+            fields[UNFINISHED] = True
         if self.tables:
-            fields[_COLLECTIONS] = _json(list(map(_for_debezium, self.tables)))
-            fields[_CORRELATION] = self.tables[0].signal_id
             fields[_STATE] = _json({"paused": self.paused, "tables": [_stored(table) for table in self.tables]})
         return fields or None
 
     def require_room(self) -> None:
         """Raise ``SignalError`` if the tables are too many for an offset."""
-        size = len(_json(self.carried(None)).encode())
-        if size > _MAX_STORED:
+        if not self.has_room:
             raise SignalError(
-                f"{len(self.tables)} tables need {size} bytes in each stored position, and only {_MAX_STORED} are "
-                "possible. Send several signals with fewer tables, each when the snapshot before it is completed"
+                f"{len(self.tables)} tables need {self._stored_bytes} bytes in each stored position, and only "
+                f"{_MAX_STORED} are possible. Send several signals with fewer tables, each when the snapshot before it "
+                "is completed"
             )
+
+    @property
+    def has_room(self) -> bool:
+        """Whether an offset has room for the tables."""
+        return self._stored_bytes <= _MAX_STORED
+
+    @property
+    def _stored_bytes(self) -> int:
+        return len(_json(self.carried(None)).encode())
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "SnapshotState":
@@ -134,7 +173,11 @@ def _stored(table: TableToRead) -> dict[str, Any]:
     others = {"condition": table.condition, "surrogate": table.surrogate_key, "lower": table.lower, "key": table.key}
     found |= {name: value for name, value in others.items() if value is not None}
     if table.begun:
-        found |= {"last": table.last, "rows": table.rows}
+        found["last"] = table.last
+    if table.rows:
+        found["rows"] = table.rows
+    if table.initial:
+        found["initial"] = True
     return found
 
 
@@ -151,6 +194,7 @@ def _restored(stored: Mapping[str, Any]) -> TableToRead:
         _bound(stored.get("lower")),
         int(stored.get("rows", 0)),
         stored.get("key"),
+        initial=bool(stored.get("initial")),
     )
 
 

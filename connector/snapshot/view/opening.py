@@ -10,8 +10,8 @@ from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import SnapshotConfig
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.snapshot import plan
-from rowtide.connector.snapshot.plan import Statement
+from rowtide.connector.snapshot.structure import plan
+from rowtide.connector.snapshot.structure.plan import Statement
 from rowtide.connector.snapshot.view import consistent_view
 from rowtide.connector.snapshot.view.consistent_view import TablesChanged, View
 from rowtide.connector.source import server_queries

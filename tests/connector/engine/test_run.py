@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -54,6 +55,14 @@ def test_the_history_is_written_down_before_the_offset_that_relies_on_it() -> No
     assert write_snapshot([*outputs, *last], cast("Any", seen), cast("Any", seen), stop)
     told = ["one", "p, INITIAL", "two", "p.d.t, INITIAL", "written down", "p.d.t, None", "notes, None"]
     assert seen.order == told
+
+
+def test_the_history_is_written_down_before_a_snapshot_can_go_on() -> None:
+    seen, stop = Written(), threading.Event()
+    goes_on = replace(RUNNING, carried={"rowtide_snapshot_initial": True})
+    outputs = [HistoryEntry("one"), batch("p", RUNNING), batch("p.d.t", goes_on), batch("p.d.t", goes_on)]
+    assert write_snapshot(outputs, cast("Any", seen), cast("Any", seen), stop)
+    assert seen.order == ["one", "p, INITIAL", "written down", "p.d.t, INITIAL", "p.d.t, INITIAL"]
 
 
 def test_a_snapshot_can_be_broken_off_until_its_last_record() -> None:

@@ -1,5 +1,7 @@
 """What a start does, by snapshot mode, stored position and schema history."""
 
+from dataclasses import replace
+
 import pytest
 
 from rowtide.connector.config.choices import SnapshotMode
@@ -7,7 +9,9 @@ from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, decide
+from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.source.position.rules import PositionCheck
+from rowtide.schema_history.model import TableId
 
 DONE = SourceOffset("binlog.000003", 570, "u:1-9")
 INTERRUPTED = SourceOffset("binlog.000003", 570, "u:1-9", snapshot="INITIAL")
@@ -17,9 +21,19 @@ MODES = (*READS_ROWS, "no_data", "recovery")
 
 
 def decided(
-    mode: str, offset: SourceOffset | None = None, *, history: bool = True, position: PositionCheck | None = None
+    mode: str,
+    offset: SourceOffset | None = None,
+    *,
+    history: bool = True,
+    position: PositionCheck | None = None,
+    resumable: bool = False,
 ) -> Decision:
-    return decide(SnapshotMode(mode), offset, history_exists=history, position=position)
+    return decide(SnapshotMode(mode), offset, history_exists=history, position=position, resumable=resumable)
+
+
+def state(*left: TableToRead) -> SourceOffset:
+    """The position of an interrupted snapshot that can go on."""
+    return replace(INTERRUPTED, carried=SnapshotState(left).carried(None))
 
 
 def flags(letters: str) -> SnapshotFlags:
@@ -100,6 +114,42 @@ def test_configuration_based_follows_its_flags() -> None:
         found("dsTEe", DONE, history=True, gone=True)
     with pytest.raises(SnapshotError, match="never allow snapshots"):
         found("dsTEE", INTERRUPTED, history=True)
+
+
+LEFT = TableToRead.of_initial_snapshot(TableId("d", "t"), ("7",), "id int None", 8)
+RESUMABLE = state(LEFT)
+
+
+@pytest.mark.parametrize("mode", ["initial", "when_needed", "always"])
+def test_an_interrupted_snapshot_goes_on_from_its_position(mode: str) -> None:
+    found = decided(mode, RESUMABLE, resumable=True)
+    assert (found.structure, found.rows, found.stream, found.goes_on) == (False, False, True, True)
+    assert found.position == replace(RESUMABLE, snapshot=None)
+    assert SnapshotState.from_carried(found.position.carried).tables == (LEFT,)
+
+
+@pytest.mark.parametrize(
+    ("mode", "resumable", "history"),
+    [("initial", False, True), ("initial", True, False), ("initial_only", True, True), ("no_data", True, True)],
+)
+def test_an_interrupted_snapshot_that_cannot_go_on(mode: str, *, resumable: bool, history: bool) -> None:
+    found = decided(mode, RESUMABLE, history=history, resumable=resumable)
+    assert (found.structure, found.position, found.goes_on) == (True, None, False)
+    assert any("rowtide.snapshot.resumable=true" in note for note in found.notes)
+
+
+def test_a_snapshot_without_what_is_left_begins_again() -> None:
+    for offset in (INTERRUPTED, state(), replace(INTERRUPTED, carried={"rowtide_snapshot_state": "{}"})):
+        found = decided("initial", offset, resumable=True)
+        assert (found.rows, found.goes_on) == (True, False)
+
+
+def test_the_binlog_since_an_interrupted_snapshot_is_gone() -> None:
+    with pytest.raises(PositionPurged, match=r"it was purged\. .*resumable=false .*snapshot.mode=when_needed"):
+        decided("initial", RESUMABLE, position=GONE, resumable=True)
+    found = decided("when_needed", RESUMABLE, position=GONE, resumable=True)
+    assert (found.rows, found.position) == (True, None)
+    assert "begins again" in found.notes[0]
 
 
 def test_every_mode_is_covered() -> None:

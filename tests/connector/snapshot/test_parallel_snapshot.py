@@ -12,8 +12,8 @@ import pytest
 from live_database import configured, markers, snapshot
 
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.snapshot.chunks import table_rows
 from rowtide.connector.snapshot.chunks.key_ranges import KeyRanges
+from rowtide.connector.snapshot.reading import table_rows
 from rowtide.connector.snapshot.view import consistent_view
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.connection import DatabaseUnreachableError

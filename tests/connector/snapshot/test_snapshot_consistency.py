@@ -15,7 +15,7 @@ from live_snapshot import binlog_end
 from pymysql.constants import ER
 
 from rowtide.connector.records.batch import Output
-from rowtide.connector.snapshot.chunks import table_rows
+from rowtide.connector.snapshot.reading import table_rows
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor

@@ -10,8 +10,8 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.plan import Statement
-from rowtide.connector.snapshot.structure import StructureWriter
+from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.writer import StructureWriter
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, Server

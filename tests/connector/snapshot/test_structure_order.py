@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowtide.connector.snapshot.plan import structure_statements
+from rowtide.connector.snapshot.structure.plan import structure_statements
 from rowtide.connector.source.server_queries import DatabaseCharset
 from rowtide.schema_history.model import TableId
 

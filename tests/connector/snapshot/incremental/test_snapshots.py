@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
@@ -15,12 +18,13 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.chunk_reader import Found
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows
-from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Mark, ReadChunk, Scan
+from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
-from rowtide.connector.snapshot.incremental.state import SnapshotState
+from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.topics.filters import ColumnFilter, MessageKeys, Patterns, Selection
 from rowtide.topics.naming import StandardNaming
@@ -65,7 +69,8 @@ class Run:
         self.snapshots = IncrementalSnapshots(settings, self._tables, self.reader, 10, lambda: 0)  # type: ignore[arg-type]
         self.pipeline = Pipeline(settings, self._tables, start, lambda: 0)
         self.snapshots.attach(self.pipeline)
-        self.signal("execute-snapshot", **{"data-collections": ["d.t"]})
+        if start.carried is None:
+            self.signal("execute-snapshot", **{"data-collections": ["d.t"]})
 
     def statement(self, text: str) -> None:
         self._tables.apply(QueryEvent(text.encode(), database="d"))
@@ -166,6 +171,59 @@ def test_rows_cut_by_another_column_have_their_own_key() -> None:
     run.signal("execute-snapshot", **{"data-collections": ["d.t"], "surrogate-key": "other"})
     scan = run.scan()
     assert "SELECT `other`, `id` FROM" in scan.select(Chunk(0, None, ("5",)))
+
+
+def interrupted(lower: str | None) -> SourceOffset:
+    """The position of an initial snapshot that has read table ``d.t`` up to a key."""
+    left = TableToRead.of_initial_snapshot(TableId("d", "t"), lower and (lower,), "id int None", 400)  # type: ignore[arg-type]
+    return replace(AT, carried=SnapshotState((left,)).carried(None))
+
+
+def test_an_interrupted_initial_snapshot_goes_on_behind_its_last_part() -> None:
+    run = Run(interrupted("400"))
+    scan = run.scan()
+    assert (scan.lower, scan.last, scan.begun) == (("400",), None, False)
+    (rows,) = run.read_chunk("500", "500", [b"\x03450\x018"])
+    assert isinstance(rows, Batch)
+    scan.cut = True
+    list(run.snapshots.run(run.pipeline))
+    assert not run.snapshots.active
+    assert run.pipeline.offset().carried is None
+    kinds = ["IN_PROGRESS", "TABLE_SCAN_COMPLETED", "COMPLETED"]
+    found = [(one["aggregate_type"], one["type"]) for one in run.notifications]
+    assert found == [("Initial Snapshot", kind) for kind in kinds]
+
+
+def test_an_initial_snapshot_whose_key_has_changed_reads_the_table_again() -> None:
+    run = Run(interrupted("400"))
+    run.statement("ALTER TABLE d.t MODIFY id BIGINT")
+    assert run.scan().lower is None
+
+
+def test_an_initial_snapshot_leaves_no_table_out() -> None:
+    """It tries again for ever where an incremental snapshot gives the table up."""
+    initial, incremental = Run(interrupted(None)), Run()
+    for run in (initial, incremental):
+        for _ in range(20):
+            if run.snapshots.active:
+                run.reader.found.append((run.scan(), Failed("no")))
+                list(run.snapshots.run(run.pipeline))
+    assert initial.snapshots.active
+    assert not incremental.snapshots.active
+
+
+def test_an_initial_snapshot_whose_table_has_lost_its_key_fails() -> None:
+    run = Run(interrupted("400"))
+    run.statement("ALTER TABLE d.t DROP PRIMARY KEY")
+    with pytest.raises(SnapshotError, match=r"table d\.t was altered .*resumable=false for one start"):
+        run.scan()
+
+
+def test_a_table_that_was_dropped_is_left_out_of_an_initial_snapshot() -> None:
+    run = Run(interrupted("400"))
+    run.statement("DROP TABLE d.t")
+    list(run.snapshots.run(run.pipeline))
+    assert not run.snapshots.active
 
 
 def test_a_name_that_matches_no_table_is_reported_with_the_nearest_one() -> None:

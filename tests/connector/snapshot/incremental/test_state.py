@@ -1,11 +1,15 @@
 """What is still to be read, in the fields of offsets: those of Debezium for it, and rowtide's for every detail."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from rowtide.connector.errors import SignalError
+from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.pipeline.signals.snapshot_requests import stop_request
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.incremental.requests import stopped_tables
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.schema_history.model import TableId
 
@@ -74,3 +78,33 @@ def test_more_tables_than_an_offset_can_have_are_refused() -> None:
 def test_a_state_that_cannot_be_read_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     assert SnapshotState.from_carried({"rowtide_snapshot_state": "{}"}) == SnapshotState()
     assert "send its execute-snapshot signal again" in caplog.text
+
+
+INITIAL = TableToRead.of_initial_snapshot(TableId("d", "t"), ("7",), "id int None", 8)
+
+
+def test_what_is_left_of_an_initial_snapshot_is_stored() -> None:
+    state = SnapshotState((INITIAL, replace(INITIAL, begun=True, last=("9",)), BIG))
+    restored = SourceOffset.from_json(SourceOffset("b.000001", 4, carried=state.carried(None)).to_json())
+    assert SnapshotState.from_carried(restored.carried) == state
+    assert state.unfinished
+    assert not STATE.unfinished
+
+
+def test_debezium_takes_an_unfinished_initial_snapshot_again() -> None:
+    """In the stored position, but not in the schema history's: that of a statement is behind the snapshot."""
+    unfinished = SourceOffset("b.000001", 4, carried=SnapshotState((INITIAL, BIG)).carried(None))
+    assert json.loads(unfinished.to_json())["snapshot"] == "INITIAL"
+    assert SourceOffset.from_json(unfinished.to_json()).snapshot == "INITIAL"
+    assert "snapshot" not in unfinished.to_map()
+    (listed,) = json.loads((unfinished.carried or {})["incremental_snapshot_collections"])
+    assert listed["incremental_snapshot_collections_id"] == "d.big"
+    complete = SourceOffset("b.000001", 4, carried=SnapshotState((BIG,)).carried(unfinished.carried))
+    assert "snapshot" not in json.loads(complete.to_json())
+
+
+def test_stop_snapshot_does_not_stop_the_initial_snapshot() -> None:
+    state = SnapshotState((INITIAL, BIG))
+    for data in ({}, {"data-collections": [r"d\..*"]}, {"data-collections": ["d.t", "d.big"]}):
+        request = stop_request(Signal("1", "stop-snapshot", data, "file"))
+        assert stopped_tables(request, state) == [BIG]

@@ -1,9 +1,9 @@
 """Reads the rows of all tables of a snapshot, with one connection or several, and makes their records."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import SnapshotConfig
@@ -13,10 +13,11 @@ from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
-from rowtide.connector.snapshot import plan
 from rowtide.connector.snapshot.changes import TableForm
-from rowtide.connector.snapshot.chunks.parallel_reading import ParallelReading, ReadFailed
+from rowtide.connector.snapshot.chunks.key_ranges import ChunkKey, KeyRanges, resumable_key
+from rowtide.connector.snapshot.chunks.parallel_reading import ParallelReading, ReadFailed, next_part
 from rowtide.connector.snapshot.chunks.table_parts import TableParts, TableToRead, key_ranges
+from rowtide.connector.snapshot.reading.resumable_offsets import ResumableOffsets
 from rowtide.connector.snapshot.records import (
     ParallelRecordStream,
     ReadTime,
@@ -24,6 +25,8 @@ from rowtide.connector.snapshot.records import (
     StreamEvent,
     StructureMessages,
 )
+from rowtide.connector.snapshot.status import SnapshotProgress
+from rowtide.connector.snapshot.structure import plan
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.server_queries import ListedTable
@@ -35,26 +38,8 @@ log = logging.getLogger(__name__)
 
 PART_ROWS = 50_000
 """The rows of a part, if several connections read parts of one table."""
-
-
-class SnapshotProgress(Protocol):
-    """Receives the progress of a snapshot."""
-
-    def tables(self, tables: Sequence[TableId]) -> None:
-        """The rows of these tables will be read, in this order."""
-        ...
-
-    def added(self, names: Iterable[str]) -> None:
-        """The rows of these tables (``db.table``) will be read behind those that are known."""
-        ...
-
-    def left(self, names: Collection[str]) -> None:
-        """These tables are not read, or no further."""
-        ...
-
-    def rows(self, table: TableId | str, done: int, estimated: int | None, *, finished: bool) -> None:
-        """``done`` rows of a table were read, of an estimated number; ``None`` if the server has no estimate."""
-        ...
+RESUMABLE_PART_ROWS = 20_000
+"""The same if the snapshot is resumable: what an interruption repeats of each table that is being read."""
 
 
 class TableRows:
@@ -98,8 +83,12 @@ class TableRows:
         completed: SourceOffset,
         to_read: Sequence[ListedTable],
         writer: StructureMessages,
+        resumed: SourceOffset | None = None,
     ) -> Iterator[Output]:
         """Yield the records of all rows.
+
+        If the snapshot is resumable, tables that cannot be read on are read first: as long as one of them is left, an
+        interruption begins the snapshot again.
 
         Args:
             sessions: the connections, which have the same view.
@@ -108,6 +97,7 @@ class TableRows:
             to_read: the tables, in the order of reading. Rows of the signal table are not read: they are signals that
                 were carried out, or that the stream brings.
             writer: the messages before the rows.
+            resumed: where the stream begins if a later start reads on what is left; ``None`` if none does.
 
         Raises:
             SnapshotError: the server refuses a statement or aborts it.
@@ -123,96 +113,116 @@ class TableRows:
         for table in to_read:
             topics.topic(table.id)
         structures = [(listed, self._tables.table(listed.id.database, listed.id.table)) for listed in to_read]
-        if len(sessions) > 1:
-            yield from self._parallel(sessions, running, completed, structures, writer)
+        parallel, part_rows = len(sessions) > 1, PART_ROWS
+        if resumed is not None:
+            part_rows = RESUMABLE_PART_ROWS
+            structures.sort(key=lambda pair: pair[1] is None or self._resumable_key(pair[1]) is not None)
+        keys = {listed.id: self._resumable_key(known) for listed, known in structures if known is not None}
+        offsets = ResumableOffsets(running, resumed, keys, part_rows)
+        tables = (self._table(*pair, parallel=parallel, resumable=resumed is not None) for pair in structures)
+        if parallel:
+            parts = TableParts([known for known in tables if known is not None], part_rows)
+            yield from self._parallel(sessions, offsets, completed, parts, writer)
             return
         stream = RecordStream(structures[0][1] if structures else None, writer)
-        for place, (listed, structure) in enumerate(structures, 1):
-            known = self._table(listed, structure)
+        for place, known in enumerate(tables, 1):
             if known is not None:
-                log.info(
-                    "reading table %s (%d of %d), estimated rows: %s",
-                    listed.id,
-                    place,
-                    len(structures),
-                    _shown(listed.rows),
-                )
-                yield from self._one_by_one(sessions[0], running, known, stream)
+                name, estimated = known.listed.id, _shown(known.listed.rows)
+                log.info("reading table %s (%d of %d), estimated rows: %s", name, place, len(structures), estimated)
+                yield from self._one_by_one(sessions[0], offsets, known, TableParts([known], part_rows), stream)
         yield from stream.finish(completed)
 
-    def _table(self, listed: ListedTable, structure: Table | None) -> TableToRead | None:
+    def _has_query(self, table: TableId) -> bool:
+        """Whether the configuration has a query of its own for the table."""
+        return (table.database, table.table) in self._config.select_overrides
+
+    def _resumable_key(self, structure: Table) -> ChunkKey | None:
+        """The key by which a later start reads a table on; ``None`` if it cannot."""
+        return None if self._has_query(structure.id) else resumable_key(structure)
+
+    def _table(
+        self, listed: ListedTable, structure: Table | None, *, parallel: bool, resumable: bool
+    ) -> TableToRead | None:
         if structure is None:  # its CREATE TABLE could not be parsed, and the configuration skips such statements
             log.warning("the rows of table %s are not read, because its structure is not known", listed.id)
             return None
-        overrides = self._config.select_overrides
-        custom_query = (listed.id.database, listed.id.table) in overrides
-        captured = self._form(structure, self._settings, custom_query=custom_query)
-        query = plan.select_statement(listed.id, captured.columns, overrides)
-        ranges = None if custom_query or not self._config.cut_tables else key_ranges(listed, structure, PART_ROWS)
+        captured = self._form(structure, self._settings, custom_query=self._has_query(listed.id))
+        query = plan.select_statement(listed.id, captured.columns, self._config.select_overrides)
+        ranges: KeyRanges | None = None
+        if self._config.cut_tables and not self._has_query(listed.id):
+            if resumable:  # whatever the server estimates: that may be wrong by far
+                key = self._resumable_key(structure)
+                ranges = None if key is None else key.ranges(listed.id)
+            elif parallel:
+                ranges = key_ranges(listed, structure, PART_ROWS)
         return TableToRead(listed, captured, query, ranges)
 
     def _one_by_one(
-        self, session: Session, running: SourceOffset, table: TableToRead, stream: RecordStream
+        self, session: Session, offsets: ResumableOffsets, table: TableToRead, parts: TableParts, stream: RecordStream
     ) -> Iterator[Output]:
         listed, captured = table.listed, table.captured
-        read_time = self._read_time(server_queries.now_micros(session), running)
-        yield from self._notifications.in_progress(listed.id, running)
+        micros = server_queries.now_micros(session)
+        yield from self._notifications.in_progress(listed.id, offsets.offset)
         done = 0
         try:
-            for rows in session.rows(listed.id, table.query, captured.reader):
-                done += len(rows)
-                self._report(listed, done)
-                yield from stream.rows(captured, read_time, rows)
+            while (part := next_part(parts, session)) is not None:
+                for rows in session.rows(listed.id, part.query, captured.reader):
+                    done += len(rows)
+                    self._report(listed, done)
+                    offsets.add(listed.id, len(rows))
+                    yield from stream.rows(captured, self._read_time(micros, offsets.offset), rows)
+                offsets.added(part, complete=parts.completed(part))
         except (SnapshotError, DatabaseUnreachableError) as error:
-            yield from self._notifications.table_failed(listed.id, running)
+            yield from self._notifications.table_failed(listed.id, offsets.offset)
             _fail(listed, error)
-        yield from self._completed(listed, done, running)
+        yield from self._completed(listed, done, offsets.offset)
 
     def _parallel(
         self,
         sessions: Sequence[Session],
-        running: SourceOffset,
+        offsets: ResumableOffsets,
         completed: SourceOffset,
-        structures: Sequence[tuple[ListedTable, Table | None]],
+        parts: TableParts,
         writer: StructureMessages,
     ) -> Iterator[Output]:
-        found = (self._table(listed, structure) for listed, structure in structures)
-        tables = [table for table in found if table is not None]
-        log.info("reading %d tables with %d connections", len(tables), len(sessions))
+        log.info("reading %d tables with %d connections", len(parts), len(sessions))
         stream = ParallelRecordStream(writer)
         done: dict[TableId, int] = {}
-        with ParallelReading(sessions, TableParts(tables, PART_ROWS)) as reading:
+        with ParallelReading(sessions, parts) as reading:
             try:
                 for read in reading:
                     listed, captured = read.table.listed, read.table.captured
                     if listed.id not in done:
                         log.info("reading table %s, estimated rows: %s", listed.id, _shown(listed.rows))
-                        yield from self._notifications.in_progress(listed.id, running)
+                        yield from self._notifications.in_progress(listed.id, offsets.offset)
                     count = done[listed.id] = done.get(listed.id, 0) + len(read.rows)
+                    if read.part is None:
+                        self._report(listed, count)
+                        offsets.add(listed.id, len(read.rows))
+                        yield from stream.rows(captured, self._read_time(read.micros, offsets.offset), read.rows)
+                        continue
+                    offsets.added(read.part, complete=read.complete)
                     if read.complete:
                         yield from stream.finished(captured)
-                        yield from self._completed(listed, count, running)
-                    else:
-                        self._report(listed, count)
-                        yield from stream.rows(captured, self._read_time(read.micros, running), read.rows)
+                        yield from self._completed(listed, count, offsets.offset)
             except ReadFailed as failure:
                 error = failure.__cause__
                 if failure.table is None or not isinstance(error, SnapshotError | DatabaseUnreachableError):
                     raise error or failure from None
-                yield from self._notifications.table_failed(failure.table.listed.id, running)
+                yield from self._notifications.table_failed(failure.table.listed.id, offsets.offset)
                 _fail(failure.table.listed, error)
         yield from stream.finish(completed)
 
-    def _read_time(self, micros: int, running: SourceOffset) -> ReadTime:
-        return ReadTime(micros, replace(running, ts_sec=micros // 1_000_000), self._clock, self._event)
+    def _read_time(self, micros: int, offset: SourceOffset) -> ReadTime:
+        return ReadTime(micros, replace(offset, ts_sec=micros // 1_000_000), self._clock, self._event)
 
     def _report(self, listed: ListedTable, done: int, *, finished: bool = False) -> None:
         if self._progress:
             self._progress.rows(listed.id, done, listed.rows, finished=finished)
 
-    def _completed(self, listed: ListedTable, done: int, running: SourceOffset) -> Iterator[Output]:
+    def _completed(self, listed: ListedTable, done: int, offset: SourceOffset) -> Iterator[Output]:
         log.info("read table %s, rows: %d", listed.id, done)
-        yield from self._notifications.table_completed(listed.id, done, running)
+        yield from self._notifications.table_completed(listed.id, done, offset)
         self._report(listed, done, finished=True)
 
 

@@ -8,7 +8,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.plan import Statement
+from rowtide.connector.snapshot.structure.plan import Statement
 from rowtide.envelope.source import Snapshot, source_value
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.catalog.tables import Tables

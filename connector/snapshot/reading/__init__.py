@@ -1,0 +1,1 @@
+"""Reads the rows of all tables of an initial snapshot."""

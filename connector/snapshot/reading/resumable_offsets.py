@@ -1,0 +1,121 @@
+"""The offsets of a snapshot's rows, which have what is still to read, so that a later start goes on from them. Pure.
+
+A part counts as read only once all its rows are on the way: the latest rows of each table are withheld until others
+follow (see :class:`~rowtide.connector.snapshot.records.ParallelRecordStream`). So a part counts when more rows of its
+table are added, and a whole table when any other rows are added.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.chunks.key_ranges import Bound, ChunkKey
+from rowtide.connector.snapshot.chunks.table_parts import Part
+from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.schema_history.model import TableId
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Unread:
+    """What is left of a table.
+
+    Attributes:
+        key: by which a later start reads it on; ``None`` if it cannot.
+        rows: rows that were added.
+        added: its parts up to this key were added, one behind the other.
+        added_rows: rows that were added until then.
+        lower, lower_rows: the same, as offsets have it.
+        next: the number of the part behind ``added``.
+        beyond: the last keys of parts that were added before those in front of them, by their numbers.
+    """
+
+    key: ChunkKey | None
+    rows: int = 0
+    added: Bound | None = None
+    added_rows: int = 0
+    lower: Bound | None = None
+    lower_rows: int = 0
+    next: int = 0
+    beyond: dict[int, Bound | None] = field(default_factory=dict)
+
+
+class ResumableOffsets:
+    """Makes the offsets of a snapshot's rows.
+
+    Args:
+        running: the offset of a snapshot in progress, from which a later start begins it again.
+        resumed: the offset at which the stream of a later start begins if it reads on; ``None`` if none does.
+        keys: the tables that are read, in order, each with the key by which it is read on. As long as one without a key
+            is left, a later start begins the snapshot again.
+        every_rows: how many rows have the same offset at least. It has all tables that are left, so it may be long.
+
+    Attributes:
+        offset: the offset of all that is made from now on.
+    """
+
+    def __init__(
+        self,
+        running: SourceOffset,
+        resumed: SourceOffset | None,
+        keys: Mapping[TableId, ChunkKey | None],
+        every_rows: int,
+    ) -> None:
+        self.offset = running
+        self._resumed = resumed
+        self._unread = {table: _Unread(key) for table, key in keys.items()}
+        self._every_rows = self._rows = every_rows
+        self._has_room = True
+
+    def add(self, table: TableId, rows: int) -> None:
+        """Set the offset for rows that are added next.
+
+        Args:
+            table: their table.
+            rows: their number.
+        """
+        if self._resumed is None or not rows:  # without rows, nothing follows those that are withheld
+            return
+        unread = self._unread[table]
+        unread.lower, unread.lower_rows = unread.added, unread.added_rows
+        unread.rows += rows
+        if self._rows >= self._every_rows:
+            self._update(self._resumed)
+        self._rows += rows
+
+    def added(self, part: Part, *, complete: bool) -> None:
+        """All rows of a part were added.
+
+        Args:
+            part: the part.
+            complete: whether it was the last one of its table.
+        """
+        table = part.table.listed.id
+        unread = self._unread.get(table)
+        if unread is None:
+            return  # several connections may report the last parts of a table in any order
+        if complete:
+            del self._unread[table]
+            return
+        unread.beyond[part.number] = part.upper
+        while unread.next in unread.beyond:
+            unread.added, unread.added_rows = unread.beyond.pop(unread.next), unread.rows
+            unread.next += 1
+
+    def _update(self, resumed: SourceOffset) -> None:
+        left: list[TableToRead] = []
+        for table, unread in self._unread.items():
+            if unread.key is None:
+                return  # try again with the next rows
+            left.append(TableToRead.of_initial_snapshot(table, unread.lower, unread.key.signature, unread.lower_rows))
+        self._rows, state = 0, SnapshotState(tuple(left))
+        if state.has_room:
+            self.offset = replace(resumed, carried=state.carried(resumed.carried))
+        elif self._has_room:
+            self._has_room = False
+            log.warning(
+                "the snapshot has %d tables, which are too many for a stored position: until some are read, an "
+                "interruption begins it again", len(left),
+            )  # fmt: skip
