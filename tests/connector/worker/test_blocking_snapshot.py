@@ -47,7 +47,9 @@ def test_a_killed_worker_begins_again(table: Refilled) -> None:
     with table.load():
         with Worker(table.config).streaming() as worker:
             execute(table, worker, "s")
-            eventually(lambda: "BLOCKING" in str(worker.health()["position"]["stored"]), "the first rows are stored")
+            table.chunk_read(worker)
+            read = worker.health()["position"]["read"]["pos"]
+            eventually(lambda: worker.health()["position"]["stored"]["pos"] >= read, "the signal is stored")
             worker.kill()
         for _ in range(KILLS - 1):
             with Worker(table.config).wait_for_log("begins again") as worker:
