@@ -28,6 +28,8 @@ def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Findi
         yield from _identity(config, facts)
         yield from _retention(facts)
         yield from _left_out(facts)
+        if config.streaming.semi_sync is not None:
+            yield from _semi_sync(facts)
 
 
 def streams(config: Configuration) -> bool:
@@ -209,4 +211,24 @@ def _left_out(facts: ServerFacts) -> Iterator[Finding]:
     if facts.ignored_databases:
         yield _warning(
             "binlog_ignore_db", f"the server's binlog leaves out the databases {', '.join(facts.ignored_databases)}"
+        )
+
+
+def _semi_sync(facts: ServerFacts) -> Iterator[Finding]:
+    side = "source" if facts.value("rpl_semi_sync_source_enabled") is not None else "master"
+    enabled, timeout = f"rpl_semi_sync_{side}_enabled", f"rpl_semi_sync_{side}_timeout"
+    if facts.value(enabled) is None:
+        yield _error(
+            "rowtide.semi.sync",
+            "the server has no semi-synchronous replication. Install its plugin: INSTALL PLUGIN rpl_semi_sync_source "
+            "SONAME 'semisync_source.so' (before MySQL 8.0.26: rpl_semi_sync_master, 'semisync_master.so')",
+        )
+    elif not facts.is_on(enabled):
+        yield _warning(enabled, f"is OFF, so commits do not wait for rowtide (rowtide.semi.sync). Set {enabled}=ON")
+    else:
+        yield Finding(
+            Severity.REMARK,
+            timeout,
+            f"a commit waits for rowtide for at most {facts.value(timeout)} ms; then the server goes on without it, "
+            "until rowtide has caught up",
         )

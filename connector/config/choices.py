@@ -183,3 +183,10 @@ class MemoryOptimization(enum.StrEnum):
     OFF = "off"
     ON = "on"
     SHARED = "shared"
+
+
+class Acknowledge(enum.StrEnum):
+    """``rowtide.semi.sync.acknowledge``, a property of rowtide."""
+
+    RECEIVED = "received"
+    DELIVERED = "delivered"

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 _IDLE_WAIT_S = 0.1
 _UNACKNOWLEDGED_WAIT_S = 0.01
 """How long to wait for batches while acknowledgements are pending, which free room in the store."""
+_AWAITED_WAIT_S = 0.001
+"""The same while somebody waits for the acknowledgements, such as a commit on the server."""
 _FIRST_RETRY_S = 0.1
 _LONGEST_RETRY_S = 10.0
 _INTERRUPT_S = 30.0
@@ -71,6 +73,7 @@ class Delivery:
         policy: when offsets are stored.
         ensure_topic: called once per topic before its first message (``topics.admin.MissingTopics``).
         on_failure: called in the delivery thread when an error has ended delivery; ``failure`` is set.
+        on_delivered: called in the delivery thread with the sequence up to which Kafka has all batches.
         clock: returns seconds of a monotonic clock.
         name: the connector's name, for the name of the thread.
     """
@@ -83,6 +86,7 @@ class Delivery:
         *,
         ensure_topic: Callable[[str], None] = lambda _topic: None,
         on_failure: Callable[[BaseException], None] = lambda _failure: None,
+        on_delivered: Callable[[int], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         name: str = "rowtide",
     ) -> None:
@@ -91,7 +95,9 @@ class Delivery:
         self._policy = policy
         self._ensure_topic = ensure_topic
         self._on_failure = on_failure
+        self._on_delivered = on_delivered
         self._clock = clock
+        self._wait_s = _UNACKNOWLEDGED_WAIT_S if on_delivered is None else _AWAITED_WAIT_S
         self._group = max(1, store.use().max_events // 4)
         self._known: set[str] = set()
         self._pending: SourceOffset | None = None
@@ -210,13 +216,15 @@ class Delivery:
         self._messages_acked = acked
         while self._unacknowledged and self._unacknowledged[0][1] <= acked:
             self._store.ack(self._unacknowledged.popleft()[0])
+        if self._on_delivered is not None and not self._in_transaction and acked == self._messages_sent:
+            self._on_delivered(self._sequence)
         return moved
 
     def _step(self) -> None:
         try:
             if not self._store.unread:
                 self._sink.poll()
-            taken = self._store.get(self._group, _UNACKNOWLEDGED_WAIT_S if self._unacknowledged else _IDLE_WAIT_S)
+            taken = self._store.get(self._group, self._wait_s if self._unacknowledged else _IDLE_WAIT_S)
             if taken.batches:
                 self._send(taken)
             if self._due():
@@ -286,6 +294,8 @@ class Delivery:
             return
         self._store.ack(self._sequence)
         self._unacknowledged.clear()
+        if self._on_delivered is not None:
+            self._on_delivered(self._sequence)
         self._totals.committed(self._pending, self._pending_ts_ms, self._clock() - start)
         self._pending = self._rollback_offset = None
         self._in_transaction = False

@@ -242,6 +242,12 @@ class Store(Generic[Stored]):
             return self._ring.unread
 
     @property
+    def last_sequence(self) -> int:
+        """The sequence of the last batch that was put; -1 before the first one."""
+        with self._room:
+            return self._ring.put_sequence
+
+    @property
     def unread_bytes(self) -> int:
         """The bytes that wait to be taken."""
         with self._room:

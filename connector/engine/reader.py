@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.delivery.event_store import EventStore
+from rowtide.connector.delivery.event_store import EventStore, StoreClosed
+from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.signals.actions import Signals
@@ -21,12 +22,13 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
-from rowtide.connector.source.stream_reader import StreamFactory, StreamReader
+from rowtide.connector.source.stream_reader import EventStream, StreamFactory, StreamReader
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
 _PUT_BYTES = 4 << 20
 """Batches are put into the store whenever they have about this size, so that its limit holds."""
+_DELIVERY_TICK_S = 0.1
 _IDLE_OFFSET_S = 60.0
 """How often the stored offset advances while there are no records."""
 
@@ -66,6 +68,7 @@ class Reader(StreamReader[Pipeline]):
         work: what to do between two transactions.
         snapshots: those that signals start.
         hidden: tables that are not captured yet, as (database, table); the caller removes them.
+        acknowledgements: of transactions to the server, if it gets them when their records are delivered.
 
     Attributes:
         status: the state of the reader.
@@ -88,6 +91,7 @@ class Reader(StreamReader[Pipeline]):
         work: Sequence[BoundaryWork] = (),
         snapshots: RequestedSnapshots | None = None,
         hidden: Collection[tuple[str, str]] = (),
+        acknowledgements: SourceAcknowledgements | None = None,
     ) -> None:
         super().__init__(config.failure, start, streams)
         self._settings = settings
@@ -102,6 +106,7 @@ class Reader(StreamReader[Pipeline]):
         self._snapshots = snapshots
         self._work = work if snapshots is None else (*work, snapshots.blocking, snapshots.incremental)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
+        self._acknowledgements = acknowledgements
         self._put_at = time.monotonic()
         self._put_offset = start
 
@@ -166,6 +171,23 @@ class Reader(StreamReader[Pipeline]):
         self._store.put(batches)
         self._put_at = time.monotonic()
         self._put_offset = batches[-1].offset
+
+    def _before_stream(self) -> None:
+        """Wait until Kafka has everything that was read: the server takes a new stream as an acknowledgement of it."""
+        if self._acknowledgements is None:
+            return
+        self._acknowledgements.forget()
+        last = self._store.last_sequence
+        while not self._acknowledgements.wait(last, _DELIVERY_TICK_S):
+            if self._stop.is_set() or self._store.closed:
+                raise StoreClosed("the connector ends before everything that was read is delivered")
+
+    def _read_to(self, stream: EventStream) -> None:
+        if self._acknowledgements is None:
+            return
+        requested = stream.requested_acknowledgement()
+        if requested is not None:
+            self._acknowledgements.add(self._store.last_sequence, requested)
 
     def _waits_beside(self) -> bool:
         return self._snapshots is not None and self._snapshots.active

@@ -217,6 +217,7 @@ class ConnectorRun:
                 components.policy,
                 ensure_topic=components.ensure_topic,
                 on_failure=self._delivery_failed,
+                on_delivered=None if components.acknowledgements is None else components.acknowledgements.delivered,
                 name=self._config.name,
             )
             self.delivery.start()
@@ -390,6 +391,7 @@ class ConnectorRun:
             work=[requests, self._signalling.inbox],
             snapshots=snapshots,
             hidden=requests.hidden,
+            acknowledgements=components.acknowledgements,
         )
         if not self._stop.is_set() and not components.store.closed:
             self._signalling.start(config, start, lambda: self.last_stored)

@@ -4,11 +4,11 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rowtide.connector.config import ClientSettings, Configuration
-from rowtide.connector.config.choices import TransactionBoundary
+from rowtide.connector.config.choices import Acknowledge, TransactionBoundary
 from rowtide.connector.config.kafka.producer_settings import (
     idempotent_settings,
     transactional_id,
@@ -23,6 +23,7 @@ from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalS
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetStore
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
+from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.source.connection import connect
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
@@ -40,6 +41,8 @@ from rowtide.topics.watch import TopicWatch
 log = logging.getLogger(__name__)
 
 _PATIENCE_S = 60.0
+_AWAITED_S = 0.2
+"""How often delivery waits for all acknowledgements of Kafka under continuous load if the server waits for them."""
 _LOOK_S = 5.0
 """How long one look at the topics may take."""
 _QUERY_S = 15.0
@@ -58,6 +61,7 @@ class Components:
         summaries: its summaries, if ``schema.history.internal.compact.interval`` is set.
         ensure_topic: makes a topic before its first message.
         policy: when offsets are stored.
+        acknowledgements: of transactions to the server, if it gets them when their records are delivered.
     """
 
     store: EventStore
@@ -67,6 +71,7 @@ class Components:
     summaries: SummaryStore | None
     ensure_topic: Callable[[str], None]
     policy: CommitPolicy
+    acknowledgements: SourceAcknowledgements | None
 
 
 def build_components(config: Configuration, sink: RecordSink | None = None) -> Components:
@@ -87,7 +92,13 @@ def build_components(config: Configuration, sink: RecordSink | None = None) -> C
     offsets = offset_store(config)
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
     made, policy, ensure_topic = _sink(config, store, offsets, sink)
-    return Components(store, made, offsets, _history(config), _summaries(config), ensure_topic, policy)
+    acknowledgements = None
+    if config.streaming.semi_sync is Acknowledge.DELIVERED:
+        acknowledgements = SourceAcknowledgements()
+        policy = replace(policy, interval_s=min(policy.interval_s, _AWAITED_S))
+    return Components(
+        store, made, offsets, _history(config), _summaries(config), ensure_topic, policy, acknowledgements
+    )
 
 
 def offset_store(config: Configuration) -> OffsetStore:

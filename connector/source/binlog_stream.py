@@ -10,15 +10,19 @@ import secrets
 import socket
 import time
 import uuid
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import partial
 
 import pymysql
 from pymysql.constants import ER
 
+from rowtide.connector.config.choices import Acknowledge
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, RemoteProtocolError
 from rowtide.connector.protocol.replication.request import Replica, StreamRequest
+from rowtide.connector.protocol.replication.semi_sync import Acknowledgement
 from rowtide.connector.protocol.replication.session import (
     ReplicationSession,
     ServerError,
@@ -28,6 +32,7 @@ from rowtide.connector.protocol.replication.session import (
 )
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, log_in
+from rowtide.connector.source.connection.wakeable_socket import WakeableSocket
 from rowtide.connector.source.position.check import check_position
 from rowtide.connector.source.server_queries import binlog_readers
 from rowtide.topics.filters import Selection
@@ -86,6 +91,8 @@ class BinlogStream:
         send_annotations: request ANNOTATE_ROWS events from MariaDB (``include.query``).
         checked_sources: before it reads, check that the server has every change after ``start``; the GTIDs of these
             servers count. ``None`` for no check.
+        semi_sync: when transactions are acknowledged to the server: ``RECEIVED`` here, ``DELIVERED`` by calls of
+            what :meth:`requested_acknowledgement` returns; ``None`` for an asynchronous stream.
     """
 
     def __init__(
@@ -96,13 +103,18 @@ class BinlogStream:
         mariadb: bool,
         send_annotations: bool = False,
         checked_sources: Selection | None = None,
+        semi_sync: Acknowledge | None = None,
     ) -> None:
         self._config = config
         self._start = start
         self._mariadb = mariadb
         self._annotations = send_annotations
         self._checked_sources = checked_sources
+        self._semi_sync = semi_sync
+        self._requested: Acknowledgement | None = None
+        self._acknowledged: deque[Acknowledgement] = deque()
         self._client: Client | None = None
+        self._socket: socket.socket | WakeableSocket | None = None
         self._closed = False
         # Debezium requests a heartbeat at 0.8 of the keep-alive interval; twice the interval of silence is a dead peer.
         self._heartbeat_s = (config.keep_alive_interval_ms or 60_000) * 0.8 / 1000
@@ -126,12 +138,14 @@ class BinlogStream:
                     count = sock.recv_into(session.space())
                 except TimeoutError:
                     self._check_silence(heard)
+                    self._acknowledge(session, sock)
                     yield []
                     continue
                 heard = time.monotonic()
                 if not count and self._closed:
                     return
                 if events := self._received(session, count):
+                    self._acknowledge(session, sock)
                     yield events
         except (ServerError, ServerIdInUse, StreamEnded, RemoteProtocolError) as error:
             raise self._failed(error) from None
@@ -141,11 +155,39 @@ class BinlogStream:
             raise StreamBroken(f"the replication connection to {self._address()} broke: {error}") from error
         finally:
             self.close()
+            if isinstance(self._socket, WakeableSocket):
+                self._socket.close()
 
     def yield_often(self, *, often: bool) -> None:
         """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
-        if self._client is not None:
-            self._client.raw_socket().settimeout(_SHORT_TICK_S if often else _TICK_S)
+        if self._socket is not None:
+            self._socket.settimeout(_SHORT_TICK_S if often else _TICK_S)
+
+    def requested_acknowledgement(self) -> Callable[[], None] | None:
+        """What acknowledges the events so far, if the server waits for that (``DELIVERED``); it is returned once.
+
+        Any thread may call the function.
+        """
+        requested, self._requested = self._requested, None
+        return None if requested is None else partial(self._delivered, requested)
+
+    def _delivered(self, acknowledgement: Acknowledgement) -> None:
+        self._acknowledged.append(acknowledgement)
+        if isinstance(self._socket, WakeableSocket):
+            self._socket.wake()
+
+    def _acknowledge(self, session: ReplicationSession, sock: socket.socket | WakeableSocket) -> None:
+        """Send the acknowledgement that is due, if there is one."""
+        if not session.semi_sync:
+            return
+        due = session.requested_acknowledgement()
+        if self._semi_sync is Acknowledge.DELIVERED:
+            self._requested, due = due or self._requested, None
+            while self._acknowledged:
+                due = self._acknowledged.popleft()  # the last one includes the others
+        if due is not None:
+            session.acknowledge(due)
+            sock.sendall(session.to_send())
 
     def taken_bytes(self) -> int:
         """Bytes received since the last call."""
@@ -166,11 +208,13 @@ class BinlogStream:
         client, self._client = self._client, None
         if client is not None:
             client.abort()
+        if isinstance(self._socket, WakeableSocket):
+            self._socket.wake()
 
     def _address(self) -> str:
         return f"{self._config.hostname}:{self._config.port}"
 
-    def _open(self) -> tuple[ReplicationSession, socket.socket]:
+    def _open(self) -> tuple[ReplicationSession, socket.socket | WakeableSocket]:
         try:
             client = self._client = log_in(self._config)
         except DatabaseUnreachableError as error:
@@ -195,8 +239,18 @@ class BinlogStream:
                 f" from {session.same_id.host}" if session.same_id.host else "", self._address(),
                 self._config.server_id, _OTHER_ID,
             )  # fmt: skip
+        if self._semi_sync is not None and not session.semi_sync:
+            log.warning(
+                "%s has no semi-synchronous replication, so commits do not wait for rowtide (rowtide.semi.sync). "
+                "Install the plugin rpl_semi_sync_source, and start the connector again",
+                self._address(),
+            )
         sock.settimeout(_TICK_S)
-        return session, sock
+        if self._semi_sync is Acknowledge.DELIVERED and session.semi_sync:
+            self._socket = WakeableSocket(sock, _TICK_S)
+        else:
+            self._socket = sock
+        return session, self._socket
 
     def _received(self, session: ReplicationSession, count: int) -> list[bytes]:
         self._received_bytes += count
@@ -218,6 +272,7 @@ class BinlogStream:
             heartbeat_s=self._heartbeat_s,
             net_write_timeout=config.net_write_timeout,
             net_read_timeout=config.net_read_timeout,
+            semi_sync=self._semi_sync is not None,
         )
 
     def _check_position(self, client: Client) -> None:

@@ -32,6 +32,10 @@ class EventStream(Protocol):
     def yield_often(self, *, often: bool) -> None:
         """Yield an empty list more often while nothing is new."""
 
+    def requested_acknowledgement(self) -> Callable[[], None] | None:
+        """What acknowledges the events so far to the server, if it waits for that; it is returned once."""
+        ...
+
     def taken_bytes(self) -> int:
         """Bytes received since the last call."""
         ...
@@ -122,6 +126,12 @@ class StreamReader(ABC, Generic[P]):
         """Whether the thread waits for something beside the stream, so that it must not wait long for an event."""
         return False
 
+    def _before_stream(self) -> None:
+        """Called before each stream is opened, with everything of the one before it written."""
+
+    def _read_to(self, stream: EventStream) -> None:
+        """Called when all events so far of a stream are written."""
+
     def _ticked(self, pipeline: P) -> None:
         """Called behind each step of :meth:`_written`, and about once a second without events."""
 
@@ -166,6 +176,7 @@ class StreamReader(ABC, Generic[P]):
         self._stop.wait(wait)
 
     def _read(self, pipeline: P) -> None:
+        self._before_stream()
         stream = self._streams(self._start)
         self._often = False
         with contextlib.closing(stream.events()) as pieces:
@@ -178,6 +189,7 @@ class StreamReader(ABC, Generic[P]):
                     if self._stop.is_set():
                         self._stopped(pipeline)
                         return
+                self._read_to(stream)
 
     def _tick(self, pipeline: P, stream: EventStream, *, idle: bool) -> None:
         status, progress = self.status, pipeline.progress

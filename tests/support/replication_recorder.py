@@ -1,6 +1,6 @@
 """Records replication sessions of real servers, for the tests that replay them without a server.
 
-    .venv/bin/python tests/support/replication_recorder.py tests/connector/protocol/replication/recorded
+    .venv/bin/python tests/support/replication_recorder.py tests/connector/protocol/replication
 
 A recording has one line of hexadecimal bytes for each piece that was sent (``>``) and received (``<``) behind the
 log-in; its first line is the request.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -54,8 +55,8 @@ class Recording:
         return cls(request, [(line[0], bytes.fromhex(line[2:])) for line in lines])
 
 
-def record(server: SqlServer, request: StreamRequest, events: int | None = None) -> Recording:
-    """Run a session until the server ends it, or until so many events have come."""
+def record(server: SqlServer, request: StreamRequest, acknowledgements: int | None = None) -> Recording:
+    """Run a session until the server ends it, or until so many acknowledgements are sent."""
     properties = {
         **PROPERTIES,
         "database.hostname": server.host,
@@ -67,17 +68,22 @@ def record(server: SqlServer, request: StreamRequest, events: int | None = None)
     }
     client = log_in(from_properties(properties).database)
     sock = client.raw_socket()
-    recording, session, seen = Recording(request), ReplicationSession(request), 0
+    recording, session, sent = Recording(request), ReplicationSession(request), 0
     data = session.start()
     try:
-        while events is None or seen < events:
+        while True:
             if data:
                 recording.pieces.append((">", data))
                 sock.sendall(data)
+            if sent == acknowledgements:
+                break
             space = session.space()
             count = sock.recv_into(space)
-            recording.pieces.append(("<", bytes(space[:count])))
-            seen += len(session.received(count))
+            recording.pieces += [("<", bytes(space[:count]))] * bool(count)
+            session.received(count)
+            if requested := session.requested_acknowledgement():
+                session.acknowledge(requested)
+                sent += 1
             data = session.to_send()
     except (ServerError, StreamEnded) as error:
         print(error)
@@ -115,12 +121,37 @@ def _mariadb(folder: Path) -> None:
         _save(folder, "mariadb_refused", record(server, replace(request, file="", gtids="0-1-999", gtid_strict=True)))
 
 
+_SEMI_SYNC: dict[type[SqlServer], tuple[str, ...]] = {
+    MySQL: (
+        "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
+        "SET GLOBAL rpl_semi_sync_source_enabled = ON",
+    ),
+    MariaDB: ("SET GLOBAL rpl_semi_sync_master_enabled = ON",),
+}
+
+
+def _semi_sync(folder: Path, kind: type[SqlServer]) -> None:
+    mariadb = kind is MariaDB
+    with kind({"binlog_checksum": "CRC32"}) as server:
+        server.execute(*_SEMI_SYNC[kind])
+        file, position = server.query("SHOW MASTER STATUS" if mariadb else "SHOW BINARY LOG STATUS")[0][:2]
+        request = StreamRequest(REPLICA, str(file), int(position), mariadb=mariadb, semi_sync=True)
+        statements = ("CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY)", "INSERT INTO d.t VALUES (1)")
+        client = threading.Thread(target=server.execute, args=(*statements, "FLUSH LOGS", "INSERT INTO d.t VALUES (2)"))
+        client.start()
+        _save(folder, server.name, record(server, request, acknowledgements=4))
+        client.join()
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Record all sessions into a folder."""
-    folder = Path(arguments[0])
-    folder.mkdir(exist_ok=True)
-    _mysql(folder)
-    _mariadb(folder)
+    """Record all sessions into folders in a folder."""
+    plain, semi_sync = (Path(arguments[0]) / name for name in ("recorded", "recorded_semi_sync"))
+    plain.mkdir(exist_ok=True)
+    semi_sync.mkdir(exist_ok=True)
+    _mysql(plain)
+    _mariadb(plain)
+    _semi_sync(semi_sync, MySQL)
+    _semi_sync(semi_sync, MariaDB)
 
 
 if __name__ == "__main__":

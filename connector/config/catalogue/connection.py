@@ -2,6 +2,7 @@
 
 from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, long, optional, secret, ssl_mode, text
 from rowtide.connector.config.catalogue.property import MYSQL_ONLY, Family, Flavor, Property, Status
+from rowtide.connector.config.choices import Acknowledge
 
 TITLE = "Identity and connection"
 
@@ -103,6 +104,20 @@ REPLICA_DUMP_FLAGS = Property(
     integer(0, 65535),
     0,
     "Further flags of the dump command, as a number, for servers and proxies that have their own.",
+)
+SEMI_SYNC = Property(
+    "rowtide.semi.sync",
+    boolean(),
+    False,
+    "Take part in semi-synchronous replication: a commit on the server waits until rowtide acknowledges it, for at "
+    "most the server's rpl_semi_sync_source_timeout (rpl_semi_sync_master_timeout).",
+)
+SEMI_SYNC_ACKNOWLEDGE = Property(
+    "rowtide.semi.sync.acknowledge",
+    choice(Acknowledge),
+    Acknowledge.DELIVERED,
+    "When a transaction is acknowledged: as soon as Kafka has its records (delivered), or when rowtide has received it "
+    "(received).",
 )
 QUERY_TIMEOUT = Property(
     "database.query.timeout.ms", integer(0), 600000, "The timeout of queries, in milliseconds; 0 for no timeout."

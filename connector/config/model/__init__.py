@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.choices import (
+    Acknowledge,
     BigintUnsignedHandling,
     BinaryHandling,
     DecimalFormat,
@@ -191,6 +192,7 @@ class StreamingConfig:
     Attributes:
         max_queue_bytes: 0 for no limit in bytes.
         mirror: ``None`` without a mirror.
+        semi_sync: when transactions are acknowledged to the server; ``None`` without semi-synchronous replication.
     """
 
     max_queue_size: int
@@ -200,6 +202,7 @@ class StreamingConfig:
     delay_ms: int
     shutdown_timeout_ms: int
     check_position: bool
+    semi_sync: Acknowledge | None
     mirror: MirrorConfig | None = None
 
 

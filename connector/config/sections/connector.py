@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 
 from rowtide.connector.config.catalogue import canal, connect, connection, history, running, topics
 from rowtide.connector.config.catalogue.property import Flavor, Property
+from rowtide.connector.config.choices import Acknowledge, TransactionBoundary
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import (
     Configuration,
@@ -82,6 +83,7 @@ def build(
     )
     _distinct_topics(reader, configuration)
     _transforms_are_right(reader, configuration)
+    _acknowledges_delivery(reader, configuration)
     return configuration, reader.problems
 
 
@@ -132,6 +134,19 @@ def _transforms_are_right(reader: PropertyReader, configuration: Configuration) 
     except TransformConfigurationError as error:
         for problem in error.problems:
             reader.problem(problem.property, problem.message)
+
+
+def _acknowledges_delivery(reader: PropertyReader, configuration: Configuration) -> None:
+    """Transactions can be acknowledged behind their delivery only if Kafka has the records at once."""
+    if configuration.streaming.semi_sync is not Acknowledge.DELIVERED:
+        return
+    delivery, name = configuration.delivery, connection.SEMI_SYNC_ACKNOWLEDGE.name
+    if delivery.sink != "kafka":
+        reader.problem(name, f"delivered requires rowtide.sink=kafka, not {delivery.sink}; set received")
+    elif delivery.exactly_once and delivery.boundary is not TransactionBoundary.POLL:
+        reader.problem(
+            connect.BOUNDARY.name, f"must be poll with {name}=delivered: a commit on the server waits for Kafka's"
+        )
 
 
 def _plugins(reader: PropertyReader, names: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:

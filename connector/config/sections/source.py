@@ -282,6 +282,7 @@ def streaming_config(reader: PropertyReader) -> StreamingConfig:
         shutdown_timeout_ms=reader[running.SHUTDOWN_TIMEOUT],
         check_position=reader[running.POSITION_CHECK],
         mirror=_mirror_config(reader),
+        semi_sync=reader[connection.SEMI_SYNC_ACKNOWLEDGE] if reader[connection.SEMI_SYNC] else None,
     )
 
 

@@ -18,12 +18,15 @@ from rowtide.connector.errors import LocalProtocolError, ProtocolError, RemotePr
 from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.header import HEADER_LENGTH
 from rowtide.connector.protocol.packets import PacketBuffer
-from rowtide.connector.protocol.replication.request import Replica, StreamRequest
+from rowtide.connector.protocol.replication.request import SEMI_SYNC, Replica, StreamRequest
+from rowtide.connector.protocol.replication.semi_sync import Acknowledgement, SemiSyncStream
 
 _CHUNK = 1 << 20
 _PARSE_ERROR = 1064
 _NULL = 0xFB
 _LONGEST_END = 9
+_SEMI_SYNC_VARIABLES = {"rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"}
+"""Of the older and the newer plugin of MySQL; MariaDB has the older name without a plugin."""
 
 
 class State(Enum):
@@ -53,6 +56,7 @@ class Sent(Enum):
     COMMAND = auto()
     QUERY = auto()
     DUMP = auto()
+    ACKNOWLEDGEMENT = auto()
 
 
 class Received(Enum):
@@ -81,7 +85,12 @@ TRANSITIONS: dict[State, dict[Sent | Received, State]] = {
         Received.END: State.READY,
         Received.ERROR: State.REFUSED,
     },
-    State.STREAMING: {Received.OK: State.STREAMING, Received.END: State.ENDED, Received.ERROR: State.REFUSED},
+    State.STREAMING: {
+        Sent.ACKNOWLEDGEMENT: State.STREAMING,
+        Received.OK: State.STREAMING,
+        Received.END: State.ENDED,
+        Received.ERROR: State.REFUSED,
+    },
     State.ENDED: {},
     State.REFUSED: {},
 }
@@ -140,6 +149,7 @@ class ReplicationSession:
     def __init__(self, request: StreamRequest) -> None:
         self.state = State.READY
         self.same_id: Replica | None = None
+        self._semi_sync: SemiSyncStream | None = None
         self._request = request
         self._buffer = PacketBuffer(_CHUNK)
         self._out: list[bytes] = []
@@ -173,8 +183,28 @@ class ReplicationSession:
         payloads = self._buffer.received(count)
         if self.state is not State.STREAMING:
             payloads = self._set_up(payloads)
-        events = [payload[1:] for payload in payloads if len(payload) > HEADER_LENGTH and not payload[0]]
-        return events if len(events) == len(payloads) else self._before_end(payloads)
+        if self._semi_sync is None:
+            events = [payload[1:] for payload in payloads if len(payload) > HEADER_LENGTH and not payload[0]]
+            if len(events) == len(payloads):
+                return events
+        return self._events(payloads)
+
+    @property
+    def semi_sync(self) -> bool:
+        """Whether the stream is a semi-synchronous one: it was requested, and the server supports it."""
+        return self._semi_sync is not None
+
+    def requested_acknowledgement(self) -> Acknowledgement | None:
+        """The acknowledgement that the server waits for behind the events so far; it is returned once."""
+        if self._semi_sync is None:
+            return None
+        requested, self._semi_sync.requested = self._semi_sync.requested, None
+        return requested
+
+    def acknowledge(self, acknowledgement: Acknowledgement) -> None:
+        """Add an acknowledgement to what is to be sent; one behind the end of the stream is dropped."""
+        if Sent.ACKNOWLEDGEMENT in TRANSITIONS[self.state]:
+            self._send((Sent.ACKNOWLEDGEMENT, acknowledgement.payload()))
 
     def _set_up(self, payloads: list[bytes]) -> list[bytes]:
         """Process packets before the stream, and return those that belong to it."""
@@ -195,6 +225,8 @@ class ReplicationSession:
             yield Sent.COMMAND, _query(statement)
         yield from self._look_up_same_id()
         yield Sent.COMMAND, self._request.registration()
+        if self._request.semi_sync:
+            yield from self._request_semi_sync()
         yield Sent.DUMP, self._request.dump()
 
     def _look_up_same_id(self) -> _Script:
@@ -213,6 +245,14 @@ class ReplicationSession:
                 f"the replica at {self.same_id.host or 'an unknown host'} has the same server id {replica.server_id}, "
                 "and MariaDB would disconnect it"
             )
+
+    def _request_semi_sync(self) -> _Script:
+        """Request a semi-synchronous stream if the server has the plugin, enabled or not: it can be enabled later."""
+        found = yield Sent.QUERY, _query("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_enabled'")
+        names = set() if isinstance(found, ServerError) else {row.get("variable_name") for row in found}
+        if names & _SEMI_SYNC_VARIABLES:
+            yield Sent.COMMAND, _query(SEMI_SYNC)
+            self._semi_sync = SemiSyncStream()
 
     def _send(self, command: tuple[Sent, bytes]) -> None:
         kind, payload = command
@@ -240,13 +280,13 @@ class ReplicationSession:
         if following is State.READY:
             self._send(self._script.send(_error(payload) if kind is Received.ERROR else self._rows))
 
-    def _before_end(self, payloads: list[bytes]) -> list[bytes]:
-        """The events before the first packet that is none, which is the end of the stream."""
+    def _events(self, payloads: list[bytes]) -> list[bytes]:
+        """The events, up to the first packet that is none: it is the end of the stream."""
         events: list[bytes] = []
         for payload in payloads:
             kind = _kind(payload)
             if kind is Received.OK and len(payload) > HEADER_LENGTH:
-                events.append(payload[1:])
+                events.append(payload[1:] if self._semi_sync is None else self._semi_sync.event(payload))
                 continue
             self.state = TRANSITIONS[self.state].get(kind, self.state)
             self._end = _end(payload, kind)

@@ -75,6 +75,9 @@ class MirrorStream:
         """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
         self._tick_s = _SHORT_TICK_S if often else _TICK_S
 
+    def requested_acknowledgement(self) -> None:
+        """Return ``None``: no server waits for what a mirror has."""
+
     def taken_bytes(self) -> int:
         """Bytes read since the last call."""
         taken, self._read_bytes = self._read_bytes, 0

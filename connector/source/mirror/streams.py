@@ -1,7 +1,7 @@
 """The stream of a connector: from the server, and from a mirror what the server has purged."""
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ def open_stream(config: Configuration, start: SourceOffset) -> EventStream:
         mariadb=config.flavor is Flavor.MARIADB,
         send_annotations=config.values.include_query,
         checked_sources=config.capture.gtid_sources if config.streaming.check_position else None,
+        semi_sync=config.streaming.semi_sync,
     )
     if mirror is None:
         return server
@@ -110,6 +111,10 @@ class StreamWithMirror:
     def yield_often(self, *, often: bool) -> None:
         """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
         self._now.yield_often(often=often)
+
+    def requested_acknowledgement(self) -> Callable[[], None] | None:
+        """What acknowledges the events so far to the server, if it waits for that."""
+        return self._server.requested_acknowledgement()
 
     def taken_bytes(self) -> int:
         """Bytes received since the last call."""

@@ -145,6 +145,21 @@ def test_a_start_does_not_mention_its_own_replica(configured: Configured, monkey
     assert check.require(configured()).findings == [warning]
 
 
+@pytest.mark.parametrize("side", ["source", "master"])
+def test_semi_synchronous_replication(side: str, facts: Facts, configured: Configured) -> None:
+    config = configured({"rowtide.semi.sync": "true"})
+    (finding,) = evaluate(config, facts())
+    assert (finding.severity, finding.subject) == (Severity.ERROR, "rowtide.semi.sync")
+    assert "INSTALL PLUGIN" in finding.message
+    name = f"rpl_semi_sync_{side}"
+    (finding,) = evaluate(config, facts({f"{name}_enabled": "OFF", f"{name}_timeout": "10000"}))
+    assert (finding.severity, finding.subject) == (Severity.WARNING, f"{name}_enabled")
+    (finding,) = evaluate(config, facts({f"{name}_enabled": "ON", f"{name}_timeout": "10000"}))
+    assert (finding.severity, finding.subject) == (Severity.REMARK, f"{name}_timeout")
+    assert "at most 10000 ms" in finding.message
+    assert evaluate(configured(), facts()) == []
+
+
 def test_what_the_binlog_leaves_out(facts: Facts, configured: Configured) -> None:
     server = facts({"log_replica_updates": "OFF"}, is_replica=True, do_databases=("a", "b"), ignored_databases=("c",))
     found = evaluate(configured(), server)

@@ -61,6 +61,7 @@ CASES = [
     ("rowtide.replica.host", "h" * 61, "at most 60 bytes"),
     ("rowtide.replica.uuid", "a6c0", "must be a UUID"),
     ("rowtide.replica.dump.flags", "5", "must not have the flag 1, which ends the stream"),
+    ("rowtide.semi.sync.acknowledge", "sometimes", "must be one of received, delivered"),
     ("database.ssl.mode", "maybe", "must be one of disabled, preferred"),
     ("include.query", "yes", "must be 'true' or 'false', not 'yes'"),
     ("max.queue.size", "2048", "must be greater than max.batch.size"),

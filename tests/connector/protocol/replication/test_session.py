@@ -15,6 +15,7 @@ from rowtide.connector.errors import LocalProtocolError, ProtocolError, RemotePr
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event
 from rowtide.connector.protocol.replication.request import StreamRequest
+from rowtide.connector.protocol.replication.semi_sync import Acknowledgement
 from rowtide.connector.protocol.replication.session import (
     TRANSITIONS,
     Received,
@@ -167,9 +168,17 @@ def test_each_packet_leads_to_the_state_of_the_table_or_is_refused(state: State,
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.READY], ids=lambda state: state.name)
 def test_no_command_is_sent_while_another_one_is_answered(state: State) -> None:
-    assert not TRANSITIONS[state].keys() & set(Sent)
+    assert not TRANSITIONS[state].keys() & {Sent.COMMAND, Sent.QUERY, Sent.DUMP}
     with pytest.raises(LocalProtocolError, match=f"cannot be sent in state {state.name}"):
         at(state)._send((Sent.COMMAND, b""))
+
+
+def test_transactions_are_acknowledged_within_a_stream_only() -> None:
+    for state in State:
+        session = at(state)
+        session.to_send()
+        session.acknowledge(Acknowledgement("b.1", 4))
+        assert bool(session.to_send()) == (state is State.STREAMING)
 
 
 def looked_up(*rows: bytes, mariadb: bool = False) -> ReplicationSession:
