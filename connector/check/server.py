@@ -36,7 +36,10 @@ def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool =
             grants = tuple(str(row[0]) for row in cursor.fetchall())
         facts = ServerFacts(version, variables, grants)
         is_mariadb = facts.flavor is Flavor.MARIADB
-        status, refused = _status(connection, is_mariadb)
+        status: dict[str, Any] = {}
+        refused: str | None = None
+        if not is_mariadb or config.streaming.semi_sync is None:  # MariaDB gives none while commits wait for rowtide
+            status, refused = _status(connection, is_mariadb)
         return ServerFacts(
             version,
             variables,

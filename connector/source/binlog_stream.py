@@ -279,7 +279,9 @@ class BinlogStream:
         """Refuse a server that lacks changes: after a fail-over it is another one than before."""
         if self._checked_sources is None:
             return
-        found = check_position(client, self._start, self._checked_sources, mariadb=self._mariadb)
+        found = check_position(
+            client, self._start, self._checked_sources, mariadb=self._mariadb, semi_sync=self._semi_sync is not None
+        )
         if not found.available:
             at = self._start.gtids or f"{self._start.file}:{self._start.pos}"
             raise PositionPurged(

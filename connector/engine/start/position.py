@@ -49,7 +49,8 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
     if offset is not None and config.streaming.check_position:
         with Session(config.database, mariadb=config.flavor is Flavor.MARIADB) as session:
             sources, mariadb = config.capture.gtid_sources, session.mariadb
-            position = check_position(session.client, offset, sources, mariadb=mariadb)
+            semi_sync = config.streaming.semi_sync is not None
+            position = check_position(session.client, offset, sources, mariadb=mariadb, semi_sync=semi_sync)
             if offset.server is None:
                 offset = replace(offset, server=server_identity(session.client, mariadb=mariadb))
         position = check_with_mirror(config, position, offset)

@@ -24,7 +24,7 @@ _INSIDE = re.compile(
 
 
 def check_position(
-    client: Client, offset: SourceOffset, sources: Selection = EVERYTHING, *, mariadb: bool
+    client: Client, offset: SourceOffset, sources: Selection = EVERYTHING, *, mariadb: bool, semi_sync: bool = False
 ) -> PositionCheck:
     """Check that the server has every change after a position: by GTIDs, else by file, position and server.
 
@@ -33,13 +33,15 @@ def check_position(
         offset: the position.
         sources: the servers whose GTIDs count (``gtid.source.includes`` and ``.excludes``).
         mariadb: whether the server is MariaDB.
+        semi_sync: whether commits may wait for the stream: MariaDB then lists no binlog files (with AFTER_SYNC, two
+            waiting commits hold the lock that it needs), so it is the stream itself that fails if they are purged.
 
     Raises:
         DatabaseUnreachableError: the connection is lost.
         pymysql.MySQLError: a privilege is missing; REPLICATION CLIENT (MariaDB: BINLOG MONITOR) is required.
     """
     if offset.gtids and mariadb:
-        return _mariadb(client, offset.gtids, sources)
+        return _mariadb(client, offset.gtids, sources, lists_files=not semi_sync)
     if offset.gtids:
         query = "SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged"
         mode, executed, purged = client.fetch(query)[0]
@@ -70,10 +72,10 @@ def check_event(client: Client, offset: SourceOffset) -> PositionCheck:
     return PositionCheck(available=True)
 
 
-def _mariadb(client: Client, gtids: str, sources: Selection) -> PositionCheck:
+def _mariadb(client: Client, gtids: str, sources: Selection, *, lists_files: bool) -> PositionCheck:
     written = str(client.fetch("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "")
     oldest = ""
-    for name, _ in binlog_files(client)[:1]:
+    for name, _ in binlog_files(client)[:1] if lists_files else ():
         try:
             oldest = str(client.fetch(f"SELECT BINLOG_GTID_POS({client.escape(name)}, 4)")[0][0] or "")
         except pymysql.MySQLError as error:
