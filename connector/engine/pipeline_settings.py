@@ -58,6 +58,7 @@ def pipeline_settings(config: Configuration, run: str, *, changes: bool = False)
         topic_prefix=config.topics.prefix,
         naming=config.topics.naming,
         tables=config.capture.tables,
+        published_sources=config.capture.counted_sources if config.capture.gtid_filter_dml else None,
         rules=record_rules(config),
         keys=keys,
         values=values,

@@ -337,7 +337,9 @@ class ConnectorRun:
             server = server_of(session)
         begin = time.monotonic()
         kept = StoredHistory(components.history, self._config.topics.prefix, components.summaries)
-        reading = read_history(kept, server, BinlogPosition.from_map(replace(offset, prepared=()).to_map()))
+        counted = self._config.capture.counted_sources
+        position = BinlogPosition.from_map(replace(offset, prepared=()).to_map())
+        reading = read_history(kept, server, position, None if counted is None else counted.selects)
         tables = reading.tables(prefer_ddl=self._config.history.prefer_ddl)
         log.info(
             "recovered the schema history in %.1f s; tables: %d, records: %d, of which in a summary: %d",

@@ -81,7 +81,7 @@ class Pipeline:
         signals: SignalReceiver | None = None,
     ) -> None:
         self.tables = tables
-        self.progress = Progress(start)
+        self.progress = Progress(start, settings.published_sources)
         self.decoder = EventDecoder(start.file)
         self._settings = settings
         self._clock = clock
@@ -371,7 +371,7 @@ class Pipeline:
         self._table_ids[event.table_id] = event.structure
 
     def _rows(self, event: events.Rows) -> Steps | None:
-        if self.progress.skipping:
+        if self.progress.skipping or self.progress.filtered:
             return None
         skip, skipped = self.progress.rows_to_skip(), event.kind.value in self._settings.skipped_operations
         structure = table_map_of(event, self._table_ids)

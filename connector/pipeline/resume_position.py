@@ -13,6 +13,8 @@ from typing import Any
 
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.position.gtid import source_of
+from rowtide.topics.filters import Selection
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,10 @@ class Progress:
     If the start position is inside a transaction, the stream begins at its BEGIN and skips what was done before. Until
     it has passed that part, the resume position remains the start position.
 
+    Args:
+        start: the start position.
+        published: the sources of GTIDs whose rows are published; ``None`` for all.
+
     Attributes:
         file: binlog file.
         pos: start of the current event.
@@ -42,10 +48,11 @@ class Progress:
         query: statement of the current rows (``include.query``).
         group: file and position of the GTID event of the current transaction.
         in_transaction: between BEGIN and the end of the transaction.
+        filtered: whether the rows of the current transaction are not published, because of the source of its GTID.
         carried: ``SourceOffset.carried`` of all offsets from now on. Replace the mapping, do not change it.
     """
 
-    def __init__(self, start: SourceOffset) -> None:
+    def __init__(self, start: SourceOffset, published: Selection | None = None) -> None:
         self.file = start.file
         self.pos = start.pos
         self.end = start.pos
@@ -59,6 +66,8 @@ class Progress:
         self.query: str | None = None
         self.group = start.file, start.pos
         self.in_transaction = False
+        self.filtered = False
+        self._published = published
         self.carried = start.carried
         # Asked by GTIDs, a server begins at the head of a file: not a position behind the transactions of the set.
         self._settled = start.gtids is None
@@ -121,6 +130,8 @@ class Progress:
         self.group = self.file, self.pos
         self.gtid = gtid
         self.micros = micros
+        if self._published is not None:
+            self.filtered = gtid is not None and not self._published.selects(source_of(gtid))
         if self._skip is not None and self._skip.within not in (None, gtid):
             log.warning(
                 "the server sends transaction %s before %s, which was read in part: its binlog has another order than "

@@ -9,7 +9,7 @@ from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.settings import FailureMode, JsonSettings
 from rowtide.envelope.table import RecordRules
 from rowtide.envelope.transforms import TransformChain
-from rowtide.topics.filters import TableFilter
+from rowtide.topics.filters import Selection, TableFilter
 from rowtide.topics.naming import TopicNaming
 
 LOSSLESS = JsonSettings(schemas_enable=False, json_format=JsonFormat("BASE64", replace_null_with_default=False))
@@ -40,6 +40,7 @@ class PipelineSettings:
         topic_prefix: ``topic.prefix``: the logical name of the server.
         naming: names of topics.
         tables: which tables are captured.
+        published_sources: the sources of GTIDs whose rows are published; ``None`` for all.
         rules: how records are formed.
         keys: the converter of keys.
         values: the converter of values.
@@ -68,6 +69,7 @@ class PipelineSettings:
     topic_prefix: str
     naming: TopicNaming
     tables: TableFilter = field(default_factory=TableFilter)
+    published_sources: Selection | None = None
     rules: RecordRules = field(default_factory=RecordRules)
     keys: JsonSettings = field(default_factory=JsonSettings)
     values: JsonSettings = field(default_factory=JsonSettings)

@@ -33,9 +33,9 @@ from rowtide.connector.protocol.replication.session import (
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, log_in
 from rowtide.connector.source.connection.wakeable_socket import WakeableSocket
-from rowtide.connector.source.position.check import check_position
+from rowtide.connector.source.position.check import check_position, start_gtids
 from rowtide.connector.source.server_queries import binlog_readers
-from rowtide.topics.filters import Selection
+from rowtide.topics.filters import EVERYTHING, Selection
 
 log = logging.getLogger(__name__)
 
@@ -221,6 +221,7 @@ class BinlogStream:
             raise (StreamBroken if error.retriable else StreamRefused)(str(error)) from error
         try:
             self._check_position(client)
+            gtids = start_gtids(client, self._start, self._checked_sources or EVERYTHING, mariadb=self._mariadb)
         except DatabaseUnreachableError as error:
             raise StreamBroken(str(error)) from error
         except pymysql.MySQLError as error:
@@ -228,7 +229,7 @@ class BinlogStream:
         sock = client.raw_socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         sock.settimeout(self._config.connect_timeout_ms / 1000)
-        session = ReplicationSession(self._request())
+        session = ReplicationSession(self._request(gtids))
         sock.sendall(session.start())
         while session.state is not State.STREAMING:
             self._received(session, sock.recv_into(session.space()))
@@ -259,13 +260,13 @@ class BinlogStream:
             raise StreamBroken(f"{self._address()} closed the replication connection")
         return events
 
-    def _request(self) -> StreamRequest:
+    def _request(self, gtids: str | None) -> StreamRequest:
         config, start = self._config, self._start
         return StreamRequest(
             registered_replica(config),
             start.file,
             start.pos,
-            start.gtids,
+            gtids,
             mariadb=self._mariadb,
             flags=config.replica.dump_flags,
             annotate=self._annotations,

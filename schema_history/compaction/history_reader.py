@@ -16,7 +16,7 @@ from rowtide.schema_history.compaction.summary import Summary, SummaryHeader, Un
 from rowtide.schema_history.compaction.summary_store import SummaryStore
 from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
+from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter, SourceFilter
 from rowtide.schema_history.recovery.recover import Recovery, garbage_collection_paused
 from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.store.history_record import HistoryRecord, parse_record
@@ -46,13 +46,16 @@ class StoredHistory:
     summaries: SummaryStore | None = None
 
 
-def read_history(history: StoredHistory, server: Server, position: BinlogPosition | None) -> "HistoryReader":
+def read_history(
+    history: StoredHistory, server: Server, position: BinlogPosition | None, keep: SourceFilter | None = None
+) -> "HistoryReader":
     """Read a history up to a position.
 
     Args:
         history: the history.
         server: determines how statements are parsed.
         position: records after it are ignored; ``None`` to read all.
+        keep: selects the sources of GTIDs that count; ``None`` for all.
 
     Raises:
         NotInHistory: all records belong to other connectors.
@@ -60,7 +63,7 @@ def read_history(history: StoredHistory, server: Server, position: BinlogPositio
         HistoryStoreError: the store cannot be read.
     """
     with garbage_collection_paused():
-        reader = HistoryReader(history, server, position)
+        reader = HistoryReader(history, server, position, keep)
         start = reader.load_summary()
         for stored in history.store.texts(start):
             reader.take(stored)
@@ -76,14 +79,16 @@ class HistoryReader:
         unsummarised: number of them that are not in the summary that was used.
     """
 
-    def __init__(self, history: StoredHistory, server: Server, position: BinlogPosition | None) -> None:
+    def __init__(
+        self, history: StoredHistory, server: Server, position: BinlogPosition | None, keep: SourceFilter | None = None
+    ) -> None:
         self.records = 0
         self.unsummarised = 0
         self._history = history
         self._server = server
         self._position = position
-        self._filter = None if position is None else PositionFilter(position)
-        self._recovery = Recovery(server, position)
+        self._filter = None if position is None else PositionFilter(position, keep)
+        self._recovery = Recovery(server, position, keep)
         self._covered: CoveredPositions | None = CoveredPositions() if history.summaries is not None else None
         self._last: StoredText | None = None
         self._summary: SummaryHeader | None = None

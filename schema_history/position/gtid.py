@@ -14,6 +14,11 @@ _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}\Z")
 _INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?\Z")
 
 
+def source_of(gtid: str) -> str:
+    """The source of one GTID: the UUID of ``uuid:5`` or ``uuid:tag:5``, and ``0-1`` of MariaDB's ``0-1-5``."""
+    return gtid.partition(":")[0] if ":" in gtid else gtid.rpartition("-")[0]
+
+
 class _Intervals:
     """A set of integers as sorted, disjoint, non-adjacent ranges; ``stops`` are exclusive."""
 

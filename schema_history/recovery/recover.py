@@ -42,7 +42,7 @@ from rowtide.schema_history.ddl.statements import (
 )
 from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
+from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter, SourceFilter
 from rowtide.schema_history.recovery.session_settings import recorded_event
 from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory, build_from_history
 from rowtide.schema_history.server.query_event import QueryEvent, Server
@@ -104,6 +104,7 @@ class Recovery:
     Args:
         server: determines how statements are parsed.
         position: records after it are ignored; ``None`` to use all.
+        keep: selects the sources of GTIDs that count; ``None`` for all.
 
     Attributes:
         processed: the identity of each record that was used.
@@ -111,9 +112,11 @@ class Recovery:
         histories: the entries of each table.
     """
 
-    def __init__(self, server: Server, position: BinlogPosition | None = None) -> None:
+    def __init__(
+        self, server: Server, position: BinlogPosition | None = None, keep: SourceFilter | None = None
+    ) -> None:
         self._server = server
-        self._filter = PositionFilter(position) if position is not None else None
+        self._filter = PositionFilter(position, keep) if position is not None else None
         self._database = ""  # the default database of the current statement
         self.processed: set[bytes] = set()
         self.databases = Tables(server)

@@ -1,12 +1,10 @@
 """Properties: captured databases, tables and columns, keys, operations, GTID sources."""
 
 from rowtide.connector.config.catalogue.kinds import boolean, escaped_names, helper_names, names, patterns, text
-from rowtide.connector.config.catalogue.property import Family, Property, Status
+from rowtide.connector.config.catalogue.property import Family, Property
 from rowtide.topics.online_schema_change import WELL_KNOWN_HELPERS
 
 TITLE = "What to capture"
-
-_GTID_SOURCES = "every source of the server's binlog is read"
 
 DATABASE_INCLUDE = Property(
     "database.include.list",
@@ -75,25 +73,21 @@ GTID_INCLUDES = Property(
     "gtid.source.includes",
     patterns(),
     None,
-    "Regular expressions for the sources (server UUIDs; MariaDB: `domain-server`) whose GTIDs are considered.",
-    Status.NOT_YET,
-    _GTID_SOURCES,
+    "Regular expressions for the sources (server UUIDs; MariaDB: `domain-server`) whose GTIDs are considered in the "
+    "position, so that a server can be read that lacks transactions of other sources.",
 )
 GTID_EXCLUDES = Property(
     "gtid.source.excludes",
     patterns(),
     None,
     "Regular expressions for the sources whose GTIDs are ignored.",
-    Status.NOT_YET,
-    _GTID_SOURCES,
 )
 GTID_FILTER_DML = Property(
     "gtid.source.filter.dml.events",
     boolean(),
     True,
-    "Publish no rows from ignored sources; if false, these sources are ignored in the position only.",
-    Status.NOT_YET,
-    _GTID_SOURCES,
+    "Publish no rows from ignored sources; if false, these sources are ignored in the position only. Statements that "
+    "change structures are processed from all sources.",
 )
 GTID_IGNORE_ON_RECOVERY = Property(
     "gtid.ignore.on.recovery",

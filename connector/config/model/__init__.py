@@ -30,6 +30,7 @@ from rowtide.connector.config.model.signals import IncrementalConfig, SignalsCon
 from rowtide.connector.config.secret import Sanitizer, Secret
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (
+    EVERYTHING,
     ColumnFilter,
     ColumnSelector,
     MessageKeys,
@@ -80,6 +81,11 @@ class CaptureConfig:
     gtid_sources: Selection
     gtid_filter_dml: bool
     gtid_ignore_on_recovery: bool
+
+    @property
+    def counted_sources(self) -> Selection | None:
+        """The sources whose GTIDs are considered; ``None`` for all of them."""
+        return None if self.gtid_sources == EVERYTHING else self.gtid_sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from rowtide.connector.source.position.rules import (
     PositionCheck,
     file_check,
     mariadb_check,
+    mariadb_start,
     mysql_gtid_check,
+    mysql_start,
     server_check,
 )
 from rowtide.connector.source.server_queries import DENIED, binlog_files, server_identity
@@ -70,6 +72,21 @@ def check_event(client: Client, offset: SourceOffset) -> PositionCheck:
             reason=f"{place} is not the beginning of a transaction: the event there is {rows[0][2]} at {rows[0][1]}",
         )
     return PositionCheck(available=True)
+
+
+def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERYTHING, *, mariadb: bool) -> str | None:
+    """The GTIDs of a request for the stream from a position; ``None`` to start by file and position.
+
+    They are those of the position, as long as the GTIDs of all servers count. Arguments and errors are those of
+    :func:`check_position`.
+    """
+    if not offset.gtids or sources == EVERYTHING:
+        return offset.gtids
+    if mariadb:
+        written = str(client.fetch("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "")
+        return mariadb_start(offset.gtids, written, sources)
+    executed, purged = client.fetch("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")[0]
+    return mysql_start(offset.gtids, str(executed), str(purged), sources)
 
 
 def _mariadb(client: Client, gtids: str, sources: Selection, *, lists_files: bool) -> PositionCheck:

@@ -85,6 +85,45 @@ def mysql_gtid_check(stored: str, executed: str, purged: str, sources: Selection
     return _AVAILABLE
 
 
+def mysql_start(stored: str, executed: str, purged: str, sources: Selection) -> str:
+    """The GTIDs that MySQL is not to send, for a stream from a position.
+
+    Of sources that do not count, the server may lack transactions that were read, and may have purged others that were
+    not. Neither is a reason for it to refuse the stream.
+
+    Args:
+        stored: the GTIDs of the position.
+        executed: ``@@gtid_executed``.
+        purged: ``@@gtid_purged``.
+        sources: the servers whose GTIDs count.
+    """
+    done, has, gone = (GtidSet.parse(text) for text in (stored, executed, purged))
+
+    def ignored(source: str) -> bool:
+        return not sources.selects(source)
+
+    return str(done.filter(sources.selects) | (done.filter(ignored) & has) | gone.filter(ignored))
+
+
+def mariadb_start(stored: str, written: str, sources: Selection) -> str:
+    """The position in each domain from which MariaDB is to send, for a stream from a position.
+
+    A domain whose last transaction is of a source that does not count, and which the server lacks, is sent from its
+    beginning: where the transactions before that one end is not known.
+
+    Args:
+        stored: the GTID position.
+        written: ``@@gtid_binlog_pos``.
+        sources: the servers whose GTIDs count.
+    """
+    has = MariadbGtidPosition.parse(written)
+    found = MariadbGtidPosition()
+    for gtid in MariadbGtidPosition.parse(stored):
+        if has.contains(gtid) or sources.selects(f"{gtid.domain}-{gtid.server_id}"):
+            found.add(gtid)
+    return str(found)
+
+
 def mariadb_check(stored: str, written: str, oldest: str, sources: Selection) -> PositionCheck:
     """With MariaDB's GTIDs: whether the server has all that was read, and still has all that was not.
 

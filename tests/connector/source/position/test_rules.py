@@ -3,8 +3,15 @@
 import pytest
 
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.position.rules import file_check, mariadb_check, mysql_gtid_check, server_check
-from rowtide.topics.filters import EVERYTHING
+from rowtide.connector.source.position.rules import (
+    file_check,
+    mariadb_check,
+    mariadb_start,
+    mysql_gtid_check,
+    mysql_start,
+    server_check,
+)
+from rowtide.topics.filters import EVERYTHING, Patterns, Selection
 
 A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -69,3 +76,34 @@ def test_gtids_of_mariadb(stored: str, written: str, oldest: str, reason: str) -
     found = mariadb_check(stored, written, oldest, EVERYTHING)
     assert found.available == (not reason)
     assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("stored", "executed", "purged", "requested"),
+    [
+        (f"{A}:1-5,{B}:1-3", f"{A}:1-9,{B}:1-3", "", f"{A}:1-5,{B}:1-3"),
+        (f"{A}:1-5,{B}:1-3", f"{A}:1-9", "", f"{A}:1-5"),
+        (f"{A}:1-5,{B}:1-3", f"{A}:1-9,{B}:1-2", "", f"{A}:1-5,{B}:1-2"),
+        (f"{A}:1-5", f"{A}:1-9,{B}:1-8", f"{A}:1-3,{B}:1-7", f"{A}:1-5,{B}:1-7"),
+        (f"{A}:1-5", f"{A}:1-4", "", f"{A}:1-5"),
+    ],
+)
+def test_a_request_has_of_ignored_sources_what_the_server_has_and_what_it_has_purged(
+    stored: str, executed: str, purged: str, requested: str
+) -> None:
+    assert mysql_start(stored, executed, purged, Selection(exclude=Patterns.parse(B))) == requested
+
+
+@pytest.mark.parametrize(
+    ("stored", "written", "requested"),
+    [
+        ("0-1-5,1-2-7", "0-1-9,1-2-7", "0-1-5,1-2-7"),
+        ("0-1-5,1-2-7", "0-1-9,1-3-8", "0-1-5,1-2-7"),
+        ("0-1-5,1-2-7", "0-1-9", "0-1-5"),
+        ("0-1-5,1-2-7", "0-1-4", "0-1-5"),
+    ],
+)
+def test_a_request_to_mariadb_has_no_gtid_of_an_ignored_source_that_it_lacks(
+    stored: str, written: str, requested: str
+) -> None:
+    assert mariadb_start(stored, written, Selection(exclude=Patterns.parse("1-2"))) == requested
