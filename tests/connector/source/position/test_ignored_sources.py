@@ -1,0 +1,41 @@
+"""A server can be read that lacks the transactions of a source whose GTIDs do not count."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from configurations import PROPERTIES
+from connector_properties import address
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.errors import PositionPurged
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.topics.filters import EVERYTHING, Patterns, Selection
+
+if TYPE_CHECKING:
+    from rowtide_stack import SqlServer
+
+pytestmark = pytest.mark.servers
+
+ABSENT = {"mysql": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7", "mariadb": "7-99-7"}
+"""Transactions that the server does not have."""
+
+
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+def test_transactions_of_an_ignored_source_need_not_be_there(request: pytest.FixtureRequest, flavor: str) -> None:
+    server: SqlServer = request.getfixturevalue(flavor)
+    mariadb, absent = flavor == "mariadb", ABSENT[flavor]
+    executed = str(server.query(f"SELECT @@GLOBAL.{'gtid_binlog_pos' if mariadb else 'gtid_executed'}")[0][0])
+    stored = f"{executed},{absent}".strip(",").replace("\n", "")
+    config = from_properties({**PROPERTIES, **address(server), "database.flavor": flavor}).database
+    start = SourceOffset("binlog.000001", 4, stored)
+
+    with pytest.raises(PositionPurged, match=absent[:5]):
+        next(BinlogStream(config, start, mariadb=mariadb, checked_sources=EVERYTHING).events())
+    others = Selection(exclude=Patterns.parse(absent.partition(":")[0].removesuffix("-7")))
+    with closing(BinlogStream(config, start, mariadb=mariadb, checked_sources=others).events()) as pieces:
+        server.execute("CREATE DATABASE ignored_sources", "DROP DATABASE ignored_sources")
+        assert any(b"DROP DATABASE ignored_sources" in event for piece in pieces for event in piece)
