@@ -32,6 +32,7 @@ from rowtide.connector.engine.start.included_tables import (
 )
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
 from rowtide.connector.engine.start.position import decide_start, log_findings
+from rowtide.connector.engine.start.recovered_tables import recovered_tables
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.engine.topic_guard import TopicGuard
@@ -46,13 +47,10 @@ from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
 from rowtide.connector.snapshot.on_demand import requested_snapshots
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.mirror.streams import open_stream, xa_packets
-from rowtide.connector.source.server_queries import server as server_of
-from rowtide.connector.source.session import Session
 from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
-from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
-from rowtide.schema_history.position.binlog_position import BinlogPosition
+from rowtide.schema_history.compaction.compacting_history import CompactingHistory
+from rowtide.schema_history.compaction.history_reader import StoredHistory
 
 log = logging.getLogger(__name__)
 
@@ -333,22 +331,8 @@ class ConnectorRun:
         offset = decision.position
         assert offset is not None
         self.state = "RECOVERING"
-        with Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB) as session:
-            server = server_of(session)
-        begin = time.monotonic()
         kept = StoredHistory(components.history, self._config.topics.prefix, components.summaries)
-        counted = self._config.capture.counted_sources
-        position = BinlogPosition.from_map(replace(offset, prepared=()).to_map())
-        reading = read_history(kept, server, position, None if counted is None else counted.selects)
-        tables = reading.tables(prefer_ddl=self._config.history.prefer_ddl)
-        log.info(
-            "recovered the schema history in %.1f s; tables: %d, records: %d, of which in a summary: %d",
-            time.monotonic() - begin,
-            len(tables),
-            reading.records,
-            reading.records - reading.unsummarised,
-        )
-        self._behind = save_summary(kept, reading, self._config.history.compact_interval)
+        tables, self._behind = recovered_tables(self._config, kept, offset)
         return tables, offset
 
     def _notify_skipped(self, components: Components, start: SourceOffset) -> None:

@@ -91,6 +91,7 @@ EDGES = {
     "rowtide.connector.engine.replay": "clock files",
     "rowtide.connector.engine.run": "clock threads",
     "rowtide.connector.engine.start.position": "clock mysql",
+    "rowtide.connector.engine.start.recovered_tables": "clock",
     "rowtide.connector.engine.task": "clock threads",
     "rowtide.connector.engine.topic_guard": "clock threads",
     "rowtide.connector.engine.start.table_lookup": "mysql",
