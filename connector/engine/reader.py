@@ -15,7 +15,7 @@ from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.signals.actions import Signals
 from rowtide.connector.pipeline.signals.receiver import SignalReceiver
-from rowtide.connector.pipeline.structures import CurrentStructures
+from rowtide.connector.pipeline.structures.lookup import CurrentStructures
 from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset

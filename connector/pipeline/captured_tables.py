@@ -11,7 +11,7 @@ from typing import Protocol
 
 from rowtide.connector.errors import ProtocolError, RemoteProtocolError, SchemaError
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.structures import CurrentStructures, RowsPosition, Structures
+from rowtide.connector.pipeline.structures.lookup import CurrentStructures, RowsPosition, Structures
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch, Output

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTables, table_map_of
+from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.signals.receiver import SignalReceiver
@@ -39,7 +40,6 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,7 @@ class Pipeline:
     Attributes:
         tables: every table's structure.
         progress: the position in the stream.
+        gtids: the transactions of the stream.
         decoder: of the events.
         xa: the XA transactions of the stream.
         signals: carries out signals, if it is given.
@@ -87,11 +88,8 @@ class Pipeline:
         self._clock = clock
         self._captured = CapturedTables(settings, tables, clock) if captured is None else captured
         self._table_ids: dict[int, TableStructure] = {}
-        self._gtids = start.gtid_set(settings.connector)
-        # A stream without GTIDs at its start may get them later. The set is complete from the next file on, which
-        # begins with PREVIOUS_GTIDS; a set without the earlier transactions would make the server send them again.
-        self._gtids_known = start.gtids is not None or settings.connector == "mariadb"
-        self._start_statement = False, (start.file, start.pos, start.gtids and str(self._gtids), start.event)
+        self.gtids = ExecutedGtids(start, settings.connector)
+        self._start_statement = False, (start.file, start.pos, start.gtids and self.gtids.text, start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
@@ -239,26 +237,19 @@ class Pipeline:
         self._table_ids.clear()
 
     def _gtid(self, event: events.Gtid) -> None:
-        micros = event.original_commit_timestamp or None
-        if event.anonymous or not isinstance(self._gtids, GtidSet):
+        executed = self.gtids.add(event)
+        if executed is None:
             self.progress.anonymous_started(None)
-            return
-        if not self._gtids_known:
-            self.progress.gtid_started(event.text, None, None, micros)
-            return
-        before = str(self._gtids)
-        self._gtids.add(event.uuid, event.gno, event.tag)
-        self.progress.gtid_started(event.text, before, str(self._gtids), micros)
+        else:
+            self.progress.gtid_started(event.text, *executed, event.original_commit_timestamp or None)
 
     def _previous_gtids(self, event: events.PreviousGtids) -> None:
-        if not self._gtids_known:
-            self._gtids, self._gtids_known = event.gtids.copy(), True
+        self.gtids.start_of_file(event)
 
     def _mariadb_gtid(self, event: events.MariadbGtidEvent) -> None:
-        if isinstance(self._gtids, MariadbGtidPosition):
-            before = str(self._gtids)
-            self._gtids.add(event.gtid)
-            self.progress.gtid_started(event.text, before, str(self._gtids), None)
+        executed = self.gtids.add(event)
+        if executed is not None:
+            self.progress.gtid_started(event.text, *executed, None)
         if event.standalone:
             self.progress.statement_began()
             self._begin_record()  # Debezium begins a transaction here, and never ends it

@@ -13,7 +13,7 @@ import pymysql
 
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.pipeline.structures import RowsPosition, StructureUncertain
+from rowtide.connector.pipeline.structures.lookup import RowsPosition, StructureUncertain
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER, ROWS_TYPES, EventType
 from rowtide.connector.records.offset import SourceOffset

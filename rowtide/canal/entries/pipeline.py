@@ -32,7 +32,7 @@ from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS, table_map_of
 from rowtide.connector.pipeline.pipeline import Clock
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.statements import is_begin, is_end, query_event
-from rowtide.connector.pipeline.structures import CurrentStructures, RowsPosition, Structures
+from rowtide.connector.pipeline.structures.lookup import CurrentStructures, RowsPosition, Structures
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event

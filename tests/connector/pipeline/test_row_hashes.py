@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.connector.pipeline.structures import with_row_hashes
+from rowtide.connector.pipeline.structures.lookup import with_row_hashes
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table

@@ -10,7 +10,7 @@ import pytest
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, SchemaError, UnknownTable
-from rowtide.connector.pipeline.structures import RowsPosition, Structures, StructureUncertain
+from rowtide.connector.pipeline.structures.lookup import RowsPosition, Structures, StructureUncertain
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from ddl_recorder import DdlRecorder
 
-from rowtide.connector.pipeline.structure_comparison import contradictions
-from rowtide.connector.pipeline.structure_repair import repair_from_table_map
+from rowtide.connector.pipeline.structures.comparison import contradictions
+from rowtide.connector.pipeline.structures.repair import repair_from_table_map
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.schema_history.catalog.tables import Tables

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rowtide.connector.pipeline.structure_comparison import contradictions, structure_text, table_text
+from rowtide.connector.pipeline.structures.comparison import contradictions, structure_text, table_text
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaError, UnknownTable
-from rowtide.connector.pipeline.structure_comparison import contradictions, structure_text, table_text
-from rowtide.connector.pipeline.structure_repair import Repair, repair_from_statement, repair_from_table_map
+from rowtide.connector.pipeline.structures.comparison import contradictions, structure_text, table_text
+from rowtide.connector.pipeline.structures.repair import Repair, repair_from_statement, repair_from_table_map
 from rowtide.connector.protocol.events.table_structure import ColumnType, TableStructure
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed

@@ -11,7 +11,7 @@ The schema history gets a DROP TABLE and a CREATE TABLE, which Debezium can read
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
-from rowtide.connector.pipeline.structure_comparison import labels
+from rowtide.connector.pipeline.structures.comparison import labels
 from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
