@@ -5,7 +5,7 @@ two replacements. A leading digit is kept after an underscore; ``avro_unicode`` 
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 ADJUSTMENT_MODES = ("none", "avro", "avro_unicode")
 
@@ -26,14 +26,11 @@ def _adjuster(mode: str, also_valid: str) -> Callable[[str], str]:
     if mode not in ADJUSTMENT_MODES:
         raise ValueError(f"unknown name adjustment {mode!r}; the modes are {', '.join(ADJUSTMENT_MODES)}")
 
-    @lru_cache(maxsize=10_000)
-    def adjusted(name: str) -> str:
-        return _adjusted(name, also_valid, unicode=mode == "avro_unicode")
-
-    return adjusted
+    return partial(_adjusted, also_valid=also_valid, unicode=mode == "avro_unicode")
 
 
-def _adjusted(name: str, also_valid: str, *, unicode: bool) -> str:
+@lru_cache(maxsize=10_000)
+def _adjusted(name: str, *, also_valid: str, unicode: bool) -> str:
     encoded = name.encode("utf-16-be", "surrogatepass")
     units = [chr(high << 8 | low) for high, low in zip(encoded[::2], encoded[1::2], strict=True)]
     result = []

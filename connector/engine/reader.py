@@ -11,6 +11,9 @@ from typing import Protocol
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
+from rowtide.connector.engine.decoding.forms import RecordForm
+from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
+from rowtide.connector.engine.decoding.processes import decoder_processes
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.signals.actions import Signals
@@ -29,6 +32,8 @@ from rowtide.schema_history.store.history_store import SchemaHistoryStore
 _PUT_BYTES = 4 << 20
 """Batches are put into the store whenever they have about this size, so that its limit holds."""
 _DELIVERY_TICK_S = 0.1
+_BACKLOG_BYTES = 128 << 10
+"""If less was received at a time, the reader has caught up with the server, and no event may wait for the next."""
 _IDLE_OFFSET_S = 60.0
 """How often the stored offset advances while there are no records."""
 
@@ -49,7 +54,11 @@ class BoundaryWork(Protocol):
         ...
 
 
-class Reader(StreamReader[Pipeline]):
+StreamPipeline = ParallelPipeline[Sequence[Output]]
+"""The pipeline of a stream, whose rows are decoded in other processes if there are any."""
+
+
+class Reader(StreamReader[StreamPipeline]):
     """Reads the binlog until it is stopped, or until an error that a new connection cannot repair.
 
     Args:
@@ -103,54 +112,82 @@ class Reader(StreamReader[Pipeline]):
         self._captured = CapturedTables(settings, tables, clock, current, hidden)
         self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets)
         self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
+        self._hidden = hidden
         self._snapshots = snapshots
         self._work = work if snapshots is None else (*work, snapshots.blocking, snapshots.incremental)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self._acknowledgements = acknowledgements
+        self._processes = decoder_processes(config.streaming.decoder_processes or 0, settings, RecordForm(), clock)
+        self._parallel: StreamPipeline | None = None
         self._put_at = time.monotonic()
         self._put_offset = start
 
-    def _pipeline(self, start: SourceOffset) -> Pipeline:
+    def run(self) -> None:
+        """Read until :meth:`stop` is called; raises as :meth:`StreamReader.run` does."""
+        try:
+            super().run()
+        finally:
+            if self._processes is not None:
+                self._processes.close()
+
+    def _pipeline(self, start: SourceOffset) -> StreamPipeline:
         pipeline = Pipeline(
             self._settings, self._tables, start, self._clock, self._captured, self._read_xa, self._signals
         )
         if self._snapshots is not None:
             self._snapshots.attach(pipeline, self._captured)
-        return pipeline
+        if self._parallel is not None:
+            self._parallel.abandon()
+        self._parallel = ParallelPipeline(
+            pipeline, self._captured, self._settings, self._processes, RecordForm(), self._may_read_ahead
+        )
+        return self._parallel
 
-    def _written(self, packets: list[bytes], pipeline: Pipeline) -> Iterator[None]:
+    def _written(self, packets: list[bytes], pipeline: StreamPipeline) -> Iterator[None]:
         """Write the outputs of events; yields whenever everything up to the pipeline's offset is written."""
         outputs: list[Output] = []
         size = 0
         try:
             for packet in packets:
                 for made in pipeline.receive(packet):
-                    if made:
-                        outputs += made
-                        size += sum(output.size for output in made if isinstance(output, Batch))
-                        if size >= _PUT_BYTES:
-                            full, outputs, size = outputs, [], 0
-                            self._write(full)  # what cannot be written must not be written a second time below
-                            yield
+                    outputs += made
+                    size += sum(output.size for output in made if isinstance(output, Batch))
+                    if size >= _PUT_BYTES:
+                        full, outputs, size = outputs, [], 0
+                        self._write(full)  # what cannot be written must not be written a second time below
+                        yield
                 self.status.events += 1
                 if self._work and not pipeline.progress.in_transaction and any(work.due for work in self._work):
+                    for made in pipeline.flush():
+                        outputs += made
                     full, outputs, size = outputs, [], 0
                     self._write(full)
                     self._between_transactions(pipeline)
                     yield
+            if sum(map(len, packets)) < _BACKLOG_BYTES:
+                for made in pipeline.flush():
+                    outputs += made
             if not packets and not pipeline.progress.in_transaction:
+                full, outputs = outputs, []
+                self._write(full)
                 self._between_transactions(pipeline)
         finally:
             self._write(outputs)
         yield
 
-    def _between_transactions(self, pipeline: Pipeline) -> None:
+    def _between_transactions(self, pipeline: StreamPipeline) -> None:
         """Do the work that is due, and put the position behind it into the store."""
         for work in self._work:
-            if work.due:
-                outputs = work.run(pipeline)
+            if work.due and not pipeline.progress.in_transaction:
+                outputs = work.run(pipeline.pipeline)
                 self._write(outputs if self._transformer is None else self._transformer.outputs(outputs))
                 self._put([Batch("", -1, (), pipeline.offset(), 0, self.status.event_ts_ms)])
+        for made in pipeline.rebase():
+            self._write(made)
+
+    def _may_read_ahead(self) -> bool:
+        """Whether no snapshot is taken, no table captured, and nothing acknowledged at a position of the stream."""
+        return not self._hidden and not self._waits_beside() and self._acknowledgements is None
 
     def _write(self, outputs: Iterable[Output]) -> None:
         batches: list[Batch] = []
@@ -192,7 +229,9 @@ class Reader(StreamReader[Pipeline]):
     def _waits_beside(self) -> bool:
         return self._snapshots is not None and self._snapshots.active
 
-    def _ticked(self, pipeline: Pipeline) -> None:
+    def _ticked(self, pipeline: StreamPipeline) -> None:
+        if self._processes is not None:
+            self._processes.close_unused()
         offset = pipeline.offset()
         heartbeat = self._heartbeats(offset)
         if heartbeat is not None:
@@ -200,7 +239,7 @@ class Reader(StreamReader[Pipeline]):
         elif time.monotonic() - self._put_at > _IDLE_OFFSET_S and offset != self._put_offset:
             self._put([Batch("", -1, (), offset, 0, self.status.event_ts_ms)])
 
-    def _stopped(self, pipeline: Pipeline) -> None:
+    def _stopped(self, pipeline: StreamPipeline) -> None:
         """Put the resume position into the store, so that the next start reads nothing twice."""
         offset = pipeline.offset()
         if offset != self._put_offset:

@@ -11,7 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from rowtide.connector.errors import OffsetError, UnparsedDdl
+from rowtide.connector.engine.decoding.forms import Form, RecordForm
+from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
+from rowtide.connector.engine.decoding.processes import DecoderProcesses
+from rowtide.connector.errors import ConnectorError, OffsetError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
 from rowtide.connector.pipeline.signals.actions import Signals
@@ -47,6 +50,10 @@ class EventPipeline(Protocol[T_co]):
         """Process one event and return its outputs."""
         ...
 
+    def finish(self) -> Iterable[T_co]:
+        """Return the outputs that are left behind the last event."""
+        ...
+
 
 ReadPrepared = Callable[[PreparedXa], Iterator[bytes]]
 """Reads the events of a file from the beginning of an XA transaction on."""
@@ -71,14 +78,36 @@ def replay(
         ConnectorError: an event cannot be handled.
         OffsetError: the start is not in the files, or files are missing.
     """
+    return itertools.chain.from_iterable(replay_as(RecordForm(), folder, settings, start, clock))
 
-    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> Pipeline:
+
+def replay_as(
+    form: Form[T],
+    folder: Path,
+    settings: PipelineSettings,
+    start: SourceOffset | None,
+    clock: Clock = time.time_ns,
+    processes: DecoderProcesses | None = None,
+) -> Iterator[T]:
+    """The records of the binlog files in a folder, in some form; raises as :func:`replay`.
+
+    Args:
+        form: their form.
+        folder: as for :func:`replay`.
+        settings: as for :func:`replay`.
+        start: as for :func:`replay`.
+        clock: as for :func:`replay`.
+        processes: the processes that decode rows, with the same form, settings and clock; ``None`` to decode them here.
+    """
+
+    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> ParallelPipeline[T]:
         captured = CapturedTables(settings, tables, clock)
         signals = SignalReceiver(settings, Signals(settings, clock, NoSnapshots()), tables, captured)
         xa = xa_reader(settings, tables, clock, packets)
-        return Pipeline(settings, tables, offset, clock, captured, xa, signals)
+        pipeline = Pipeline(settings, tables, offset, clock, captured, xa, signals)
+        return ParallelPipeline(pipeline, captured, settings, processes, form)
 
-    return itertools.chain.from_iterable(replay_through(make, folder, settings, start))
+    return replay_through(make, folder, settings, start)
 
 
 def replay_through(
@@ -110,9 +139,20 @@ class _Replay(Generic[T]):
         self._decoder = EventDecoder()
         self._tables: Tables | None = None
         self._before = StatementReader(self._decoder)
+        self._made: EventPipeline[T] | None = None
 
     def run(self) -> Iterator[T]:
-        pipeline: EventPipeline[T] | None = None
+        try:
+            yield from self._outputs()
+        except ConnectorError:
+            if self._made is not None:
+                yield from self._made.finish()
+            raise
+        if self._made is not None:
+            yield from self._made.finish()
+
+    def _outputs(self) -> Iterator[T]:
+        pipeline = self._made
         for file in self._files:
             with file.path.open("rb") as stream:
                 self._decoder.file = file.name
@@ -124,7 +164,7 @@ class _Replay(Generic[T]):
                         self._prepare(packet, f"{file.name}:{position}")
                     else:
                         if pipeline is None:
-                            pipeline = self._pipeline(file.name, position)
+                            pipeline = self._made = self._pipeline(file.name, position)
                         yield from pipeline.receive(packet)
                     position += len(packet)
                 self._left(file, position)

@@ -145,15 +145,31 @@ class CapturedTables:
         try:
             table, entries = self._structures.checked(structure, position, offset)
             out += entries
-            codec = self._codecs.codec(structure, table)
+            return self._built(structure, table)
         except SchemaError as error:
             if settings.inconsistent_schema == "fail":
                 raise
             if settings.inconsistent_schema == "warn":
                 log.warning("rows are left out: %s (at %s:%d)", error, progress.file, progress.pos)
             return None  # not cached: a later statement may make the table known
+
+    def cached(self, structure: TableStructure) -> CapturedTable | None:
+        """What :meth:`find` returns, if it needs nothing but the cache for it."""
+        name = structure.database, structure.table
+        found = self._found.get(name)
+        if found is None or found.table is not self._tables.table(*name) or found.structure != structure:
+            return None
+        return found
+
+    def ignores(self, structure: TableStructure) -> bool:
+        """Whether it is cached that a table is not captured."""
+        return self._ignored.get((structure.database, structure.table)) is not None
+
+    def _built(self, structure: TableStructure, table: Table) -> CapturedTable:
+        codec = self._codecs.codec(structure, table)
+        settings = self._settings
         source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
-        return self._keep(name, CapturedTable(structure, table, codec, source))
+        return self._keep((structure.database, structure.table), CapturedTable(structure, table, codec, source))
 
     def _keep(self, name: "_Name", found: CapturedTable) -> CapturedTable:
         self._found.put(name, found, len(found.structure.columns))

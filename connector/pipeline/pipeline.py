@@ -184,6 +184,12 @@ class Pipeline:
                 monitor.return_to(counts)
             raise
 
+    def continue_within(self, maps: Iterable[bytes]) -> None:
+        """Continue at a position that :attr:`progress` was given; ``maps`` are the TABLE_MAPs of its transaction."""
+        self._event_end = self.progress.end
+        found = [event for event in map(self.decoder.decode, maps) if isinstance(event, events.TableMap)]
+        self._table_ids = {event.table_id: event.structure for event in found}
+
     def offset(self) -> SourceOffset:
         """The current resume position."""
         return self.xa.offset(self._plain_offset())

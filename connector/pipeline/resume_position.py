@@ -267,6 +267,27 @@ class Progress:
             carried=self.carried,
         )
 
+    def state(self) -> dict[str, Any]:
+        """The complete state, for :meth:`take`; it can be pickled."""
+        return vars(self).copy()
+
+    def take(self, state: Mapping[str, Any]) -> None:
+        """Take the state of a position that has advanced elsewhere from this one's; a ``row`` of -1 is that of none."""
+        ended, row = self._transactions, self.row
+        vars(self).update(state)
+        self._transactions += ended
+        if self.row < 0:
+            self.row = row
+
+    def continue_at(self, event: int) -> None:
+        """Continue in the current transaction, of which so many events are complete."""
+        self._events_done = event
+
+    @property
+    def events_done(self) -> int:
+        """How many events of the current transaction are complete."""
+        return self._events_done
+
     def resume_point(self) -> ResumePoint:
         """The state for :meth:`return_to`."""
         return (

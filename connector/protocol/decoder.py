@@ -176,6 +176,11 @@ class EventDecoder:
         if self._verify and data[-5] == control.CRC32:
             self._verify_format_description(header, data, pos)
         event = control.parse_format_description(header, data, pos, end)
+        self.follow(event)
+        return event
+
+    def follow(self, event: FormatDescription) -> None:
+        """Decode the next events in the format of a FORMAT_DESCRIPTION that was decoded before."""
         mariadb = event.mariadb
         if self.format is None or self.format.mariadb != mariadb:
             self._parsers[:] = [_PARSERS.get(code, _unknown) for code in _CODES]  # type: ignore[call-overload]
@@ -184,7 +189,6 @@ class EventDecoder:
             self._parsers[EventType.TABLE_MAP] = self._table_maps.setdefault(mariadb, TableMapParser(mariadb))
         self._checksum = event.checksum == "CRC32"
         self.format = event
-        return event
 
     @staticmethod
     def _verify_format_description(header: EventHeader, data: bytes, pos: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from rowtide.envelope.json.java_numbers import to_float32
@@ -92,9 +93,9 @@ def _inserted(spec: str, schema: Schema) -> Field:
 
 
 _METADATA: tuple[tuple[str, Schema, Callable[[ConnectRecord], Any]], ...] = (
-    ("topic.field", STRING, lambda record: record.topic),
-    ("partition.field", INT32, lambda record: record.partition),
-    ("timestamp.field", _TIMESTAMP, lambda record: record.timestamp),
+    ("topic.field", STRING, attrgetter("topic")),
+    ("partition.field", INT32, attrgetter("partition")),
+    ("timestamp.field", _TIMESTAMP, attrgetter("timestamp")),
 )
 
 

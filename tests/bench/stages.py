@@ -41,9 +41,15 @@ from tests.bench.snapshot_stages import snapshot_stages  # noqa: E402
 from tests.bench.unique import Large, Many, Unique, Wide  # noqa: E402
 
 LOADS: dict[str, Callable[..., Any]] = {"repeating": Load, "unique": Unique, "wide": Wide, "large": Large, "many": Many}
+_JSON = "org.apache.kafka.connect.json.JsonConverter"  # schemas.enable applies only to a converter that is named
 FORMS = {
-    "with schemas": {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"},
-    "without schemas": {"key.converter.schemas.enable": "false", "value.converter.schemas.enable": "false"},
+    f"{form} schemas": {
+        "key.converter": _JSON,
+        "value.converter": _JSON,
+        "key.converter.schemas.enable": enabled,
+        "value.converter.schemas.enable": enabled,
+    }
+    for form, enabled in (("with", "true"), ("without", "false"))
 }
 
 

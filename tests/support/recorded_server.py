@@ -14,7 +14,7 @@ from rowtide.connector.protocol.header import GTID_TYPES
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
-__all__ = ["FILE", "RecordedServer", "recorded_stream"]
+__all__ = ["FILE", "RecordedServer", "recorded_file", "recorded_stream"]
 
 FILE = "binlog.000001"
 _BINLOGS = Path(__file__).parent.parent / "connector" / "pipeline" / "binlogs"
@@ -75,8 +75,13 @@ def _contains(executed: GtidSet | MariadbGtidPosition, event: events.Event) -> b
 
 def recorded_stream(name: str) -> RecordedServer:
     """The server of a file in ``tests/connector/pipeline/binlogs``; see the README there for what it has."""
+    return recorded_file(_BINLOGS / f"{name}.gz", name.split("-", maxsplit=1)[0])
+
+
+def recorded_file(path: Path, connector: str) -> RecordedServer:
+    """The server of a recorded binlog file."""
     found, pos = [], 4
-    for packet in golden_packets(_BINLOGS / f"{name}.gz"):
+    for packet in golden_packets(path):
         found.append((pos, packet))
         pos += len(packet)
-    return RecordedServer(found, name.split("-", maxsplit=1)[0])
+    return RecordedServer(found, connector)

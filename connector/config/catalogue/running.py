@@ -66,6 +66,13 @@ BINLOG_BUFFER = Property(
     Status.WITHOUT_EFFECT,
     "transactions that are rolled back never produce records",
 )
+DECODER_PROCESSES = Property(
+    "rowtide.decoder.processes",
+    optional(integer(0)),
+    None,
+    "The number of processes that decode row events beside the connector's own; 0 for none. Each needs about 60 MB.",
+    default_text="0; for the lines of `rowtide replay` on more than two cores one less than there are, 8 at most",
+)
 HEARTBEAT_INTERVAL = Property(
     "heartbeat.interval.ms",
     integer(0),

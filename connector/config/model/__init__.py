@@ -199,6 +199,7 @@ class StreamingConfig:
         max_queue_bytes: 0 for no limit in bytes.
         mirror: ``None`` without a mirror.
         semi_sync: when transactions are acknowledged to the server; ``None`` without semi-synchronous replication.
+        decoder_processes: ``None`` if it is not configured.
     """
 
     max_queue_size: int
@@ -209,6 +210,7 @@ class StreamingConfig:
     shutdown_timeout_ms: int
     check_position: bool
     semi_sync: Acknowledge | None
+    decoder_processes: int | None
     mirror: MirrorConfig | None = None
 
 

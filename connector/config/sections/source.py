@@ -277,6 +277,7 @@ def streaming_config(reader: PropertyReader) -> StreamingConfig:
         max_queue_size=queue,
         max_batch_size=batch,
         max_queue_bytes=reader[running.MAX_QUEUE_BYTES],
+        decoder_processes=reader[running.DECODER_PROCESSES],
         poll_interval_ms=reader[running.POLL_INTERVAL],
         delay_ms=reader[snapshot.STREAMING_DELAY],
         shutdown_timeout_ms=reader[running.SHUTDOWN_TIMEOUT],

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rowtide.connector.config import Configuration, Flavor
-from rowtide.connector.pipeline.structures import RowsPosition, StructureUncertain
+from rowtide.connector.pipeline.structures.lookup import RowsPosition, StructureUncertain
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.server_queries import end_of_binlog, now_micros

@@ -169,6 +169,10 @@ class EntryPipeline:
         else:
             yield self._step(event)
 
+    def finish(self) -> Iterator[list[Output]]:
+        """The outputs that are left behind the last event: none."""
+        return iter(())
+
     def _step(self, event: Event) -> list[Output]:
         self._out = []
         point = self.progress.resume_point()

@@ -14,11 +14,14 @@ from rowtide.canal.replay import entries, entry_line
 from rowtide.cli.connectors import config_argument, read_configuration
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, connection, history
+from rowtide.connector.engine.decoding.forms import LineForm, RecordForm
+from rowtide.connector.engine.decoding.processes import decoding, default_number
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
-from rowtide.connector.engine.replay import replay as replay_binlog
+from rowtide.connector.engine.replay import replay_as
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
 
 _SERVER = frozenset(
     entry.name for entry in (connection.HOSTNAME, connection.USER, connection.PASSWORD, connection.SERVER_ID)
@@ -89,23 +92,28 @@ def replay(config: tuple[str, ...], *, binlog: Path, start: SourceOffset | None,
     started = time.monotonic()
     try:
         settings = pipeline_settings(configuration, run_id())
-        if form == "canal":
+        if output == "kafka":
+            done = _send(configuration, settings, binlog, start)
+        elif form == "canal":
             done = _print_entries(entries(binlog, settings, start, gtids=configuration.canal_gtids), sys.stdout.buffer)
         else:
-            outputs = replay_binlog(binlog, settings, start)
-            done = _print(outputs, sys.stdout.buffer) if output == "-" else _send(outputs, configuration)
+            done = _print(configuration, settings, binlog, start, sys.stdout.buffer)
     except ConnectorError as error:
         raise click.ClickException(str(error)) from None
     made = "entries" if form == "canal" else "records"
     click.echo(f"{done} {made} in {time.monotonic() - started:.1f} s", err=True)
 
 
-def _print(outputs: Iterable[Output], stream: BinaryIO) -> int:
-    """Write all messages as JSON lines; returns their number."""
-    number = 0
-    for batch in _batches(outputs):
-        stream.writelines("".join(_lines(piece)).encode() for piece in batch.destinations())
-        number += len(batch.messages)
+def _print(
+    configuration: Configuration, settings: PipelineSettings, binlog: Path, start: SourceOffset | None, stream: BinaryIO
+) -> int:
+    """Write all records as JSON lines; returns their number."""
+    number, form = 0, LineForm()
+    chosen = configuration.streaming.decoder_processes
+    with decoding(default_number() if chosen is None else chosen, settings, form) as processes:
+        for lines in replay_as(form, binlog, settings, start, processes=processes):
+            stream.write(lines.text)
+            number += lines.records
     stream.flush()
     return number
 
@@ -124,28 +132,19 @@ def _batches(outputs: Iterable[Output]) -> Iterator[Batch]:
     return (output for output in outputs if isinstance(output, Batch) and output.messages)
 
 
-def _lines(batch: Batch) -> Iterator[str]:
-    for key, value, headers in batch.messages:
-        fields = {
-            "topic": batch.topic,
-            "key": None if key is None else key.decode(),
-            "value": None if value is None else value.decode(),
-            "headers": [[name, None if text is None else text.decode()] for name, text in headers],
-        }
-        yield json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
-def _send(outputs: Iterable[Output], configuration: Configuration) -> int:
+def _send(configuration: Configuration, settings: PipelineSettings, binlog: Path, start: SourceOffset | None) -> int:
     """Deliver all messages to Kafka; returns their number."""
     from rowtide.connector.engine.wiring import replay_delivery  # noqa: PLC0415 - needs the Kafka client
 
-    number = 0
+    number, form = 0, RecordForm()
     store, delivery = replay_delivery(configuration)
     delivery.start()
     try:
-        for batch in _batches(outputs):
-            store.put([batch])
-            number += len(batch.messages)
+        with decoding(configuration.streaming.decoder_processes or 0, settings, form) as processes:
+            for outputs in replay_as(form, binlog, settings, start, processes=processes):
+                for batch in _batches(outputs):
+                    store.put([batch])
+                    number += len(batch.messages)
     finally:
         delivery.stop()
     delivery.raise_failure()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 import pytest
-from recorded_server import RecordedServer, recorded_stream
+from decoder_threads import DecoderThread
+from golden import Case
+from recorded_server import RecordedServer, recorded_file, recorded_stream
 
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.engine import reader
+from rowtide.connector.engine.decoding import parallel_pipeline, processes
+from rowtide.connector.engine.decoding.chunks import Chunk
+from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.reader import Reader
 from rowtide.connector.pipeline import xa_transactions
+from rowtide.connector.protocol.events.classes import FormatDescription
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.codecs.builder import Codec, Codecs
@@ -29,8 +35,16 @@ from rowtide.schema_history.store.history_store import InMemorySchemaHistory
 class Connections:
     """Connections to a recorded server that break after so many events each; the reader is stopped at the last one."""
 
-    def __init__(self, server: RecordedServer, lengths: Sequence[int | None]) -> None:
+    def __init__(
+        self,
+        server: RecordedServer,
+        lengths: Sequence[int | None],
+        decoders: int = 0,
+        hidden: Collection[tuple[str, str]] = (),
+    ) -> None:
         self.server = server
+        self._hidden = hidden
+        self._decoders = decoders
         self.starts: list[SourceOffset] = []
         self.reader: Reader | None = None
         self._lengths = list(lengths)
@@ -54,12 +68,12 @@ class Connections:
                 self.reader.stop()
 
         store = EventStore(max_events=1_000_000)
-        config = configuration()
+        config = configuration(self._decoders)
         settings = pipeline_settings(config, "run")
         history = InMemorySchemaHistory()
         self.reader = Reader(
             config, settings, tables, start, store, history, self.open, heartbeat,
-            clock=lambda: 0, xa_packets=self.server.transaction,
+            clock=int, xa_packets=self.server.transaction, hidden=self._hidden,
         )  # fmt: skip
         self.reader.run()
         return list(store.get(1_000_000, 0).batches)
@@ -85,7 +99,7 @@ class _Connection:
         return 0
 
 
-def configuration() -> Configuration:
+def configuration(decoders: int = 0) -> Configuration:
     return from_properties(
         {
             "name": "reader",
@@ -97,6 +111,7 @@ def configuration() -> Configuration:
             "bootstrap.servers": "127.0.0.1:1",
             "schema.history.internal.kafka.topic": "history",
             "include.schema.changes": "false",
+            "rowtide.decoder.processes": str(decoders),
         }
     )
 
@@ -124,6 +139,50 @@ def test_every_record_comes_once_however_connections_break(lengths: list[int | N
     assert values(connections.run(server.start(), tables(server))) == values(whole)
     assert len(connections.starts) == len(lengths)
     assert any(start.event for start in connections.starts), "no connection broke inside a transaction"
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Chunk]:
+    """The chunks that decoder processes got: of few events, and whether or not the reader has caught up."""
+    monkeypatch.setattr(processes, "start_process", DecoderThread)
+    monkeypatch.setattr(reader, "_BACKLOG_BYTES", 1)
+    for limit in ("_FIRST_LIMIT", "_MIN_LIMIT", "_MAX_LIMIT"):
+        monkeypatch.setattr(parallel_pipeline, limit, 400)
+    chunks: list[Chunk] = []
+    submit, start = DecoderProcesses.submit, DecoderProcesses.start
+
+    def counted(self: DecoderProcesses, chunk: Chunk, form: FormatDescription) -> Task:
+        chunks.append(chunk)
+        return submit(self, chunk, form)
+
+    def ready(self: DecoderProcesses) -> None:
+        start(self)
+        self.wait_until_ready()
+
+    monkeypatch.setattr(DecoderProcesses, "submit", counted)
+    monkeypatch.setattr(DecoderProcesses, "start", ready)
+    return chunks
+
+
+@pytest.mark.parametrize("lengths", [[None], [40, 0, 90, 7, None], [0, 60, 61, 30, None]])
+def test_every_record_comes_once_with_decoder_processes(lengths: list[int | None], submitted: list[Chunk]) -> None:
+    server = recorded_file(Case("keys").binlog / "binlog.000001.gz", "mysql")
+    whole = Connections(server, [None]).run(server.start(), tables(server))
+    structures = tables(server)
+    found = Connections(server, lengths, decoders=2).run(server.start(), structures)
+    # A stop drops what is not decoded yet: the next start reads it again.
+    rest = Connections(server, [None]).run(found[-1].offset, structures)
+    assert values([*found, *rest]) == values(whole)
+    assert len(found) > len(whole) // 2
+    assert submitted
+
+
+def test_nothing_is_decoded_ahead_while_something_happens_at_a_position_of_the_stream(submitted: list[Chunk]) -> None:
+    server = recorded_file(Case("keys").binlog / "binlog.000001.gz", "mysql")
+    whole = Connections(server, [None]).run(server.start(), tables(server))
+    hidden = Connections(server, [None], decoders=2, hidden=[("other", "table")])
+    assert values(hidden.run(server.start(), tables(server))) == values(whole)
+    assert not submitted
 
 
 def test_codecs_outlive_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from golden import Case
 
 from rowtide.connector.config import from_properties
+from rowtide.connector.engine.decoding.forms import RecordForm
+from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import ReadPrepared, replay_through
 from rowtide.connector.errors import SignalError
@@ -74,12 +76,12 @@ def replayed(
 ) -> Iterator[Output]:
     chosen = settings(case, **changes)
 
-    def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> Pipeline:
+    def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> ParallelPipeline[Sequence[Output]]:
         captured = CapturedTables(chosen, tables, time.time_ns)
         signals = Signals(chosen, time.time_ns, snapshots, from_table=from_table)
         receiver = SignalReceiver(chosen, signals, tables, captured)
         snapshots.pipeline = Pipeline(chosen, tables, offset, time.time_ns, captured, signals=receiver)
-        return snapshots.pipeline
+        return ParallelPipeline(snapshots.pipeline, captured, chosen, None, RecordForm())
 
     for outputs in replay_through(make, case.binlog, chosen, start):
         yield from outputs

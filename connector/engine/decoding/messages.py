@@ -1,0 +1,103 @@
+"""The messages between a decoder process and its parent; the events and the outputs themselves are in shared memory."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rowtide.connector.engine.decoding.chunks import End
+from rowtide.connector.engine.decoding.forms import Form
+from rowtide.connector.protocol.events.classes import FormatDescription
+from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.model import Table
+
+
+class Setup(NamedTuple):
+    """The first message to a process.
+
+    Attributes:
+        settings: of the pipeline.
+        form: of the outputs.
+        clock: for the processing times, in ns since the epoch.
+    """
+
+    settings: PipelineSettings
+    form: Form[Any]
+    clock: Callable[[], int]
+
+
+class Ready(NamedTuple):
+    """The process can take chunks."""
+
+
+class Request(NamedTuple):
+    """A chunk to be decoded; see :class:`~rowtide.connector.engine.decoding.chunks.Chunk`.
+
+    Attributes:
+        number: of the chunk.
+        slot: the input slot with its events.
+        sizes: bytes of each event.
+        tables: the tables that this process has not received yet; ``None`` for one that is not captured.
+        format: the FORMAT_DESCRIPTION of the events.
+    """
+
+    number: int
+    slot: int
+    sizes: Sequence[int]
+    start: SourceOffset
+    head: Sequence[bytes]
+    events: int
+    position: int
+    tables: Sequence[tuple[TableStructure, Table | None]]
+    format: FormatDescription
+
+
+class Release(NamedTuple):
+    """The parent has read an output slot."""
+
+    slot: int
+
+
+class State(NamedTuple):
+    """The state of a pipeline.
+
+    Attributes:
+        progress: of its progress.
+        end: the same, as it is compared with what the next chunk was built on.
+        position: of its decoder.
+    """
+
+    progress: Mapping[str, Any]
+    end: End
+    position: int
+
+
+class Part(NamedTuple):
+    """Outputs of a chunk.
+
+    Attributes:
+        number: of the chunk.
+        slot: the output slot.
+        pieces: for each piece in it how many bytes it has, and the number that its form has given to it.
+        events: how many events of the chunk are processed so far.
+        state: the state behind them.
+        last: whether the chunk is complete.
+    """
+
+    number: int
+    slot: int
+    pieces: Sequence[tuple[int, int]]
+    events: int
+    state: State
+    last: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes in the slot."""
+        return sum(size for size, _ in self.pieces)
+
+
+class Declined(NamedTuple):
+    """The parent has to process what is left of a chunk."""
+
+    number: int

@@ -1,0 +1,252 @@
+"""A pipeline that gives chunks of the stream to decoder processes, and yields all outputs in the order of the stream.
+
+The pipeline itself is always at the position behind the outputs that were yielded: it takes the state in which a
+process has left each part of a chunk.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from rowtide.connector.engine.decoding.chunks import Boundary, Chunk, End, FoundTable, Piece, Splitter
+from rowtide.connector.engine.decoding.forms import Form
+from rowtide.connector.engine.decoding.memory import INPUT_BYTES, OUTPUT_BYTES
+from rowtide.connector.engine.decoding.messages import State
+from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.pipeline.captured_tables import CapturedTables
+from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events.classes import Event, TableMap
+from rowtide.connector.protocol.header import GTID_TYPES
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+
+T = TypeVar("T")
+
+_FIRST_LIMIT, _MIN_LIMIT, _MAX_LIMIT = 64 << 10, 16 << 10, 1 << 20
+"""Bytes of events in a chunk: at first, at least and at most."""
+_CHUNK_OUTPUT = OUTPUT_BYTES // 4
+"""The bytes of outputs that a chunk should have: small enough to fit into the slots of its process."""
+
+
+class ParallelPipeline(Generic[T]):
+    """Decodes a stream in several processes.
+
+    Args:
+        pipeline: the pipeline of the stream.
+        captured: its captured tables.
+        settings: its settings; rows must become messages.
+        processes: the processes; ``None`` to process all events here.
+        form: of the outputs.
+        may_read_ahead: whether nothing has to be done at a certain position of the stream, between two transactions.
+
+    Attributes:
+        pipeline: the same; its resume position is the one behind the outputs that were yielded.
+        progress: its progress.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        captured: CapturedTables,
+        settings: PipelineSettings,
+        processes: DecoderProcesses | None,
+        form: Form[T],
+        may_read_ahead: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.pipeline = pipeline
+        self.progress = pipeline.progress
+        self._captured = captured
+        self._settings = settings
+        self._processes = processes
+        self._form = form
+        self._may_read_ahead = may_read_ahead
+        self._splitter = Splitter(
+            self._boundary,
+            self._table,
+            self._decoded,
+            _FIRST_LIMIT,
+            INPUT_BYTES,
+            cuts=not settings.transaction_metadata,
+        )
+        self._tasks: deque[Task] = deque()
+        self._held: list[T] = []
+        self._taken: State | None = None  # of a process; the pipeline has taken only its progress yet
+        self._failed = False
+        self._astray = False  # the splitter has expected another position than the pipeline's
+
+    def offset(self) -> SourceOffset:
+        """The resume position behind the outputs that were yielded."""
+        return self.pipeline.offset()
+
+    def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
+        """As :meth:`Pipeline.enter_file`; what is left of the file before is decoded first."""
+        self._held += self.finish()
+        self.pipeline.enter_file(name, decoder)
+
+    def receive(self, packet: bytes) -> Iterable[T]:
+        """Take the next event; yields the outputs of earlier events that are done, in order.
+
+        Raises:
+            ConnectorError: an event cannot be handled; everything before it was yielded.
+        """
+        if self._processes is None:
+            return self._inline((packet,))
+        pieces = self._splitter.add(packet)
+        return self._processed(pieces) if pieces or self._held else ()
+
+    def flush(self) -> Iterator[T]:
+        """The outputs of all transactions that are complete. Few events are decoded here, which takes less time."""
+        if self._processes is not None:
+            for piece in self._splitter.flush():
+                yield from self._drained()
+                yield from self._processed((piece,)) if piece.size >= _MIN_LIMIT else self._again(piece, 0)
+            yield from self._drained()
+            if not self.progress.in_transaction:
+                self._settle(())
+
+    def rebase(self) -> Iterator[T]:
+        """Continue at the position of the pipeline, behind :meth:`flush` and what was done with it then."""
+        yield from self._processed(self._splitter.rebase())
+
+    def finish(self) -> Iterator[T]:
+        """The outputs of all events."""
+        if not self._failed:
+            yield from self._processed(self._splitter.finish())
+            yield from self._drained()
+
+    def abandon(self) -> None:
+        """Drop the events whose outputs were not yielded."""
+        while self._tasks:
+            self._tasks.popleft().drop()
+
+    def _processed(self, pieces: Sequence[Piece]) -> Iterator[T]:
+        held, self._held = self._held, []
+        yield from held
+        for piece in pieces:
+            if isinstance(piece, Chunk):
+                assert self._processes is not None
+                yield from self._submitted(self._processes, piece)
+                continue
+            yield from self._drained()
+            self._settle(piece.head)
+            yield from self._inline(piece.packets)
+            self._astray = self._astray and not piece.resets
+
+    def _submitted(self, processes: DecoderProcesses, chunk: Chunk) -> Iterator[T]:
+        """Give a chunk to a process; yields what is done meanwhile."""
+        size = chunk.size
+        if size >= _MIN_LIMIT:
+            processes.start()
+        processes.receive(wait=False)
+        if not self._tasks and self.progress.events_done != chunk.events:
+            self._astray = True
+        while self._tasks and (self._tasks[0].is_ready or not processes.free):
+            yield from self._first(processes)
+        form = self.pipeline.decoder.format
+        if processes.free and size <= INPUT_BYTES and form is not None and not self._astray:
+            self._tasks.append(processes.submit(chunk, form))
+        else:
+            yield from self._drained()
+            yield from self._again(chunk, 0)
+
+    def _drained(self) -> Iterator[T]:
+        while self._processes is not None and self._tasks:
+            yield from self._first(self._processes)
+
+    def _first(self, processes: DecoderProcesses) -> Iterator[T]:
+        """The next part of the first chunk, or what is left of it if its process has declined it."""
+        task = self._tasks[0]
+        while not task.is_ready:
+            processes.receive()
+        part = task.parts[0].part if task.parts and not self._astray else None
+        if part is None or (part.last and part.state.end != task.chunk.end):
+            self._tasks.popleft().drop()
+            yield from self._again(task.chunk, task.events)
+            return
+        arrived = task.parts.popleft()
+        task.events, task.output_bytes = part.events, task.output_bytes + part.size
+        self._take(part.state)
+        if part.last:
+            self._tasks.popleft()
+            self._adapt(task)
+        try:
+            yield self._form.unpacked(arrived.data, part.pieces)
+        finally:
+            arrived.data.release()
+            arrived.release(part.slot)
+
+    def _again(self, chunk: Chunk, done: int) -> Iterator[T]:
+        """Process a chunk here, from an event on."""
+        seen = [*chunk.head, *chunk.packets[:done]]
+        begin = max((place for place, packet in enumerate(seen) if packet[4] in GTID_TYPES), default=0)
+        self._settle(seen[begin:])
+        yield from self._inline(chunk.packets[done:])
+        progress = self.pipeline.progress
+        self._astray = self._astray or End(self.pipeline.gtids.text, progress.events_done) != chunk.end
+
+    def _inline(self, packets: Iterable[bytes]) -> Iterator[T]:
+        try:
+            for packet in packets:
+                for outputs in self.pipeline.receive(packet):
+                    if outputs:
+                        yield self._form.direct(outputs)
+        except ConnectorError:
+            self._failed = True
+            raise
+
+    def _take(self, state: State) -> None:
+        self.pipeline.progress.take(state.progress)
+        self._taken = state
+
+    def _settle(self, seen: Iterable[bytes]) -> None:
+        """Let the pipeline continue behind what a process has done.
+
+        Args:
+            seen: the events of the current transaction that it has not received.
+        """
+        state, self._taken = self._taken, None
+        if state is None:
+            return
+        pipeline = self.pipeline
+        pipeline.gtids = ExecutedGtids(SourceOffset("", 0, state.end.gtids), self._settings.connector)
+        pipeline.continue_within(seen if pipeline.progress.in_transaction else ())
+        pipeline.decoder.position = state.position
+
+    def _adapt(self, task: Task) -> None:
+        wanted = _CHUNK_OUTPUT * task.chunk.size // max(task.output_bytes, 1)
+        self._splitter.limit = min(max(wanted, _MIN_LIMIT), _MAX_LIMIT)
+
+    def _boundary(self) -> Boundary | None:
+        pipeline, progress, form = self.pipeline, self.progress, self.pipeline.decoder.format
+        if progress.in_transaction or not progress.passed_start or pipeline.xa.is_open or form is None:
+            return None
+        if not self._may_read_ahead():
+            return None
+        offset, gtids = pipeline.offset(), pipeline.gtids.text if self._taken is None else self._taken.end.gtids
+        if offset.transaction:
+            return None  # it counts records
+        here = progress.file, progress.end, gtids, 0, 0
+        if (offset.file, offset.pos, offset.gtids, offset.event, offset.row) != here:
+            return None  # the stream has not reached its first transaction yet
+        return Boundary(replace(offset, ts_sec=progress.timestamp), self._settings.connector, form.checksum == "CRC32")
+
+    def _decoded(self, packet: bytes) -> Event:
+        return self.pipeline.decoder.decode(packet)  # another decoder from file to file
+
+    def _table(self, packet: bytes) -> FoundTable | None:
+        event = self.pipeline.decoder.decode(packet)
+        if not isinstance(event, TableMap):
+            raise KeyError(packet)
+        structure = event.structure
+        if (structure.database, structure.table) in self._settings.tables.always:
+            return None  # its rows may be signals
+        if self._captured.ignores(structure):
+            return FoundTable(structure, None)
+        found = self._captured.cached(structure)
+        if found is None:
+            raise KeyError(structure.table)
+        return FoundTable(structure, found)

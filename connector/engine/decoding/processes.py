@@ -1,0 +1,302 @@
+"""Edge: the decoder processes of a parent. One that ends by itself is replaced; its chunks are the parent's then."""
+
+import contextlib
+import logging
+import multiprocessing.connection
+import os
+import pickle
+import subprocess
+import sys
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from rowtide.connector.engine.decoding.chunks import Chunk
+from rowtide.connector.engine.decoding.forms import Form
+from rowtide.connector.engine.decoding.memory import INPUTS, SharedMemory, memory_file
+from rowtide.connector.engine.decoding.messages import Part, Ready, Release, Request, Setup
+from rowtide.connector.protocol.events.classes import FormatDescription
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.model import Table
+
+log = logging.getLogger(__name__)
+
+_MAX_DEFAULT = 8
+_MAX_ENDED = 5
+"""After so many processes have ended by themselves, no further ones are started."""
+_MAX_SENT = 10_000
+"""Tables that a process is known to have; it then receives them again."""
+_STOP_S = 5.0
+_UNUSED_S = 60.0
+_CHILD = (
+    "import sys; sys.path[:] = {path!r}; from rowtide.connector.engine.decoding.worker import main; "
+    "main({connection}, {memory})"
+)
+"""The code of a process. It is no ``multiprocessing.Process``: that would import the parent's main module first."""
+
+
+class ArrivedPart(NamedTuple):
+    """A part of a chunk.
+
+    Attributes:
+        part: the message.
+        data: the outputs.
+        release: to be called with the slot when they have been read.
+    """
+
+    part: Part
+    data: memoryview
+    release: Callable[[int], None]
+
+
+@dataclass(eq=False, slots=True)
+class Task:
+    """A chunk that a process decodes.
+
+    Attributes:
+        chunk: the chunk.
+        parts: the parts that have arrived.
+        declined: whether nothing more comes: the parent has to process what is left.
+        events: how many of its events are in parts that were read.
+        output_bytes: bytes of these parts.
+        wanted: whether the parts are still wanted.
+    """
+
+    chunk: Chunk
+    parts: deque[ArrivedPart] = field(default_factory=deque)
+    declined: bool = False
+    events: int = 0
+    output_bytes: int = 0
+    wanted: bool = True
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to do for the parent."""
+        return bool(self.parts) or self.declined
+
+    def drop(self) -> None:
+        """Read no further part."""
+        self.wanted = False
+        for arrived in self.parts:
+            arrived.release(arrived.part.slot)
+        self.parts.clear()
+
+
+def default_number() -> int:
+    """How many processes are useful on this machine: none on up to two cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 0 if cores <= 2 else min(cores - 1, _MAX_DEFAULT)
+
+
+def decoder_processes(
+    number: int, settings: PipelineSettings, form: Form[Any], clock: Callable[[], int] = time.time_ns
+) -> "DecoderProcesses | None":
+    """Decoder processes, which start with the first large chunk; ``None`` if there are to be none.
+
+    Args:
+        number: how many.
+        settings: of the pipeline.
+        form: of the outputs.
+        clock: for the processing times, in ns since the epoch.
+    """
+    return DecoderProcesses(number, settings, form, clock) if number and not settings.changes else None
+
+
+@contextlib.contextmanager
+def decoding(number: int, settings: PipelineSettings, form: Form[Any]) -> Iterator["DecoderProcesses | None"]:
+    """The same, for a context, at the end of which they are ended."""
+    processes = decoder_processes(number, settings, form)
+    try:
+        yield processes
+    finally:
+        if processes is not None:
+            processes.close()
+
+
+class DecoderProcesses:
+    """A number of decoder processes.
+
+    Args:
+        number: how many.
+        settings: of the pipeline.
+        form: of the outputs.
+        clock: for the processing times, in ns since the epoch.
+    """
+
+    def __init__(self, number: int, settings: PipelineSettings, form: Form[Any], clock: Callable[[], int]) -> None:
+        self._number = number
+        self._setup = pickle.dumps(Setup(replace(settings, on_notification=None), form, clock))
+        self._processes: list[_Process] = []
+        self._ended = 0
+        self._last = 0
+        self._used = 0.0
+
+    def start(self) -> None:
+        """Start those that do not run. They are ready for chunks after about half a second."""
+        self._used = time.monotonic()
+        while len(self._processes) < self._number and self._ended <= _MAX_ENDED:
+            self._processes.append(_Process(self._setup))
+
+    def wait_until_ready(self) -> None:
+        """Wait for all processes."""
+        while not all(process.ready for process in self._processes):
+            self.receive()
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes."""
+        return [process.pid for process in self._processes]
+
+    @property
+    def free(self) -> bool:
+        """Whether a process is ready for a chunk."""
+        return any(process.is_free for process in self._processes)
+
+    def submit(self, chunk: Chunk, form: FormatDescription) -> Task:
+        """Give a chunk to a process; one must be free.
+
+        Args:
+            chunk: the chunk.
+            form: the FORMAT_DESCRIPTION of its events.
+        """
+        process = min((one for one in self._processes if one.is_free), key=lambda one: len(one.tasks))
+        self._last += 1
+        task = Task(chunk)
+        try:
+            process.submit(self._last, task, form)
+        except OSError as error:
+            self._lost(process, error)
+        return task
+
+    def receive(self, *, wait: bool = True) -> None:
+        """Take the messages that have arrived; with ``wait``, at least one."""
+        connections = [process.connection for process in self._processes]
+        ready = multiprocessing.connection.wait(connections, None if wait else 0)
+        for process in [process for process in self._processes if process.connection in ready]:
+            try:
+                process.receive()
+            except (EOFError, OSError) as error:
+                self._lost(process, error)
+
+    def close_unused(self) -> None:
+        """End the processes if there has been little to decode for some time."""
+        if self._processes and time.monotonic() - self._used > _UNUSED_S:
+            self.close()
+
+    def close(self) -> None:
+        """End all processes. They can be started again."""
+        processes, self._processes = self._processes, []
+        for process in processes:
+            process.close()
+
+    def _lost(self, process: "_Process", error: Exception) -> None:
+        self._processes.remove(process)
+        code = process.close()
+        self._ended += 1
+        log.warning(
+            "decoder process %d ended unexpectedly with code %s (%s); the connector decodes its events itself, and %s",
+            process.pid, code, error or type(error).__name__,
+            "starts another one" if self._ended <= _MAX_ENDED else "starts no further one",
+        )  # fmt: skip
+        self.start()
+
+
+def start_process(connection: int, memory: int) -> "subprocess.Popen[bytes]":
+    """Start a process with these descriptors: a new Python, because threads do not survive a fork."""
+    code = _CHILD.format(path=sys.path, connection=connection, memory=memory)
+    command = [sys.executable, "-c", code]
+    descriptors = connection, memory
+    return subprocess.Popen(command, pass_fds=descriptors, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+class _Process:
+    """One process, and what it has been given.
+
+    Attributes:
+        pid: its id.
+        connection: to it.
+        ready: whether it has started.
+        tasks: its chunks by number.
+    """
+
+    def __init__(self, setup: bytes) -> None:
+        self.ready = False
+        self.tasks: dict[int, Task] = {}
+        self._inputs = list(range(INPUTS))
+        self._slots: dict[int, int] = {}
+        self._sent: dict[bytes, Table | None] = {}
+        self.connection, connection = multiprocessing.connection.Pipe()
+        file = memory_file()
+        try:
+            self._memory = SharedMemory(file)
+            descriptors = connection.fileno(), file
+            self._process = start_process(*descriptors)
+        finally:
+            connection.close()
+            os.close(file)
+        self.pid = self._process.pid
+        self.connection.send_bytes(setup)
+
+    @property
+    def is_free(self) -> bool:
+        return self.ready and bool(self._inputs)
+
+    def submit(self, number: int, task: Task, form: FormatDescription) -> None:
+        chunk = task.chunk
+        self.tasks[number] = task
+        slot = self._slots[number] = self._inputs.pop()
+        data = b"".join(chunk.packets)
+        self._memory.input(slot)[: len(data)] = data
+        tables = []
+        for body, found in chunk.tables.items():
+            table = None if found.captured is None else found.captured.table
+            if self._sent.get(body, self) is not table:
+                tables.append((found.structure, table))
+                self._sent[body] = table
+        if len(self._sent) > _MAX_SENT:
+            self._sent.clear()
+        sizes = array("I", map(len, chunk.packets))
+        request = Request(number, slot, sizes, chunk.start, chunk.head, chunk.events, chunk.position, tables, form)
+        self.connection.send_bytes(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
+
+    def receive(self) -> None:
+        message = pickle.loads(self.connection.recv_bytes())
+        if isinstance(message, Ready):
+            self.ready = True
+            return
+        task = self.tasks[message.number]
+        if isinstance(message, Part):
+            if task.wanted:
+                task.parts.append(ArrivedPart(message, self._memory.output(message.slot)[: message.size], self.release))
+            else:
+                self.release(message.slot)
+            if not message.last:
+                return
+        else:
+            self._sent.clear()
+            task.declined = True
+        del self.tasks[message.number]
+        self._inputs.append(self._slots.pop(message.number))
+
+    def release(self, slot: int) -> None:
+        """Let the process write an output slot again."""
+        with contextlib.suppress(OSError):  # it has ended, which is noticed where it is read from
+            self.connection.send_bytes(pickle.dumps(Release(slot)))
+
+    def close(self) -> int | None:
+        """End it; returns its exit code."""
+        self.connection.close()
+        if not self.ready:
+            self._process.kill()
+        for task in self.tasks.values():
+            task.declined = True
+        self.tasks.clear()
+        self._memory.close()
+        try:
+            return self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()

@@ -1,0 +1,215 @@
+"""Edge: a decoder process. It makes the outputs of chunks, until its parent closes the connection."""
+
+import logging
+import pickle
+import signal
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from multiprocessing.connection import Connection
+from typing import Any
+
+from rowtide.connector.engine.decoding.chunks import End
+from rowtide.connector.engine.decoding.memory import OUTPUT_BYTES, OUTPUTS, SharedMemory
+from rowtide.connector.engine.decoding.messages import Declined, Part, Ready, Release, Request, Setup, State
+from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.server.query_event import Flavor, Server
+
+_PART_BYTES = OUTPUT_BYTES // 8
+"""Outputs are sent when they have this size. The rest of a slot is for large events."""
+
+
+class _Unusual(Exception):
+    """Something that only the parent may process."""
+
+
+def main(connection: int, memory: int) -> None:
+    """Run a decoder process.
+
+    Args:
+        connection: the descriptor of the connection to the parent.
+        memory: the descriptor of the shared memory.
+    """
+    # The parent ends its processes when it stops: a signal to the process group must not end them before it has.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with Connection(connection) as parent:
+        logged = LogWatch()
+        logging.getLogger("rowtide").addHandler(logged)
+        logging.getLogger("rowtide").propagate = False
+        try:
+            Worker(parent, SharedMemory(memory), logged).run()
+        except (EOFError, ConnectionError):
+            return  # the parent has ended
+
+
+class Worker:
+    """Decodes the chunks of a parent.
+
+    Args:
+        parent: the connection.
+        memory: the shared memory.
+        logged: notices log entries.
+    """
+
+    def __init__(self, parent: Connection, memory: SharedMemory, logged: "LogWatch") -> None:
+        self._parent = parent
+        self._memory = memory
+        setup: Setup = pickle.loads(parent.recv_bytes())
+        self._setup = setup
+        self._tables = Tables(Server(Flavor(setup.settings.connector), ""))
+        self._captured = _ReceivedTables(setup.settings, self._tables, setup.clock)
+        self._decoder = EventDecoder()
+        self._requests: deque[Request] = deque()
+        self._free = list(range(OUTPUTS))
+        self._logged = logged
+
+    def run(self) -> None:
+        """Decode until the connection ends; raises ``EOFError``."""
+        self._send(Ready())
+        while True:
+            while not self._requests:
+                self._receive()
+            self._decode(self._requests.popleft())
+
+    def _receive(self) -> None:
+        message = pickle.loads(self._parent.recv_bytes())
+        if isinstance(message, Release):
+            self._free.append(message.slot)
+        else:
+            self._requests.append(message)
+
+    def _send(self, message: Any) -> None:
+        self._parent.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+
+    def _decode(self, request: Request) -> None:
+        try:
+            for structure, table in request.tables:
+                self._captured.receive(structure, table)
+            pipeline = self._pipeline(request)
+            self._logged.seen = False
+            self._send_parts(pipeline, request)
+        except (EOFError, ConnectionError):
+            raise
+        except Exception:  # noqa: BLE001 - the parent meets the same error, and reports it
+            self._send(Declined(request.number))
+
+    def _pipeline(self, request: Request) -> Pipeline:
+        setup, decoder = self._setup, self._decoder
+        decoder.follow(request.format)
+        decoder.file = request.start.file
+        pipeline = Pipeline(setup.settings, self._tables, request.start, setup.clock, self._captured)
+        pipeline.decoder = decoder
+        for packet in request.head:
+            if any(pipeline.receive(packet)):
+                raise _Unusual
+        if request.head:
+            pipeline.progress.continue_at(request.events)
+        decoder.position = request.position
+        pipeline.progress.row = -1  # the parent has the row of the last record before the chunk
+        return pipeline
+
+    def _send_parts(self, pipeline: Pipeline, request: Request) -> None:
+        """Send the outputs of the chunk in parts, each with the state behind it."""
+        packets = self._memory.input(request.slot)
+        last = len(request.sizes)
+        slot = self._slot()
+        pieces: list[tuple[int, int]] = []
+        filled = 0
+        for number, (begin, end) in enumerate(pairwise(accumulate(request.sizes, initial=0)), 1):
+            for outputs in pipeline.receive(bytes(packets[begin:end])):
+                if outputs:
+                    filled += self._write(slot, filled, outputs, pieces)
+            # The parent's pipeline does not count the records of a transaction, so it can only continue behind one.
+            whole = not (self._setup.settings.transaction_metadata and pipeline.progress.in_transaction)
+            if number == last or (filled >= _PART_BYTES and whole):
+                if self._logged.seen:
+                    raise _Unusual
+                self._free.remove(slot)
+                self._send(Part(request.number, slot, pieces, number, self._state(pipeline), number == last))
+                if number < last:
+                    slot, pieces, filled = self._slot(), [], 0
+
+    def _write(self, slot: int, begin: int, outputs: Sequence[Output], pieces: list[tuple[int, int]]) -> int:
+        """Write outputs into a slot; returns how many bytes they take."""
+        if not all(isinstance(output, Batch) for output in outputs):
+            raise _Unusual  # a record of the schema history
+        data, count = self._setup.form.packed(outputs)
+        size = len(data)
+        if begin + size > OUTPUT_BYTES:
+            raise _Unusual
+        self._memory.output(slot)[begin : begin + size] = data
+        pieces.append((size, count))
+        return size
+
+    def _slot(self) -> int:
+        """An output slot that the parent has read; it is free until a part in it is sent."""
+        while not self._free:
+            self._receive()
+        return self._free[-1]
+
+    def _state(self, pipeline: Pipeline) -> State:
+        progress = pipeline.progress
+        state = State(progress.state(), End(pipeline.gtids.text, progress.events_done), self._decoder.position)
+        progress.taken_transactions()  # they are counted from part to part
+        return state
+
+
+class LogWatch(logging.Handler):
+    """Notices log entries of the row path, which the parent must write.
+
+    Attributes:
+        seen: whether there was one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.seen = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Notice an entry."""
+        self.seen = True
+
+
+class _ReceivedTables(CapturedTables):
+    """The captured tables that the parent has sent. It has checked them, and logged what there is to log."""
+
+    def __init__(self, settings: PipelineSettings, tables: Tables, clock: Callable[[], int]) -> None:
+        super().__init__(settings, tables, clock)
+        self._left_out: set[tuple[str, str]] = set()
+
+    def receive(self, structure: TableStructure, table: Table | None) -> None:
+        """Take a table, or that it is not captured."""
+        name = structure.database, structure.table
+        if table is None:
+            self._left_out.add(name)
+            return
+        self._left_out.discard(name)
+        found = self._found.get(name)
+        if found is None or found.structure != structure or found.table != table:
+            self._built(structure, table)
+
+    def find(
+        self,
+        structure: TableStructure,
+        progress: Progress,
+        offset: Callable[[], SourceOffset],
+        out: list[Output],
+    ) -> CapturedTable | None:
+        """The table; raises if the parent has not sent it."""
+        name = structure.database, structure.table
+        if name in self._left_out:
+            return None
+        found = self._found.get(name)
+        if found is None or (found.structure is not structure and found.structure != structure):
+            raise _Unusual
+        return found

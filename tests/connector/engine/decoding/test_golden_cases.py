@@ -1,0 +1,97 @@
+"""The recorded cases through decoder processes: outputs, positions, errors and log entries are those of one process."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from decoder_threads import DecoderThread
+from golden import Case, cases
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.decoding import parallel_pipeline, processes
+from rowtide.connector.engine.decoding.chunks import Chunk
+from rowtide.connector.engine.decoding.forms import RecordForm
+from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.replay import replay_as
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.protocol.events.classes import FormatDescription
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.settings import PipelineSettings
+
+IN_ONE_PROCESS = {"fails-statement-format"}
+"""A case without row events behind the first ones of their table: they stay in the parent."""
+
+
+class Result(NamedTuple):
+    """What a replay did."""
+
+    outputs: list[Output]
+    error: str
+    logged: list[str]
+
+
+class Logged(logging.Handler):
+    """The messages of the thread that creates it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.get_ident()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self._thread and record.levelno >= logging.INFO:
+            self.messages.append(f"{record.levelname} {record.getMessage()}")
+
+
+@pytest.fixture(autouse=True)
+def logged() -> Iterator[Logged]:
+    handler, logger = Logged(), logging.getLogger("rowtide")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield handler
+    logger.setLevel(level)
+    logger.removeHandler(handler)
+
+
+def replayed(case: Case, settings: PipelineSettings, logged: Logged, decoders: DecoderProcesses | None) -> Result:
+    logged.messages.clear()
+    outputs: list[Output] = []
+    error = ""
+    try:
+        for made in replay_as(RecordForm(), case.binlog, settings, case.start, int, decoders):
+            outputs += [one._replace(schemas=None) if isinstance(one, Batch) else one for one in made]
+    except ConnectorError as problem:
+        error = repr(problem)
+    return Result(outputs, error, list(logged.messages))
+
+
+@pytest.mark.parametrize("name", cases())
+def test_chunks_of_few_events_have_the_results_of_one_process(
+    name: str, monkeypatch: pytest.MonkeyPatch, logged: Logged
+) -> None:
+    monkeypatch.setattr(processes, "start_process", DecoderThread)
+    for limit in ("_FIRST_LIMIT", "_MIN_LIMIT", "_MAX_LIMIT"):
+        monkeypatch.setattr(parallel_pipeline, limit, 400)
+    chunks: list[Chunk] = []
+    submit = DecoderProcesses.submit
+
+    def submitted(self: DecoderProcesses, chunk: Chunk, form: FormatDescription) -> Task:
+        chunks.append(chunk)
+        return submit(self, chunk, form)
+
+    monkeypatch.setattr(DecoderProcesses, "submit", submitted)
+    case = Case(name)
+    settings = pipeline_settings(from_properties(case.properties()), "run")
+    alone = replayed(case, settings, logged, None)
+    decoders = DecoderProcesses(2, settings, RecordForm(), int)
+    try:
+        decoders.start()
+        decoders.wait_until_ready()
+        assert replayed(case, settings, logged, decoders) == alone
+    finally:
+        decoders.close()
+    assert bool(chunks) == (name not in IN_ONE_PROCESS)
