@@ -5,7 +5,7 @@ the stored offset while only tables change that are not captured.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSet, Sequence
 from typing import Protocol
 
 from rowtide.connector.config import Configuration
@@ -76,7 +76,7 @@ class Reader(StreamReader[StreamPipeline]):
         signals: the actions of signals.
         work: what to do between two transactions.
         snapshots: those that signals start.
-        hidden: tables that are not captured yet, as (database, table); the caller removes them.
+        hidden: tables that are not captured yet, as (database, table); the caller removes them, too.
         acknowledgements: of transactions to the server, if it gets them when their records are delivered.
 
     Attributes:
@@ -99,7 +99,7 @@ class Reader(StreamReader[StreamPipeline]):
         signals: Signals | None = None,
         work: Sequence[BoundaryWork] = (),
         snapshots: RequestedSnapshots | None = None,
-        hidden: Collection[tuple[str, str]] = (),
+        hidden: MutableSet[tuple[str, str]] | None = None,
         acknowledgements: SourceAcknowledgements | None = None,
     ) -> None:
         super().__init__(config.failure, start, streams)

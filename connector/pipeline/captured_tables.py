@@ -5,7 +5,7 @@ until its structure changes, and those that were used last are kept, also when t
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableSet
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -82,7 +82,7 @@ class CapturedTables:
         tables: every table's structure.
         clock: nanoseconds since the epoch.
         current: the server, to look up the structure of a table whose rows do not fit the schema history.
-        hidden: tables that are not captured yet, as (database, table); the caller removes them.
+        hidden: tables that are not captured yet, as (database, table); the caller removes them, too.
 
     Attributes:
         topics: the owners of topics.
@@ -95,9 +95,9 @@ class CapturedTables:
         tables: Tables,
         clock: Callable[[], int],
         current: CurrentStructures | None = None,
-        hidden: Collection[tuple[str, str]] = (),
+        hidden: MutableSet[tuple[str, str]] | None = None,
     ) -> None:
-        self._hidden = hidden
+        self._hidden = set() if hidden is None else hidden
         self.topics = TopicGuard(settings, tables)
         self.observer: RowObserver | None = None
         self._settings = settings
@@ -204,6 +204,10 @@ class CapturedTables:
         else:
             self.topics.release(table)
         self.truncated(table)
+
+    def capture(self, table: TableId) -> None:
+        """Capture a table from here on, if it is hidden: its structure is that of the stream."""
+        self._hidden.discard((table.database, table.table))
 
     def truncated(self, table: TableId) -> None:
         """Report a table whose rows a statement has removed."""

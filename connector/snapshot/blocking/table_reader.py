@@ -145,9 +145,11 @@ class TableReader:
         seen = Tables(self._tables.server)
         writer = StructureWriter(self._settings, seen, running, self._clock)
         outputs = list(writer.write(statements))
+        for table in created:
+            captured.capture(table)
         if all(seen.table(*_name(table)) == self._tables.table(*_name(table)) for table in created):
             return writer, [output for output in outputs if not isinstance(output, HistoryEntry)]
-        writer = StructureWriter(self._settings, self._tables, replace(running, snapshot=None), self._clock)
+        writer = StructureWriter(self._settings, self._tables, running, self._clock, replace(running, snapshot=None))
         outputs = list(writer.write(statements))
         for table in created:
             captured.changed(table, exists=True)

@@ -28,14 +28,21 @@ class StructureWriter:
         tables: the structures to which the statements are applied.
         offset: the offset of the snapshot while it is in progress.
         clock: nanoseconds since the epoch.
+        position: the position of the history entries; by default ``offset``.
     """
 
     def __init__(
-        self, settings: PipelineSettings, tables: Tables, offset: SourceOffset, clock: Callable[[], int]
+        self,
+        settings: PipelineSettings,
+        tables: Tables,
+        offset: SourceOffset,
+        clock: Callable[[], int],
+        position: SourceOffset | None = None,
     ) -> None:
         self._settings = settings
         self._tables = tables
         self._offset = offset
+        self._position = position or offset
         self._clock = clock
         self._pending: SchemaChange | None = None
 
@@ -102,7 +109,7 @@ class StructureWriter:
         text = history_record(
             change,
             settings.topic_prefix,
-            self._offset.to_map(),
+            self._position.to_map(),
             self._clock() // 1_000_000,
             comments=settings.rules.values.include_schema_comments,
         )
