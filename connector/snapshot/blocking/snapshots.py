@@ -258,6 +258,8 @@ class BlockingSnapshots:
         """Leave out tables; a snapshot that is being taken begins again without them, or is aborted."""
         before = self._current
         self._carry(after := before.stopped(request))
+        if after.requests[:1] != before.requests[:1]:
+            self._begin_next()  # the view has other tables, which it may lock
         log.info(
             "%d of %d blocking snapshots are stopped", len(before.requests) - len(after.requests), len(before.requests)
         )
@@ -283,6 +285,8 @@ class BlockingSnapshots:
         if not self._current.requests or self._current.paused is paused:
             return ()
         self._carry(replace(self._current, paused=paused))
+        if paused:
+            self._close_view()  # it may lock tables
         return list(self._notifications.ended("PAUSED" if paused else "RESUMED", at))
 
 

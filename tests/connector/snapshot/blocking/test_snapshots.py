@@ -110,8 +110,9 @@ class Run:
     def execute(self, *tables: str) -> None:
         list(self.snapshots.execute(snapshot_request(blocking(*tables))))
 
-    def stop(self) -> None:
-        request = stop_request(Signal("x", "stop-snapshot", {"type": "blocking"}, "file"))
+    def stop(self, *tables: str) -> None:
+        data = {"type": "blocking"} | ({"data-collections": list(tables)} if tables else {})
+        request = stop_request(Signal("x", "stop-snapshot", data, "file"))
         list(self.snapshots.stop(request, self.pipeline.offset()))
 
     def stream_to(self, transaction: int) -> None:
@@ -258,3 +259,39 @@ def test_a_connector_that_stops_takes_it_at_the_next_start() -> None:
     run.stops = True
     assert [one.topic for one in run.run()] == ["row 1"]
     assert BlockingState.from_carried(run.pipeline.offset().carried).requests
+
+
+@pytest.mark.parametrize("tables", [(), ("d.t",)])
+def test_a_snapshot_that_is_stopped_before_it_is_read_leaves_no_view_open(tables: tuple[str, ...]) -> None:
+    """The view may lock its tables, and the next snapshot has others."""
+    reader = Reader(end=5, tables=("t",))
+    run = Run(reader, at(4))
+    run.execute("d.t", "d.x")
+    run.run()
+    run.stream_to(5)
+    reader.end = 6
+    assert run.run() == []
+    run.stop(*tables)
+    assert (reader.opened, reader.closed) == (1, 1)
+    run.execute("d.u")
+    reader.tables = ("u", "x")
+    run.stream_to(6)
+    assert [one.topic for one in run.run()] == ["row 1", "row 2", "behind"]
+    assert reader.opened == 2
+
+
+def test_a_snapshot_that_is_paused_before_it_is_read_leaves_no_view_open() -> None:
+    reader = Reader(end=5)
+    run = Run(reader, at(4))
+    run.execute("d.t")
+    run.run()
+    run.stream_to(5)
+    reader.end = 6
+    assert run.run() == []
+    list(run.snapshots.pause(run.pipeline.offset()))
+    assert (reader.opened, reader.closed) == (1, 1)
+    reader.end = 7
+    run.stream_to(7)
+    assert run.run() == []
+    list(run.snapshots.resume(run.pipeline.offset()))
+    assert [one.topic for one in run.run()] == ["row 1", "behind"]
