@@ -96,7 +96,7 @@ def decide(
     policy = _policy(mode, flags)
     if offset is None:
         return _first_start(mode, policy, history_exists=history_exists)
-    if offset.snapshot == "INITIAL":
+    if offset.snapshot == "INITIAL" or offset.reads_on:
         left = SnapshotState.from_carried(offset.carried)
         if left.unfinished and resumable and policy.stream and policy.rows != "never" and history_exists:
             return _read_on(policy, offset, left, position)

@@ -7,7 +7,7 @@ import pytest
 from rowtide.connector.config.choices import SnapshotMode
 from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.snapshot import Decision, decide
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.source.position.rules import PositionCheck
@@ -154,3 +154,14 @@ def test_the_binlog_since_an_interrupted_snapshot_is_gone() -> None:
 
 def test_every_mode_is_covered() -> None:
     assert {*MODES, "configuration_based"} == set(SnapshotMode)
+
+
+@pytest.mark.parametrize("mode", ["initial", "initial_only"])
+def test_a_position_with_a_prepared_xa_transaction_goes_on_as_any_other(mode: str) -> None:
+    """It is stored within the position before the transaction, which alone is marked as one of an initial snapshot."""
+    left = TableToRead.of_initial_snapshot(TableId("d", "t"), None, "id int None", 0)
+    prepared = PreparedXa("X'61',X'',1", "binlog.000003", 500, replace(DONE, pos=500))
+    stored = replace(DONE, prepared=(prepared,), carried=SnapshotState((left,)).carried(None))
+    found = decided(mode, SourceOffset.from_json(stored.to_json()), resumable=True)
+    assert found.goes_on == (mode == "initial")
+    assert found.rows == (mode == "initial_only")
