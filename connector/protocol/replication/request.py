@@ -39,7 +39,8 @@ class StreamRequest:
         replica: who requests it.
         file: the binlog file; not used with ``gtids``.
         position: the position in that file.
-        gtids: the GTIDs that are not to be sent, or MariaDB's position; ``None`` to start at the file and position.
+        gtids: the GTIDs that are not to be sent, or MariaDB's position; ``None`` to start at the file and position. If
+            it is empty, the stream starts with the first transaction of the server.
         mariadb: whether the server is MariaDB.
         flags: of the dump command, such as ``NON_BLOCK``; those that the other attributes require are added.
         annotate: send ANNOTATE_ROWS events (MariaDB).
@@ -77,7 +78,7 @@ class StreamRequest:
             yield f"SET SESSION net_read_timeout={self.net_read_timeout}"
         if self.mariadb:
             yield f"SET @mariadb_slave_capability={_SLAVE_CAPABILITY}"
-            if self.gtids:
+            if self.gtids is not None:
                 yield f"SET @slave_connect_state='{self.gtids}'"
                 strict, ignore = int(self.gtid_strict), int(self.ignore_duplicates)
                 yield f"SET @slave_gtid_strict_mode={strict}, @slave_gtid_ignore_duplicates={ignore}"
@@ -95,7 +96,7 @@ class StreamRequest:
         """
         server_id = self.replica.server_id
         if self.mariadb:
-            file, position = ("", 4) if self.gtids else (self.file, self.position)
+            file, position = (self.file, self.position) if self.gtids is None else ("", 4)
             flags = self.flags | (commands.SEND_ANNOTATE_ROWS if self.annotate else 0)
             return commands.binlog_dump(server_id, file, position, flags=flags)
         if self.gtids is not None:

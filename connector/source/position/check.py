@@ -80,6 +80,8 @@ def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERY
     They are those of the position, as long as the GTIDs of all servers count. Arguments and errors are those of
     :func:`check_position`.
     """
+    if not offset.gtids and mariadb:
+        return None
     if not offset.gtids or sources == EVERYTHING:
         return offset.gtids
     if mariadb:

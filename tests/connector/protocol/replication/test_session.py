@@ -14,6 +14,7 @@ from replication_recorder import REPLICA, Recording
 from rowtide.connector.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event
+from rowtide.connector.protocol.replication.commands import binlog_dump
 from rowtide.connector.protocol.replication.request import StreamRequest
 from rowtide.connector.protocol.replication.semi_sync import Acknowledgement
 from rowtide.connector.protocol.replication.session import (
@@ -179,6 +180,13 @@ def test_transactions_are_acknowledged_within_a_stream_only() -> None:
         session.to_send()
         session.acknowledge(Acknowledgement("b.1", 4))
         assert bool(session.to_send()) == (state is State.STREAMING)
+
+
+def test_an_empty_gtid_position_is_no_start_by_file() -> None:
+    """MariaDB then sends its binlog from its first transaction on; the file may be one of another server."""
+    request = StreamRequest(REPLICA, "b.1", 777, "", mariadb=True)
+    assert "SET @slave_connect_state=''" in list(request.settings())
+    assert request.dump() == binlog_dump(REPLICA.server_id, "")
 
 
 def looked_up(*rows: bytes, mariadb: bool = False) -> ReplicationSession:

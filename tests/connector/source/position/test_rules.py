@@ -101,6 +101,7 @@ def test_a_request_has_of_ignored_sources_what_the_server_has_and_what_it_has_pu
         ("0-1-5,1-2-7", "0-1-9,1-3-8", "0-1-5,1-2-7"),
         ("0-1-5,1-2-7", "0-1-9", "0-1-5"),
         ("0-1-5,1-2-7", "0-1-4", "0-1-5"),
+        ("1-2-7", "0-1-9", ""),
     ],
 )
 def test_a_request_to_mariadb_has_no_gtid_of_an_ignored_source_that_it_lacks(
