@@ -19,7 +19,10 @@ class SourceAcknowledgements:
         self._delivered = INIT_SEQUENCE
 
     def add(self, sequence: int, acknowledge: Callable[[], None]) -> None:
-        """Call ``acknowledge`` as soon as all batches up to ``sequence`` are delivered; at once if they are."""
+        """Call ``acknowledge`` as soon as all batches up to ``sequence`` are delivered; at once if they are.
+
+        It must not block.
+        """
         with self._news:
             self._waiting.append((sequence, acknowledge))
         self._acknowledge()
@@ -46,5 +49,5 @@ class SourceAcknowledgements:
         with self._news:
             while self._waiting and self._waiting[0][0] <= self._delivered:
                 last = self._waiting.popleft()[1]
-        if last is not None:  # it includes those before it
-            last()
+            if last is not None:  # it includes those before it
+                last()  # with the lock: a later one of another thread must not come first

@@ -33,6 +33,22 @@ def test_positions_are_acknowledged_in_order_behind_their_batches() -> None:
     assert sent == ["filtered", "b", "d"]
 
 
+def test_a_position_is_acknowledged_before_a_later_one_of_another_thread() -> None:
+    """The stream sends the last acknowledgement only: an earlier one behind it would leave a commit waiting."""
+    acknowledgements, sent = SourceAcknowledgements(), list[str]()
+    reader = threading.Thread(target=acknowledgements.add, args=(0, partial(sent.append, "later")))
+
+    def earlier() -> None:
+        reader.start()
+        reader.join(0.2)
+        sent.append("earlier")
+
+    acknowledgements.add(0, earlier)
+    acknowledgements.delivered(0)
+    reader.join()
+    assert sent == ["earlier", "later"]
+
+
 def test_the_positions_of_a_former_stream_are_dropped() -> None:
     acknowledgements, sent = SourceAcknowledgements(), list[str]()
     acknowledgements.add(1, partial(sent.append, "a"))
