@@ -5,8 +5,13 @@ from dataclasses import dataclass
 
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.header import GTID_TYPES
+from rowtide.connector.protocol.header import GTID_TYPES, EventType
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+
+_BEFORE_GTIDS = frozenset(
+    {EventType.FORMAT_DESCRIPTION, EventType.ROTATE, EventType.MARIADB_START_ENCRYPTION, EventType.IGNORABLE}
+)
+"""The types of events before the GTIDs of a file; a mirror has IGNORABLE in place of START_ENCRYPTION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class FileHead:
 
 
 def read_head(file: str, packets: Iterable[bytes]) -> FileHead | None:
-    """The head of a file; ``None`` if it has no events yet.
+    """The head of a file; ``None`` if it is not complete yet, because the file is being written.
 
     Args:
         file: its name.
@@ -34,8 +39,9 @@ def read_head(file: str, packets: Iterable[bytes]) -> FileHead | None:
     Raises:
         ProtocolError: an event is damaged.
     """
-    decoder, began = EventDecoder(file), None
+    decoder, began, complete = EventDecoder(file), None, False
     for packet in packets:
+        complete = complete or packet[4] not in _BEFORE_GTIDS
         if packet[4] in GTID_TYPES:
             break
         event = decoder.decode(packet)
@@ -45,4 +51,4 @@ def read_head(file: str, packets: Iterable[bytes]) -> FileHead | None:
             return FileHead(file, began, event.gtids)
         elif began is not None and isinstance(event, events.MariadbGtidList):
             return FileHead(file, began, MariadbGtidPosition.parse(",".join(map(str, event.gtids))))
-    return None if began is None else FileHead(file, began)
+    return FileHead(file, began) if began is not None and complete else None

@@ -273,7 +273,7 @@ def utc(micros: int) -> str:
 
 
 class _Heads(Sequence[FileHead]):
-    """The heads of files, read when they are needed. A last file without events counts as begun later."""
+    """The heads of files, read when they are needed. A last file without a complete one counts as begun later."""
 
     def __init__(self, files: BinlogFiles) -> None:
         self._files = files

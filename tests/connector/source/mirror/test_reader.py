@@ -12,10 +12,12 @@ from rowtide.connector.errors import OffsetError, PositionPurged, RemoteProtocol
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.header import ARTIFICIAL, EventType
+from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, EventType
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.files.heads import read_head
 from rowtide.connector.source.mirror.folder import MirrorFolder, Origin
 from rowtide.connector.source.mirror.reader import MirrorStream, mirror_check
+from rowtide.connector.source.search.places import FolderFiles
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 CASES = ["restart-between-stages", "mariadb-transaction-boundaries", "gtid-off"]
@@ -88,6 +90,25 @@ def test_with_gtids_the_transactions_are_those_that_are_not_in_the_set(case: str
         gtids = type(gtids).parse(f"{gtids},{gtid}" if connector == "mysql" else gtid)
     with pytest.raises(PositionPurged, match="ends there, too: nothing behind it is mirrored"):
         list(MirrorStream(tmp_path, SourceOffset("", 4, str(gtids)), connector, follow=False).events())
+
+
+def all_events(stream: MirrorStream) -> list[bytes]:
+    return [packet for packets in stream.events() for packet in packets]
+
+
+@pytest.mark.parametrize("case", CASES[:2])
+def test_with_gtids_a_newest_file_without_them_is_left_for_later(case: str, tmp_path: Path) -> None:
+    """A mirror that is killed may leave a file that ends behind its FORMAT_DESCRIPTION."""
+    files = mirror_of(case, tmp_path)
+    one, two = files
+    head = read_head(two, FolderFiles(tmp_path).events(two))
+    assert head is not None
+    start = SourceOffset("", 4, str(head.gtids))
+    complete = all_events(MirrorStream(tmp_path, start, connector_of(case), follow=False))
+    (tmp_path / f"{two[:-1]}3").write_bytes(files[one][: 4 + HEADER.unpack_from(files[one], 4)[3]])
+    assert all_events(MirrorStream(tmp_path, start, connector_of(case), follow=False))[:-1] == complete
+    (tmp_path / f"{two[:-1]}3").write_bytes(b"")
+    assert all_events(MirrorStream(tmp_path, start, connector_of(case), follow=False))[:-1] == complete
 
 
 def sorted_gtids(packets: Iterator[bytes]) -> list[str]:
