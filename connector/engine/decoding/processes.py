@@ -138,7 +138,15 @@ class DecoderProcesses:
         """Start those that do not run. They are ready for chunks after about half a second."""
         self._used = time.monotonic()
         while len(self._processes) < self._number and self._ended <= _MAX_ENDED:
-            self._processes.append(_Process(self._setup))
+            try:
+                self._processes.append(_Process(self._setup))
+            except OSError as error:
+                self._ended = _MAX_ENDED + 1
+                log.warning(
+                    "no further decoder process can be started: %s; %d are running, and the connector decodes what "
+                    "they do not",
+                    error, len(self._processes),
+                )  # fmt: skip
 
     def wait_until_ready(self) -> None:
         """Wait for all processes."""

@@ -1,5 +1,6 @@
 """Decoder processes as they run in production: their start and end, a killed one, and lines of text."""
 
+import errno
 import logging
 import os
 import signal
@@ -82,6 +83,18 @@ def test_a_process_that_cannot_start_is_not_started_forever(
     assert list(outputs(settings, decoders)) == list(outputs(settings, None))
     assert "with code 3" in caplog.text
     assert "starts no further one" in caplog.text
+
+
+def test_events_are_decoded_where_the_system_allows_no_process(
+    settings: PipelineSettings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(*_: int) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))  # such as by the limit of a container
+
+    monkeypatch.setattr(processes, "start_process", refused)
+    decoders = DecoderProcesses(2, settings, RecordForm(), int)
+    assert list(outputs(settings, decoders)) == list(outputs(settings, None))
+    assert caplog.text.count("no further decoder process can be started") == 1
 
 
 @pytest.mark.parametrize("number", [0, 1])
