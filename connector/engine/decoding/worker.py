@@ -134,8 +134,8 @@ class Worker:
             if number == last or (filled >= _PART_BYTES and whole):
                 if self._logged.seen:
                     raise _Unusual
-                self._free.remove(slot)
                 self._send(Part(request.number, slot, pieces, number, self._state(pipeline), number == last))
+                self._free.remove(slot)  # behind what may fail: a declined chunk leaves its slot free
                 if number < last:
                     slot, pieces, filled = self._slot(), [], 0
 

@@ -10,13 +10,16 @@ from decoder_threads import DecoderThread
 from golden import Case, cases
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.engine.decoding import parallel_pipeline, processes
+from rowtide.connector.engine.decoding import memory, parallel_pipeline, processes
 from rowtide.connector.engine.decoding.chunks import Chunk
 from rowtide.connector.engine.decoding.forms import RecordForm
+from rowtide.connector.engine.decoding.messages import State
 from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
+from rowtide.connector.engine.decoding.worker import Worker
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay_as
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.events.classes import FormatDescription
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.settings import PipelineSettings
@@ -95,3 +98,29 @@ def test_chunks_of_few_events_have_the_results_of_one_process(
     finally:
         decoders.close()
     assert bool(chunks) == (name not in IN_ONE_PROCESS)
+
+
+@pytest.mark.timeout(60)
+def test_a_process_that_fails_at_the_end_of_a_part_goes_on(monkeypatch: pytest.MonkeyPatch, logged: Logged) -> None:
+    """Its output slots stay free; without one, it would wait forever, and its parent for it."""
+    monkeypatch.setattr(processes, "start_process", DecoderThread)
+    for limit in ("_FIRST_LIMIT", "_MIN_LIMIT", "_MAX_LIMIT"):
+        monkeypatch.setattr(parallel_pipeline, limit, 400)
+    failures, state = [MemoryError] * (memory.OUTPUTS + 1), Worker._state
+
+    def failing(self: Worker, pipeline: Pipeline) -> State:
+        if failures:
+            raise failures.pop()
+        return state(self, pipeline)
+
+    monkeypatch.setattr(Worker, "_state", failing)
+    case = Case("keys")
+    settings = pipeline_settings(from_properties(case.properties()), "run")
+    decoders = DecoderProcesses(1, settings, RecordForm(), int)
+    try:
+        decoders.start()
+        decoders.wait_until_ready()
+        assert replayed(case, settings, logged, decoders) == replayed(case, settings, logged, None)
+    finally:
+        decoders.close()
+    assert not failures

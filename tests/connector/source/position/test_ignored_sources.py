@@ -11,6 +11,7 @@ from connector_properties import address
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.errors import PositionPurged
+from rowtide.connector.protocol.header import GTID_TYPES, HEADER
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.topics.filters import EVERYTHING, Patterns, Selection
@@ -39,3 +40,19 @@ def test_transactions_of_an_ignored_source_need_not_be_there(request: pytest.Fix
     with closing(BinlogStream(config, start, mariadb=mariadb, checked_sources=others).events()) as pieces:
         server.execute("CREATE DATABASE ignored_sources", "DROP DATABASE ignored_sources")
         assert any(b"DROP DATABASE ignored_sources" in event for piece in pieces for event in piece)
+
+
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+def test_a_stream_begins_with_the_first_transaction_if_none_of_the_position_counts(
+    request: pytest.FixtureRequest, flavor: str
+) -> None:
+    server: SqlServer = request.getfixturevalue(flavor)
+    absent = ABSENT[flavor]
+    config = from_properties({**PROPERTIES, **address(server), "database.flavor": flavor}).database
+    others = Selection(exclude=Patterns.parse(absent.partition(":")[0].removesuffix("-7")))
+    start = SourceOffset("of_another_server.000001", 4, absent)
+    stream = BinlogStream(config, start, mariadb=flavor == "mariadb", checked_sources=others)
+    with closing(stream.events()) as pieces:
+        packets = (packet for piece in pieces for packet in piece)
+        first = next(packet for packet in packets if packet[4] in GTID_TYPES)
+    assert HEADER.unpack_from(first)[4] < 1000, "the file begins with it"
