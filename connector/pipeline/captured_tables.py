@@ -73,6 +73,10 @@ class RowObserver(Protocol):
         """A statement has created, changed, renamed, dropped or truncated a table."""
         ...
 
+    def renamed(self, former: TableId, now: TableId) -> None:
+        """A statement has given a table another name, and :meth:`changed` was called for both names."""
+        ...
+
 
 class CapturedTables:
     """Looks up the captured table for a TABLE_MAP, and caches the result until the table's structure changes.
@@ -213,6 +217,11 @@ class CapturedTables:
         """Report a table whose rows a statement has removed."""
         if self.observer is not None:
             self.observer.changed(table)
+
+    def renamed(self, former: TableId, now: TableId) -> None:
+        """Report a table that a statement has renamed."""
+        if self.observer is not None:
+            self.observer.renamed(former, now)
 
     def observed(self, steps: Iterator[None], event: Rows, captured: CapturedTable) -> Iterator[None]:
         """The steps that make the records of a row event, which is shown to the observer if it watches the table."""

@@ -142,6 +142,8 @@ class Statements:
             return []
         for altered, now in applied.altered:
             self._captured.changed(altered, exists=now is not None)
+        for former, new in applied.renamed():
+            self._captured.renamed(former, new)
         for change in applied.changes:
             if change.kind is ChangeKind.TRUNCATE and change.table_id is not None:
                 self._captured.truncated(change.table_id)

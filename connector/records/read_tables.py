@@ -83,6 +83,17 @@ def with_read(carried: Mapping[str, Any] | None, tables: Collection[TableId | No
     return replace(known, unread=tuple(one for one in known.unread if one not in tables)).carried(carried)
 
 
+def with_renamed(
+    carried: Mapping[str, Any] | None, former: TableId, now: TableId, *, remains: bool
+) -> Mapping[str, Any] | None:
+    """The fields of all offsets from now on, after a table was renamed; see ``SnapshotState.renamed``."""
+    known = ReadTables.from_carried(carried)
+    if known is None or former not in known.unread:
+        return carried
+    others = tuple(one for one in known.unread if one != now and (remains or one != former))
+    return replace(known, unread=(*others, now)).carried(carried)
+
+
 def _stored(read: ReadTables) -> dict[str, Any]:
     lists = read.lists
     found = {

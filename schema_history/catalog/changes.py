@@ -1,5 +1,6 @@
 """The result of a statement, from which history records and schema change events are built."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -59,3 +60,15 @@ class StatementResult:
     altered: tuple[tuple[TableId, Table | None], ...] = ()
     before: tuple[tuple[TableId, Table | None], ...] = ()
     databases_before: tuple[Database, ...] | None = None
+
+    def renamed(self) -> Iterator[tuple[TableId, TableId]]:
+        """The tables that RENAME TABLE or ALTER TABLE … RENAME gave another name, each with both names, in order."""
+        existed = {table for table, known in self.before if known is not None}
+        gone = [table for table, now in self.altered if now is None]
+        for change in self.changes:
+            if change.kind is not ChangeKind.ALTER or change.table_id is None:
+                continue
+            if change.previous_id is not None:
+                yield change.previous_id, change.table_id
+            elif change.table_id not in existed:
+                yield from ((former, change.table_id) for former in gone)

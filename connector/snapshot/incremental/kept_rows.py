@@ -1,9 +1,14 @@
 """Which rows of a chunk are emitted. Pure."""
 
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.protocol.events.classes import Rows as RowEvent
+from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.key_ranges import row_key
 from rowtide.connector.snapshot.incremental.keys.journal import Journal, Verdict
+from rowtide.connector.snapshot.incremental.keys.row_keys import replaces_rows
 from rowtide.connector.snapshot.incremental.scan import ReadChunk, Scan
+from rowtide.schema_history.model import Table
 
 
 def kept_rows(scan: Scan, read: ReadChunk, journal: Journal) -> list[Rows] | None:
@@ -35,3 +40,27 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal) -> list[Rows] | Non
                 return None
         kept.append(rows)
     return kept
+
+
+def record_event(
+    journal: Journal, scan: Scan, event: RowEvent, structure: TableStructure, table: Table, *, skip_unchanged: bool
+) -> None:
+    """Record the keys of a row event whose records are emitted.
+
+    Args:
+        journal: records them.
+        scan: the table that is read.
+        event: the event.
+        structure: its TABLE_MAP.
+        table: the table's structure in the stream.
+        skip_unchanged: whether updates that change nothing that is published may be left out.
+    """
+    try:
+        if not scan.row_keys.exact or table is not scan.structure:
+            journal.record_unknown()
+            return
+        keys = scan.row_keys.of_event(event, structure)
+    except (ConnectorError, ValueError):
+        journal.record_unknown()
+        return
+    journal.record(keys, replaces=replaces_rows(event, skip_unchanged=skip_unchanged))

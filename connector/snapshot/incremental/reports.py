@@ -12,7 +12,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.chunks.key_ranges import Bound
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.status import SnapshotProgress
-from rowtide.schema_history.model import Column
+from rowtide.schema_history.model import Column, TableId
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,13 @@ class Reports:
             self._progress.left(tables)
         data = {"data_collections": ",".join(tables)}
         yield from self._notifier.notify(_AGGREGATE, kind, data, offset, signal_id=signal_id)
+
+    def renamed(self, former: TableId, now: TableId, *, remains: bool) -> None:
+        """A table that is to be read has another name; ``remains``: one of the former name is to be read, too."""
+        log.info("table %s was renamed to %s, and is read from its beginning", former, now)
+        if self._progress is not None:
+            self._progress.left([] if remains else [str(former)])
+            self._progress.added([str(now)])
 
     def stopped(self, tables: Sequence[TableToRead], offset: SourceOffset) -> Iterator[Batch]:
         """Tables are no longer read, each reported to the signal that asked for it."""

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rowtide.connector.errors import ConnectorError, SnapshotError
+from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.signals.signal import Signal
@@ -14,23 +14,15 @@ from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.read_tables import with_read
+from rowtide.connector.records.read_tables import with_read, with_renamed
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.snapshot.incremental import requests
 from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, row_batches
-from rowtide.connector.snapshot.incremental.kept_rows import kept_rows
+from rowtide.connector.snapshot.incremental.kept_rows import kept_rows, record_event
 from rowtide.connector.snapshot.incremental.keys.journal import Journal
-from rowtide.connector.snapshot.incremental.keys.row_keys import replaces_rows
 from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, ScanStatus
-from rowtide.connector.snapshot.incremental.requests import (
-    given_up,
-    lost_key,
-    requested_tables,
-    stopped_tables,
-    unknown_table,
-    without_key,
-)
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
@@ -125,15 +117,8 @@ class IncrementalSnapshots:
         scan, journal = self._scan, self._journal
         if scan is None:
             return
-        try:
-            if not scan.row_keys.exact or table is not scan.structure:
-                journal.record_unknown()
-                return
-            keys = scan.row_keys.of_event(event, structure)
-        except (ConnectorError, ValueError):
-            journal.record_unknown()
-            return
-        journal.record(keys, replaces=replaces_rows(event, skip_unchanged=self._settings.skip_unchanged))
+        skip_unchanged = self._settings.skip_unchanged
+        record_event(journal, scan, event, structure, table, skip_unchanged=skip_unchanged)
         if len(journal) > _MAX_KEYS:
             log.info("more than %d rows of table %s have changed: its last chunk is read again", _MAX_KEYS, scan.name)
             self._size = max(1, scan.size // 2)
@@ -148,6 +133,18 @@ class IncrementalSnapshots:
         """A statement has changed or truncated a table: what was read of it may be from before."""
         if table == self.watched and self._scan is not None and self._tables.table(*self._id) is self._scan.structure:
             self._abandon()
+
+    def renamed(self, former: TableId, now: TableId) -> None:
+        """A statement has renamed a table: if its new name is captured, unread rows are read under that name."""
+        if self.progress is None or not self._names.captures(now.database, now.table):
+            return
+        remains = self._tables.exists(former.database, former.table)
+        before, self._state = self._current, self._current.renamed(former, now, remains=remains)
+        self.progress.carried = with_renamed(self.progress.carried, former, now, remains=remains)
+        if self._state != before:
+            self._abandon()
+            self._carry(self._state)
+            self._reports.renamed(former, now, remains=remains)
 
     @property
     def due(self) -> bool:
@@ -242,15 +239,15 @@ class IncrementalSnapshots:
         first, settings = self._first, self._settings
         structure = None if first.table is None else self._tables.table(first.table.database, first.table.table)
         if structure is None or not self._names.captures(structure.id.database, structure.id.table):
-            yield from self._left_out("UNKNOWN_SCHEMA", unknown_table(first.name, self._captured()), at)
+            yield from self._left_out("UNKNOWN_SCHEMA", requests.unknown_table(first.name, self._captured()), at)
             return
         self._topics = self._topics or TopicGuard(settings, self._tables)
         try:
             scan = new_scan(first, structure, settings, self._topics, size=self._size, tries=self._tries)
         except NoUsableKey as reason:
             if first.initial:
-                raise SnapshotError(lost_key(first.name, str(reason))) from None
-            yield from self._left_out("NO_PRIMARY_KEY", without_key(first.name, str(reason)), at)
+                raise SnapshotError(requests.lost_key(first.name, str(reason))) from None
+            yield from self._left_out("NO_PRIMARY_KEY", requests.without_key(first.name, str(reason)), at)
             return
         if first.key not in (None, scan.key.signature):
             log.info("the key of table %s has changed: the table is read again from its beginning", first.name)
@@ -284,7 +281,7 @@ class IncrementalSnapshots:
             self._size = max(1, self._size // 2)
             log.warning("the last chunk of table %s is read again (try %d): %s", name, self._tries + 1, reason)
             return
-        log.error("%s", given_up(name, reason))
+        log.error("%s", requests.given_up(name, reason))
         yield from self._scanned("SQL_EXCEPTION", at, f"table {name} is not read completely: {reason}")
 
     def _left_out(self, status: ScanStatus, reason: str, at: SourceOffset) -> Iterator[Output]:
@@ -341,7 +338,7 @@ class IncrementalSnapshots:
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
         """Add tables to those that are read."""
-        return self.add(requested_tables(request, self._captured()), request.signal.id, at)
+        return self.add(requests.requested_tables(request, self._captured()), request.signal.id, at)
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
         """Read these tables behind those that are read already.
@@ -364,7 +361,7 @@ class IncrementalSnapshots:
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
         """Leave out tables."""
         state = self._current
-        stopped = stopped_tables(request, state)
+        stopped = requests.stopped_tables(request, state)
         if not stopped:
             log.info("there is no incremental snapshot of these tables to stop")
             return ()

@@ -104,6 +104,24 @@ class SnapshotState:
         """The state when the first table is read."""
         return replace(self, tables=self.tables[1:])
 
+    def renamed(self, former: TableId, now: TableId, *, remains: bool) -> "SnapshotState":
+        """The state after a table was renamed, which is then read from its beginning.
+
+        Args:
+            former: its former name.
+            now: its name from now on.
+            remains: whether there is another table with the former name, which is then read, too.
+        """
+        left: list[TableToRead] = []
+        for table in self.tables:
+            if table.table != former:
+                left.append(table)
+                continue
+            again = table.restarted()
+            left += [again] if remains else []
+            left.append(replace(again, name=str(now), table=now))
+        return replace(self, tables=tuple(left))
+
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The fields of all offsets from now on: those of ``others`` that are not of snapshots, and the state's.
 

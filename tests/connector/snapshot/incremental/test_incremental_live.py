@@ -224,6 +224,20 @@ def test_helper_tables_of_online_schema_changes_are_not_read(database: Database)
     assert read == [("_u_new", '{"id":3}'), ("t", '{"id":1}')]
 
 
+def test_the_rows_of_a_table_that_is_renamed_are_read_under_its_new_name(database: Database) -> None:
+    rows = ", ".join(f"({number})" for number in range(30))
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)", f"INSERT INTO t VALUES {rows}")
+    beside = BesideStream(database)
+    try:
+        beside.execute(rf"{database.name}\.t")
+        database.execute("RENAME TABLE t TO u", "INSERT INTO u VALUES (30)")
+        beside.run(lambda: not beside.snapshots.active)
+    finally:
+        beside.close()
+    read = {key for topic, key, _value in records(beside.outputs) if topic.endswith(".u")}
+    assert read == {f'{{"id":{number}}}' for number in range(31)}
+
+
 @pytest.mark.skipif("ROWTIDE_CAMPAIGN" not in os.environ, reason="ROWTIDE_CAMPAIGN=30 runs so many by hand")
 def test_campaign(database: Database) -> None:
     for seed in range(int(os.environ["ROWTIDE_CAMPAIGN"])):

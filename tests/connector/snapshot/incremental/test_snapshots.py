@@ -15,6 +15,7 @@ from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.chunk_reader import Found
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows
@@ -26,7 +27,7 @@ from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.topics.filters import ColumnFilter, MessageKeys, Patterns, Selection
+from rowtide.topics.filters import ColumnFilter, MessageKeys, Patterns, Selection, TableFilter
 from rowtide.topics.naming import StandardNaming
 
 AT = SourceOffset("b.000001", 4, "70506b22-e621-11f1-b9cd-02fc00000001:1-10")
@@ -53,13 +54,20 @@ class FakeReader:
 class Run:
     """A connector with one table, and the incremental snapshots beside its stream."""
 
-    def __init__(self, start: SourceOffset = AT, rules: RecordRules | None = None, topic: str | None = None) -> None:
+    def __init__(
+        self,
+        start: SourceOffset = AT,
+        rules: RecordRules | None = None,
+        topic: str | None = None,
+        lists: TableFilter | None = None,
+    ) -> None:
         self.notifications: list[Mapping[str, Any]] = []
         settings = PipelineSettings(
             "mysql",
             "shop",
             StandardNaming("shop"),
             rules=rules or RecordRules(),
+            tables=lists or TableFilter(),
             notification_topic=topic,
             on_notification=self.notifications.append,
         )
@@ -73,7 +81,8 @@ class Run:
             self.signal("execute-snapshot", **{"data-collections": ["d.t"]})
 
     def statement(self, text: str) -> None:
-        self._tables.apply(QueryEvent(text.encode(), database="d"))
+        for former, now in self._tables.apply(QueryEvent(text.encode(), database="d")).renamed():
+            self.snapshots.renamed(former, now)
 
     def signal(self, kind: str, **data: object) -> None:
         signal = Signal("1", kind, data, "file")
@@ -224,6 +233,38 @@ def test_a_table_that_was_dropped_is_left_out_of_an_initial_snapshot() -> None:
     run.statement("DROP TABLE d.t")
     list(run.snapshots.run(run.pipeline))
     assert not run.snapshots.active
+
+
+RENAMED = {
+    "RENAME TABLE d.t TO d.new": ["d.new"],
+    "ALTER TABLE d.t ADD COLUMN more INT, RENAME TO d.new": ["d.new"],
+    "RENAME TABLE d.t TO d.other, d.other TO d.new": ["d.new"],
+    "RENAME TABLE d.t TO d.new, d.o TO d.t": ["d.t", "d.new"],
+    "RENAME TABLE d.t TO left.t": ["d.t"],
+    "ALTER TABLE d.o RENAME TO d.new": ["d.t"],
+}
+
+
+@pytest.mark.parametrize("statement", RENAMED)
+def test_the_rows_of_a_table_that_is_renamed_are_read_under_its_new_name(statement: str) -> None:
+    start = interrupted("400")
+    lists = TableFilter(databases=Selection(exclude=Patterns.parse("left")))
+    read = ReadTables(lists, (TableId("d", "a"), TableId("d", "t")))
+    run = Run(replace(start, carried=read.carried(start.carried)), lists=lists)
+    run.statement("CREATE TABLE d.o (id INT PRIMARY KEY)")
+    scan = run.scan()
+    run.statement(statement)
+    carried = run.pipeline.offset().carried
+    state, unread = SnapshotState.from_carried(carried), ReadTables.from_carried(carried)
+    assert [table.name for table in state.tables] == RENAMED[statement]
+    assert state.unfinished
+    if RENAMED[statement] == ["d.t"]:
+        assert state.tables[0].lower == ("400",)
+    else:
+        assert {table.lower for table in state.tables} == {None}, "under the new name, no row has been read"
+        assert run.scan() is not scan
+    assert unread is not None
+    assert list(map(str, unread.unread)) == ["d.a", *RENAMED[statement]]
 
 
 def test_a_name_that_matches_no_table_is_reported_with_the_nearest_one() -> None:

@@ -43,6 +43,8 @@ class Recorder:
 
     def changed(self, table: TableId) -> None: ...
 
+    def renamed(self, former: TableId, now: TableId) -> None: ...
+
 
 def test_both_sources_give_the_same_keys(database: Database) -> None:
     mariadb = database.server.name == "mariadb"
