@@ -229,11 +229,15 @@ class Reader(StreamReader[StreamPipeline]):
     def _waits_beside(self) -> bool:
         return self._snapshots is not None and self._snapshots.active
 
+    def _locks_tables(self) -> bool:
+        """Whether the query of a heartbeat could wait for locks that this thread releases when it has read more."""
+        return self._snapshots is not None and self._snapshots.blocking.has_view
+
     def _ticked(self, pipeline: StreamPipeline) -> None:
         if self._processes is not None:
             self._processes.close_unused()
         offset = pipeline.offset()
-        heartbeat = self._heartbeats(offset)
+        heartbeat = None if self._locks_tables() else self._heartbeats(offset)
         if heartbeat is not None:
             self._put([heartbeat])
         elif time.monotonic() - self._put_at > _IDLE_OFFSET_S and offset != self._put_offset:

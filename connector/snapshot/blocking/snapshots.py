@@ -93,6 +93,11 @@ class BlockingSnapshots:
         return self._state is not None and bool(self._state.requests) and not self._state.paused
 
     @property
+    def has_view(self) -> bool:
+        """Whether a view is open, which may lock tables until its rows are read."""
+        return self._opened is not None
+
+    @property
     def due(self) -> bool:
         """Whether the stream has come to where :meth:`run` goes on."""
         progress = self._progress

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from decoder_threads import DecoderThread
@@ -41,8 +42,11 @@ class Connections:
         lengths: Sequence[int | None],
         decoders: int = 0,
         hidden: Collection[tuple[str, str]] = (),
+        snapshots: object = None,
     ) -> None:
         self.server = server
+        self.heartbeats = 0
+        self._snapshots = snapshots
         self._hidden = hidden
         self._decoders = decoders
         self.starts: list[SourceOffset] = []
@@ -63,6 +67,7 @@ class Connections:
         """
 
         def heartbeat(_offset: SourceOffset) -> None:
+            self.heartbeats += 1
             if stop_after and store.use().events >= stop_after:
                 assert self.reader is not None
                 self.reader.stop()
@@ -73,7 +78,8 @@ class Connections:
         history = InMemorySchemaHistory()
         self.reader = Reader(
             config, settings, tables, start, store, history, self.open, heartbeat,
-            clock=int, xa_packets=self.server.transaction, hidden=self._hidden,
+            clock=int, xa_packets=self.server.transaction, hidden=set(self._hidden),
+            snapshots=cast("Any", self._snapshots),
         )  # fmt: skip
         self.reader.run()
         return list(store.get(1_000_000, 0).batches)
@@ -183,6 +189,17 @@ def test_nothing_is_decoded_ahead_while_something_happens_at_a_position_of_the_s
     hidden = Connections(server, [None], decoders=2, hidden=[("other", "table")])
     assert values(hidden.run(server.start(), tables(server))) == values(whole)
     assert not submitted
+
+
+@pytest.mark.parametrize("has_view", [False, True])
+def test_no_heartbeat_waits_for_the_locks_of_a_blocking_snapshot(*, has_view: bool) -> None:
+    """The query of the heartbeat would keep the stream from the position at which they are released."""
+    kinds = {kind: SimpleNamespace(due=False, has_view=has_view) for kind in ("blocking", "incremental")}
+    snapshots = SimpleNamespace(active=False, attach=lambda *_: None, **kinds)
+    server = recorded_stream("mysql")
+    connections = Connections(server, [None], snapshots=snapshots)
+    assert values(connections.run(server.start(), tables(server)))
+    assert (connections.heartbeats > 0) != has_view
 
 
 def test_codecs_outlive_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:

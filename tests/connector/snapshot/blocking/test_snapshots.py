@@ -148,8 +148,10 @@ def test_the_rows_come_where_the_stream_is_at_the_view() -> None:
     assert run.run() == []
     reader.end = 9
     run.stream_to(7)
+    assert not run.snapshots.has_view
     assert run.run() == []
     assert (reader.opened, reader.closed) == (1, 0)
+    assert run.snapshots.has_view
     run.stream_to(8)
     assert run.run() == []
     run.stream_to(9)
@@ -157,6 +159,7 @@ def test_the_rows_come_where_the_stream_is_at_the_view() -> None:
     assert [one.topic for one in batches] == ["row 1", "behind"]
     assert [one.offset.gtids for one in batches] == [at(9).gtids] * 2
     assert reader.closed == 1
+    assert not run.snapshots.has_view
     assert run.run() == []
     assert run.notified == [("Blocking Snapshot", "COMPLETED")]
 
