@@ -65,7 +65,8 @@ class MessageMaker:
     def batches(self, entries: Sequence[PassedEntry]) -> Iterator[Batch]:
         """The messages of entries, in batches with the resume position behind them.
 
-        Entries without messages, such as the ends of transactions, only advance the position.
+        Entries without messages, such as the ends of transactions, only advance the position. The entries of one event
+        are in one batch: a restart resumes behind the event.
         """
         for group in self._groups(entries):
             self._batch_id += 1
@@ -81,9 +82,10 @@ class MessageMaker:
         form, begin, size, alone = self._form, 0, 0, False
         counted = form.flat or form.mode.counts_entries
         room = form.batch_size if counted else form.batch_size * form.mode.unit
-        for place, (entry, _) in enumerate(entries):
+        for place, (entry, offset) in enumerate(entries):
             isolated = not form.flat and form.isolate_ddl and is_isolated(entry)
-            if place > begin and (size >= room or isolated or alone):
+            same_event = place > begin and offset is entries[place - 1].offset
+            if place > begin and not same_event and (size >= room or isolated or alone):
                 yield entries[begin:place]
                 begin, size = place, 0
             size += 1 if counted else entry.header.length * _BYTES_PER_BYTE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from canal_golden import fields
 
@@ -17,7 +19,7 @@ OFFSET = SourceOffset("binlog.000001", 4)
 
 def statement(kind: EventType = EventType.QUERY, props: tuple[tuple[str, str], ...] = ()) -> PassedEntry:
     header = Header("f", 4, 400, 1, 1, "shop", "t", "", props)
-    return PassedEntry(Entry(header, Statement(kind, "x", ddl=kind is not EventType.QUERY)), OFFSET)
+    return PassedEntry(Entry(header, Statement(kind, "x", ddl=kind is not EventType.QUERY)), replace(OFFSET))
 
 
 def packets(form: MessageForm, *entries: PassedEntry) -> list[int]:
@@ -40,6 +42,17 @@ def packets(form: MessageForm, *entries: PassedEntry) -> list[int]:
 def test_packets(form: MessageForm, counts: list[int]) -> None:
     ddl = statement(EventType.ALTER)
     assert packets(form, statement(), statement(), ddl, statement(), statement()) == counts
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_the_entries_of_one_event_are_in_one_batch(flat: bool) -> None:
+    """Otherwise, a crash between two batches would lose the second one: its event counts as done."""
+    form = MessageForm(flat=flat, batch_size=2, mode=BatchMode(counts_entries=True, unit=1))
+    last = statement()
+    event = [statement(), *[last._replace(offset=last.offset) for _ in range(3)], statement()]
+    batches = list(MessageMaker(Router(Routes("t")), form).batches(event))
+    assert [batch.offset for batch in batches if batch.offset is last.offset] == [last.offset]
+    assert len(batches) == 2
 
 
 def test_entries_without_messages_advance_the_position() -> None:
