@@ -135,7 +135,10 @@ class RowsEvent:
         table, action = Table.of(fields.get("Table")), fields.get("Action")
         if action not in (INSERT, UPDATE, DELETE):
             raise ValueError(f"its action is {action!r} instead of insert, update or delete")
-        rows = tuple(tuple(_cell(cell) for cell in row) for row in fields.get("Rows") or ())
+        found = fields.get("Rows")
+        if found is not None and not (isinstance(found, list) and all(isinstance(row, list) for row in found)):
+            raise ValueError(f"the rows of table {table} are not lists of values")
+        rows = tuple(tuple(_cell(cell) for cell in row) for row in found or ())
         for row in rows:
             if len(row) != len(table.columns):
                 raise ValueError(

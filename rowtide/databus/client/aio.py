@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -19,7 +19,7 @@ class AsyncClient:
     def __init__(self, client: Client, thread: ThreadPoolExecutor) -> None:
         self._client = client
         self._thread = thread
-        self._next: Future[Event] | None = None
+        self._next: asyncio.Future[Event] | None = None
 
     @classmethod
     async def open(cls, settings: ClientSettings) -> Self:
@@ -53,8 +53,8 @@ class AsyncClient:
             DatabusError: the dump or the topic cannot be read.
         """
         if self._next is None:
-            self._next = self._thread.submit(self._client.get_event)
-        await asyncio.wait([asyncio.wrap_future(self._next)], timeout=timeout)
+            self._next = asyncio.get_running_loop().run_in_executor(self._thread, self._client.get_event)
+        await asyncio.wait([self._next], timeout=timeout)
         if not self._next.done():
             raise TimeoutError(f"there is no further event after {timeout} s")
         found, self._next = self._next, None
@@ -76,5 +76,13 @@ class AsyncClient:
 
     async def close(self) -> None:
         """End."""
+        if self._next is not None:
+            self._next.add_done_callback(_ignored)
         await asyncio.to_thread(self._client.close)
         self._thread.shutdown(wait=False)
+
+
+def _ignored(found: "asyncio.Future[Event]") -> None:
+    """Take the result of a call that nobody waits for any more."""
+    if not found.cancelled():
+        found.exception()

@@ -9,7 +9,6 @@
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +22,7 @@ from rowtide.databus.client.settings import ClientSettings
 from rowtide.databus.client.start import DumpStart, find_start
 from rowtide.databus.client.topic import EventTopic
 from rowtide.databus.errors import Closed, HandlerInterrupted, UnreadableMessage
-from rowtide.databus.events import DUMP, Event, KafkaKey, QueryEvent, RowsEvent, decode_message
+from rowtide.databus.events import DUMP, Event, KafkaKey, Position, QueryEvent, RowsEvent, decode_message
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +51,15 @@ class Client:
         self._topic = EventTopic(settings.topic, {**settings.kafka, "bootstrap.servers": ",".join(settings.brokers)})
         self._handlers: list[Handler] = []
         self._sequence = 0
-        self._acknowledged = 0
-        self._pending: deque[tuple[int, Progress]] = deque()  # what an acknowledgement saves, by sequence
+        self._acknowledged = -1  # offset of the last event of the topic that is done
+        self._of_dump_acknowledged = 0  # number of events of the dump that are done
+        self._of_dump_all: int | None = None  # number of events of a dump that is complete and not saved yet
+        self._unsaved: Event | None = None  # read, and not handed over, because the offset file cannot be written
         self._repeats = Repeats()
+        self._last: Position | None = None
         self._closed = threading.Event()
         self._reading = threading.Lock()
+        self._saving = threading.Lock()  # ``AsyncClient`` acknowledges in one thread and reads in another
         self._dump: DumpReader | None = None
         start = find_start(settings, self._topic)
         if isinstance(start, DumpStart):
@@ -93,10 +96,12 @@ class Client:
             with self._reading:
                 if self._closed.is_set():
                     raise Closed("the client was closed; make a new one to go on behind the last acknowledged event")
-                event = self._poll(min(left, _POLL_S))
-            if event is not None:
-                if self._settings.save_on_get:
+                event = self._unsaved or self._poll(min(left, _POLL_S))
+                if event is not None and self._settings.save_on_get:
+                    self._unsaved = event
                     self.ack(event)
+                    self._unsaved = None
+            if event is not None:
                 return event
             if end is not None and time.monotonic() >= end:
                 raise TimeoutError(f"topic {self._settings.topic} has no further event after {timeout} s")
@@ -115,8 +120,13 @@ class Client:
         Raises:
             OffsetFileError: the offset file cannot be written.
         """
-        self._acknowledged = max(self._acknowledged, event.sequence)
-        self._save()
+        with self._saving:
+            if event.offset is None:
+                self._of_dump_acknowledged = max(self._of_dump_acknowledged, event.sequence)
+                self._save_dump()
+            elif event.offset > self._acknowledged:
+                save(self._settings.offset_file, Progress(event.header.position, event.offset))
+                self._acknowledged, self._of_dump_all = event.offset, None
 
     def register(self, handler: Handler) -> None:
         """Add a handler, for :meth:`run` (``RegRowsEventHandler``)."""
@@ -164,13 +174,14 @@ class Client:
             return self._numbered(Event(KafkaKey(self._behind_dump.position, DUMP), found))
         if dump.ended:
             dump.close()
-            self._dump = None
             if not dump.rows:
                 log.warning("topic %s: the dump has no rows: the tables are empty, or it is gone", self._settings.topic)
             log.info("topic %s: end of the dump, %d rows", self._settings.topic, dump.rows)
-            self._pending.append((self._sequence, self._behind_dump))
-            self._save()
+            with self._saving:
+                self._of_dump_all = self._sequence
+                self._save_dump()
             self._begin(self._behind_dump)
+            self._dump = None  # only now: if this fails, the next call does it again
         return None
 
     def _begin(self, start: Progress) -> None:
@@ -178,10 +189,12 @@ class Client:
         self._start = start
         self._begun = False
         first = start.offset + (0 if start.inclusive else 1)
-        for place in self._topic.keys(max(self._topic.extent().low, first - LOOK_BACK), first):
+        self._acknowledged = first - 1
+        for key, event in self._topic.events(max(self._topic.extent().low, first - LOOK_BACK), first):
+            self._last = key.position
             # A start may be among repeats: then the events behind it were there before, but not for this client.
-            if place.position.before(start.position) or place.position == start.position:
-                self._repeats.seen(place.position)
+            if key.position.before(start.position) or key.position == start.position:
+                self._repeats.seen(key.position, event)
         if start.inclusive:
             self._repeats.forget(start.position)
         self._topic.read_from(first)
@@ -203,17 +216,19 @@ class Client:
                 raise
             log.warning("%s", error)
             return None
-        if self._repeats.seen(header.position) or self._is_before_start(header):
+        if self._repeats.seen(header.position, event) or self._is_before_start(header):
             log.debug("topic %s, offset %d: %s is a repeat", self._settings.topic, offset, header.position)
             return None
-        made = self._numbered(Event(header, event, offset))
-        self._pending.append((made.sequence, Progress(header.position, offset)))
-        return made
+        return self._numbered(Event(header, event, offset))
 
     def _is_before_start(self, key: KafkaKey) -> bool:
-        """Whether the dump has the event already; the offset of its description may be that of an earlier one."""
-        start = self._start
-        if self._begun or not start.inclusive or key.position.server != start.position.server:
+        """Whether the dump has the event already; the offset of its description may be that of an earlier one.
+
+        Positions that descend are those of another server behind a fail-over, and cannot be compared with the start.
+        """
+        start, last, self._last = self._start, self._last, key.position
+        fail_over = key.position.server != start.position.server or (last is not None and key.position.before(last))
+        if self._begun or not start.inclusive or fail_over:
             self._begun = True
             return False
         self._begun = not key.position.before(start.position)
@@ -223,9 +238,8 @@ class Client:
         self._sequence += 1
         return replace(event, sequence=self._sequence)
 
-    def _save(self) -> None:
-        found = None
-        while self._pending and self._pending[0][0] <= self._acknowledged:
-            _, found = self._pending.popleft()
-        if found is not None:
-            save(self._settings.offset_file, found)
+    def _save_dump(self) -> None:
+        """Save that the dump is done, once it is complete and acknowledged."""
+        if self._of_dump_all is not None and self._of_dump_acknowledged >= self._of_dump_all:
+            save(self._settings.offset_file, self._behind_dump)
+            self._of_dump_all = None

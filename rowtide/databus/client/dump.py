@@ -45,6 +45,7 @@ class DumpReader:
         self._buffer = bytearray()
         self._searched = 0
         self._waited = 0.0
+        self._failure: DumpError | None = None
         self.rows = 0
         self.ended = False
         try:
@@ -69,10 +70,17 @@ class DumpReader:
         """The next event, if there is one in time; see ``ended`` if not.
 
         Raises:
-            DumpError: the dump is damaged or was cut off.
+            DumpError: the dump is damaged or was cut off; further calls raise it again.
         """
-        if self.ended:
-            return None
+        if self._failure is not None:
+            raise DumpError(str(self._failure))
+        try:
+            return None if self.ended else self._next(timeout)
+        except DumpError as error:
+            self._failure = error
+            raise
+
+    def _next(self, timeout: float) -> RowsEvent | None:
         line = self._line(timeout)
         if line is None:
             return None

@@ -2,31 +2,41 @@
 
 from collections import OrderedDict
 
-from rowtide.databus.events import Position
+from rowtide.databus.events import Position, QueryEvent, RowsEvent
 
 LOOK_BACK = 10_000
 """The number of events among which repeats are found."""
 
 
 class Repeats:
-    """Finds events that were there before, by the positions of their keys.
+    """Finds events that were there before, by the positions of their keys and their content.
 
     The original drops all events whose binlog file has a lower number than the last one: for ever, if that was the
-    file of another server before a fail-over. Only keys that were there are dropped here.
+    file of another server before a fail-over. Here, only repeats are dropped. Their content counts, too: behind RESET
+    BINARY LOGS AND GTIDS, or a fail-over to a server whose files have the same names, positions come again with other
+    changes.
     """
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[Position, None] = OrderedDict()
+        self._seen: OrderedDict[tuple[Position, int], None] = OrderedDict()
 
-    def seen(self, position: Position) -> bool:
-        """Whether an event with this position was there before; from now on, it was."""
-        if position in self._seen:
+    def seen(self, position: Position, event: RowsEvent | QueryEvent) -> bool:
+        """Whether this event was there before; from now on, it was."""
+        known = position, _content(event)
+        if known in self._seen:
             return True
-        self._seen[position] = None
+        self._seen[known] = None
         if len(self._seen) > LOOK_BACK:
             self._seen.popitem(last=False)
         return False
 
     def forget(self, position: Position) -> None:
-        """Expect an event with this position, even if it was there before."""
-        self._seen.pop(position, None)
+        """Expect events with this position, even if they were there before."""
+        for known in [known for known in self._seen if known[0] == position]:
+            del self._seen[known]
+
+
+def _content(event: RowsEvent | QueryEvent) -> int:
+    """A hash of what an event changes. Its structure does not count: it may have other statistics in a repeat."""
+    change = event.query if isinstance(event, QueryEvent) else event.rows
+    return hash((event.action, str(event.table), change))

@@ -2,14 +2,15 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from rowtide.databus.errors import OverflowOffset, TopicError
-from rowtide.databus.events import KafkaKey, Position
-from rowtide.schema_history.store.topic_reader import Extent, TopicReader, TopicReadError
+from rowtide.databus.errors import OverflowOffset, TopicError, UnreadableMessage
+from rowtide.databus.events import KafkaKey, Position, QueryEvent, RowsEvent, decode_message
+from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 
 log = logging.getLogger(__name__)
 
@@ -65,13 +66,26 @@ class EventTopic:
         Raises:
             TopicError: they cannot be read.
         """
+        for record in self._records(begin, end):
+            try:
+                key = KafkaKey.decode(record.key)
+            except ValueError:
+                continue
+            yield Place(record.offset, key.position)
+
+    def events(self, begin: int, end: int) -> Iterator[tuple[KafkaKey, RowsEvent | QueryEvent]]:
+        """The events between two offsets, with their keys; other messages are left out.
+
+        Raises:
+            TopicError: they cannot be read.
+        """
+        for record in self._records(begin, end):
+            with suppress(UnreadableMessage):
+                yield decode_message(self.name, record.offset, record.key, record.value)
+
+    def _records(self, begin: int, end: int) -> Iterator[StoredRecord]:
         try:
-            for record in self._reader.read(self.name, {_PARTITION: Extent(begin, end)}):
-                try:
-                    key = KafkaKey.decode(record.key)
-                except ValueError:
-                    continue
-                yield Place(record.offset, key.position)
+            yield from self._reader.read(self.name, {_PARTITION: Extent(begin, end)})
         except TopicReadError as error:
             raise TopicError(str(error)) from error
 
