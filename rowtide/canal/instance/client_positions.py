@@ -2,12 +2,13 @@
 
 Canal's form has the place of the last event that a client has acknowledged. The other file has the resume position
 behind it (GTIDs, the server's identity), and counts only while ``meta.dat`` has the same place: a Canal that runs in
-between changes ``meta.dat`` alone. Both files are replaced atomically.
+between changes ``meta.dat`` alone. Both files are replaced atomically, rowtide's own first. It also has the positions
+before the last write, which ``meta.dat`` still has after a crash in between.
 """
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -19,6 +20,8 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.position.binlog_position import file_number
 
 META, OWN = "meta.dat", "rowtide.positions.json"
+_Own = dict[str, str | int]
+"""The place and the resume position of a client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class ClientPositions:
         self._begin: Resumption | None = None
         self._snapshot = False
         self._changed = False
+        self._written: dict[int, _Own] = {}  # what both files have
         self._lock = Lock()
         self._writing = Lock()
         self._load()
@@ -193,14 +197,14 @@ class ClientPositions:
                 if not self._changed:
                     return
                 clients = list(self._clients.values())
-                own = _own_text(clients, self._offsets, self._begin, snapshot=self._snapshot)
+                own = _own_positions(clients, self._offsets)
+                text = _own_text(own, self._written, self._begin, snapshot=self._snapshot)
                 self._changed = False
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                # In this order: a crash in between leaves an own position that is not that of meta.dat, and does not
-                # count.
-                _replace(self._folder / OWN, own)
+                _replace(self._folder / OWN, text)
                 _replace(self._folder / META, meta_text(self._destination, clients))
+                self._written = own
             except BaseException:
                 self._changed = True
                 raise
@@ -222,6 +226,7 @@ class ClientPositions:
         try:
             text = own.read_text("utf-8")
             self._begin, self._offsets = _read_own(text, self._clients)
+            self._written = _own_positions(self._clients.values(), self._offsets)
             self._snapshot = bool(json.loads(text).get("snapshot"))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return  # meta.dat alone is enough
@@ -242,14 +247,17 @@ def _oldest(clients: list[ClientPosition]) -> ClientPosition:
     return min(clients, key=place if len(servers) == 1 else time)
 
 
-def _own_text(
-    clients: Iterable[ClientPosition], offsets: dict[int, SourceOffset], begin: Resumption | None, *, snapshot: bool
-) -> str:
-    found = {
-        str(client.client_id): {**_place(client.position), "offset": offsets[client.client_id].to_json()}
+def _own_positions(clients: Iterable[ClientPosition], offsets: Mapping[int, SourceOffset]) -> dict[int, _Own]:
+    """By the numbers of clients, their places and resume positions."""
+    return {
+        client.client_id: {**_place(client.position), "offset": offsets[client.client_id].to_json()}
         for client in clients
         if client.position is not None and client.client_id in offsets
     }
+
+
+def _own_text(own: Mapping[int, _Own], before: Mapping[int, _Own], begin: Resumption | None, *, snapshot: bool) -> str:
+    found = {number: {**one, "before": before.get(number)} for number, one in own.items()}
     head = {"begin": None} if begin is None else {"begin": begin.offset.to_json(), "since_ms": begin.since_ms}
     begun = {"snapshot": True} if snapshot else {}
     return json.dumps({**head, **begun, "clients": found}, indent=1) + "\n"
@@ -264,8 +272,10 @@ def _read_own(text: str, clients: dict[int, ClientPosition]) -> tuple[Resumption
     for number, own in stored["clients"].items():
         client = clients.get(int(number))
         position = None if client is None else client.position
-        if position is not None and _place(position).items() <= own.items():
-            offsets[int(number)] = SourceOffset.from_json(own["offset"])
+        for one in (own, own.get("before")):
+            if position is not None and one is not None and _place(position).items() <= one.items():
+                offsets[int(number)] = SourceOffset.from_json(one["offset"])
+                break
     return begin, offsets
 
 

@@ -169,3 +169,32 @@ def test_a_meta_dat_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "d" / META).mkdir(parents=True)
     with pytest.raises(OffsetError, match=r"meta\.dat cannot be read: Is a directory"):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize("writes", [1, 3])
+def test_a_crash_between_both_files_is_not_taken_for_a_canal_in_between(
+    writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly-once delivery would resume at meta.dat instead of the offset in Kafka, and send messages again."""
+    for _ in range(writes):  # by instances that were started again
+        found = opened(tmp_path)
+        found.acknowledged(1001, place(100))
+        found.flush()
+    found = opened(tmp_path)
+
+    def replaced(path: Path, target: Path) -> None:
+        if target.name == META:
+            raise OSError("crash")
+        path.rename(target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replaced)
+        found.acknowledged(1001, place(200))
+        for _ in range(2):
+            with pytest.raises(OSError, match="crash"):
+                found.flush()
+    again = opened(tmp_path)
+    assert not again.moved(1001)
+    assert again.resumption() == Resumption(offset(131))
+    found.flush()
+    assert opened(tmp_path).resumption() == Resumption(offset(231))
