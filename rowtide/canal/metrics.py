@@ -60,9 +60,8 @@ def _of_store(state: InstanceState, now_ms: int) -> Iterator[Metric]:
             ("ack_rows", traffic.acked.rows),
         ):
             yield Metric(f"canal_instance_{name}", "counter", "Events or rows of canal instance", one(samples))
-        if state.batch_mode == "MEMSIZE" and use is not None:
-            consumed = traffic.put.bytes - use.bytes
-            for name, size in (("store_produce_mem", traffic.put.bytes), ("store_consume_mem", consumed)):
+        if state.batch_mode == "MEMSIZE":
+            for name, size in (("store_produce_mem", traffic.put.bytes), ("store_consume_mem", traffic.acked.bytes)):
                 yield Metric(f"canal_instance_{name}", "counter", "Memory bytes of canal instance", one(size))
         for name, passed in (("put_delay", traffic.put), ("get_delay", traffic.got), ("ack_delay", traffic.acked)):
             samples_ms = one(_delay(passed.ts_ms, now_ms))

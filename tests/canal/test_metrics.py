@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.metrics import MetricsServer, render
@@ -47,6 +48,11 @@ def test_the_metrics_of_canal() -> None:
         "sink_blocking_time": 1500,
     }
     assert {name: float(found[f'canal_instance_{name}{{destination="a"}}']) for name in expected} == expected
+
+
+def test_a_counter_of_bytes_has_what_was_acknowledged_whatever_waits_for_room() -> None:
+    found = samples(replace(CLIENTS, store=replace(USE, bytes=5_000)))
+    assert found['canal_instance_store_consume_mem{destination="a"}'] == "1000"
 
 
 def test_the_metrics_of_the_kafka_mode() -> None:

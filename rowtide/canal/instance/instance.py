@@ -153,7 +153,8 @@ class Instance:
         Raises:
             StoreClosed: the instance stops.
         """
-        left = made = [stored(entry, offset) for entry, offset in entries]
+        left = [stored(entry, offset) for entry, offset in entries]
+        self.destination.count(left)  # before clients can acknowledge them: a metric must not show more of these
         while left and (count := self._store.put(left, _FULL_S)) < len(left):
             left = left[count:]
             log.warning(
@@ -161,7 +162,6 @@ class Instance:
                 self.destination.name,
                 self._store.use().held_events,
             )
-        self.destination.count(made)
         self._resumption = resumption or self._resumption
 
     def ended(self) -> None:

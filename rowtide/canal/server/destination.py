@@ -136,7 +136,7 @@ class Destination:
         self._lock = threading.Lock()
 
     def count(self, entries: Sequence[StoredEntry]) -> None:
-        """Count entries that were put into the store."""
+        """Count entries that are put into the store."""
         if entries:
             rows, size = sum(entry.rows for entry in entries), sum(entry.size for entry in entries)
             self._put.add(len(entries), rows, size, entries[-1].ts_ms)

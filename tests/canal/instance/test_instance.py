@@ -23,6 +23,7 @@ from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.positions import CanalPosition
 from rowtide.canal.instance.reading import EntryReader
 from rowtide.canal.instance.source import Source
+from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
@@ -58,6 +59,28 @@ def test_a_server_that_cannot_be_reached_is_tried_again(tmp_path: Path, monkeypa
         listener.settimeout(30)
         listener.accept()[0].close()
     found.stop()
+
+
+def test_clients_never_acknowledge_more_than_was_counted(tmp_path: Path) -> None:
+    """Metrics of a store that is full, while the reader waits to put the rest of its entries."""
+    found = instance(tmp_path, more="canal.instance.memory.buffer.size=2\ncanal.instance.memory.batch.mode=ITEMSIZE")
+    entry = Entry(Header("binlog.000001", 69, 31, 1, 1), TransactionEnd(1))
+
+    def put() -> None:
+        with pytest.raises(StoreClosed):
+            found.put([PassedEntry(entry, OFFSET)] * 4, Resumption(OFFSET))
+
+    reader = Thread(target=put)
+    found.destination.subscribe("1001", "")
+    reader.start()
+    until(lambda: found.destination.store.unread == 2)
+    found.destination.ack("1001", found.destination.get("1001", 1).id)
+    traffic = found.state.traffic
+    assert traffic is not None
+    assert traffic.put.entries >= traffic.acked.entries == 1
+    assert traffic.put.bytes >= traffic.acked.bytes > 0
+    found.close()
+    reader.join()
 
 
 def test_an_unexpected_error_is_logged_with_its_traceback(
