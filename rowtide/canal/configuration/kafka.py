@@ -16,7 +16,6 @@ from rowtide.connector.config.kafka.producer_settings import (
     idempotent_settings,
     transactional_settings,
 )
-from rowtide.topics.java_regex import InvalidPatternError
 
 OF_DESTINATION: Mapping[str, str] = {
     "canal.mq.topic": "",
@@ -105,7 +104,7 @@ def kafka_settings(
     for rule in ("partition_hash", "dynamic_topic", "dynamic_partitions"):
         try:
             Router(Routes(routes.topic, **{rule: getattr(routes, rule)}))
-        except InvalidPatternError as error:
+        except ValueError as error:  # among them those of regular expressions
             instance.problem(_RULES[rule], str(error))
     producer, consumer, admin = (_client(server, properties, kind) for kind in ClientKind)
     exactly_once = server.flag("canal.mq.exactlyOnce")

@@ -72,6 +72,7 @@ class Router:
 
     Raises:
         InvalidPatternError: a regular expression is invalid.
+        ValueError: a topic has no partitions.
     """
 
     def __init__(self, routes: Routes) -> None:
@@ -215,4 +216,8 @@ def _hash_rule(item: str) -> tuple[_Hash, Matcher]:
 def _partitions_rule(item: str) -> tuple[Matcher, int] | None:
     """The matcher of topics, and the number; ``None`` for an item without a number, as in Canal."""
     topics, _, number = item.rpartition(":")
-    return (_matcher(topics), int(number)) if topics and number.isascii() and number.isdigit() else None
+    if not (topics and number.isascii() and number.isdigit()):
+        return None
+    if int(number) == 0:
+        raise ValueError(f"the number of partitions must be at least 1 in {item!r}")
+    return _matcher(topics), int(number)

@@ -155,6 +155,13 @@ def test_settings_of_kafka_that_weaken_the_delivery_have_no_effect_or_are_refuse
     assert second.startswith("canal.properties: kafka: kafka.enable.idempotence=false would risk losing")
 
 
+def test_a_topic_without_partitions_is_refused(tmp_path: Path) -> None:
+    """Its first row would end the instance with a division by zero."""
+    (found,) = problems(folder(tmp_path, KAFKA, example=INSTANCE + "\ncanal.mq.dynamicTopicPartitionNum=a:3,b:0\n"))
+    rule = "canal.mq.dynamicTopicPartitionNum: the number of partitions must be at least 1 in 'b:0'"
+    assert found == f"example/instance.properties: {rule}"
+
+
 def test_a_kafka_mode_without_a_broker_or_topic_is_refused(tmp_path: Path) -> None:
     text = INSTANCE.replace("canal.mq.topic=example", "canal.mq.partitionHash=a[:id")
     found = problems(folder(tmp_path, "canal.serverMode=kafka\n", example=text))
