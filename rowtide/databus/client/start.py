@@ -47,7 +47,9 @@ def find_start(settings: ClientSettings, topic: EventTopic) -> Progress | DumpSt
         _verify(found, topic, settings)
         return found
     if settings.first_load:
-        return _dump(settings)
+        start = _dump(settings)
+        _verify_dump(start.dump, topic)
+        return start
     if not settings.master_name or not settings.master_pos:
         raise StartError(
             f"Wrong MasterName or MasterPos: there is no offset file {settings.offset_file}, firstload is false, and "
@@ -89,6 +91,18 @@ def _verify(found: Progress, topic: EventTopic, settings: ClientSettings) -> Non
             "topic's, or the topic was created again. Check brokers, topic and replinfopath; if they are right, remove "
             "the file and begin with firstload=true"
         )
+
+
+def _verify_dump(dump: DumpDescriptor, topic: EventTopic) -> None:
+    """Check before a dump is read, which may take long, that the topic has the events behind it."""
+    extent = topic.extent()
+    if extent.low <= dump.offset <= extent.high:
+        return
+    raise OverflowOffset(
+        f"Overflow Offset: the events behind dump {dump.file} begin at offset {dump.offset}, but topic {topic.name} "
+        f"has the offsets from {extent.low} to {extent.high}: they have expired, or the topic was created again. "
+        "Let the server make a new dump"
+    )
 
 
 def _dump(settings: ClientSettings) -> DumpStart:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,13 @@ from dump_server import dump_server
 
 from rowtide.databus.client import AsyncClient, Client, ClientSettings
 from rowtide.databus.client import client as client_module
+from rowtide.databus.client import start as start_module
 from rowtide.databus.client.dump import DumpReader
 from rowtide.databus.client.offset_file import Progress, load
-from rowtide.databus.client.start import DumpStart
+from rowtide.databus.client.start import DumpStart, find_start
 from rowtide.databus.client.topic import EventTopic
 from rowtide.databus.discovery import DumpDescriptor
-from rowtide.databus.errors import DumpError, OffsetFileError, TopicError, UnreadableMessage
+from rowtide.databus.errors import DumpError, OffsetFileError, OverflowOffset, TopicError, UnreadableMessage
 from rowtide.databus.events import Event, Position, RowsEvent
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord
 
@@ -43,9 +45,9 @@ class _Message:
 class _Topic(EventTopic):
     """A topic in memory."""
 
-    def __init__(self, sent: Sequence[Sent]) -> None:
+    def __init__(self, sent: Sequence[Sent], low: int = 0) -> None:
         super().__init__("t", {})
-        self._sent = sent
+        self._sent, self._low = sent, low
         self._next = -1
         self.fails = 0
 
@@ -53,7 +55,7 @@ class _Topic(EventTopic):
         if self.fails:
             self.fails -= 1
             raise TopicError("Kafka does not answer")
-        return Extent(0, len(self._sent))
+        return Extent(self._low, len(self._sent))
 
     def _records(self, begin: int, end: int) -> Iterator[StoredRecord]:
         for offset in range(begin, end):
@@ -106,8 +108,7 @@ def rest(client: Client) -> list[str]:
 
 def test_an_event_that_cannot_be_saved_on_get_comes_again(settings: ClientSettings, of: list[Sent]) -> None:
     of += [message(FILE, 100, 1), message(FILE, 200, 2)]
-    object.__setattr__(settings, "save_on_get", True)
-    with Client(settings) as client:
+    with Client(replace(settings, save_on_get=True)) as client:
         for _ in range(2):
             with pytest.raises(OffsetFileError):  # there is no folder
                 client.get_event(0.0)
@@ -184,6 +185,21 @@ def test_kafka_that_does_not_answer_at_the_end_of_a_dump(
             with pytest.raises(TopicError):
                 client.get_event(5)
             assert rest(client) == ["1"]
+
+
+@pytest.mark.parametrize(("offset", "refused"), [(4, True), (5, False), (7, False), (8, True)])
+def test_a_dump_whose_events_are_not_in_the_topic_is_refused_before_it_is_read(
+    offset: int, refused: bool, settings: ClientSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = DumpStart(DumpDescriptor("f", Position(FILE, 100), offset), "127.0.0.1", 1)
+    monkeypatch.setattr(start_module, "_dump", lambda _settings: found)
+    topic = _Topic([message(FILE, 100, 1)] * 7, low=5)
+    settings = replace(settings, first_load=True, zookeeper=("z:1",), node_name="n", server_ip="i", server_port=1)
+    if refused:
+        with pytest.raises(OverflowOffset, match=f"behind dump f begin at offset {offset}, .* from 5 to 7"):
+            find_start(settings, topic)
+    else:
+        assert find_start(settings, topic) is found
 
 
 def test_a_dump_is_saved_once_it_is_read_and_acknowledged(
