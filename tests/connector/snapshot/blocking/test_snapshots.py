@@ -17,6 +17,7 @@ from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.blocking import snapshots
 from rowtide.connector.snapshot.blocking.snapshots import BlockingSnapshots
@@ -28,6 +29,7 @@ from rowtide.connector.source.server_queries import ListedTable
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.topics.filters import TableFilter
 from rowtide.topics.naming import StandardNaming
 
 UUID = "70506b22-e621-11f1-b9cd-02fc00000001"
@@ -298,3 +300,16 @@ def test_a_snapshot_that_is_paused_before_it_is_read_leaves_no_view_open() -> No
     assert run.run() == []
     list(run.snapshots.resume(run.pipeline.offset()))
     assert [one.topic for one in run.run()] == ["row 1", "behind"]
+
+
+def test_tables_that_were_read_as_a_whole_are_not_new_at_the_next_start() -> None:
+    unread = tuple(TableId("d", name) for name in ("t", "u", "x"))
+    carried = ReadTables(TableFilter(), unread).carried(None)
+    run = Run(Reader(end=5, tables=("t", "u")), replace(at(5), carried=carried))
+    named = ["d.t", "d.u"]
+    conditions = [{"data-collection": "d.u", "filter": "SELECT * FROM d.u WHERE id > 7"}]
+    data = {"type": "blocking", "data-collections": named, "additional-conditions": conditions}
+    list(run.snapshots.execute(snapshot_request(Signal("s", "execute-snapshot", data, "file"))))
+    batches = run.run()
+    found = [ReadTables.from_carried(one.offset.carried) for one in batches]
+    assert [list(map(str, one.unread)) for one in found if one] == [["d.t", "d.u", "d.x"], *[["d.u", "d.x"]] * 2]
