@@ -85,8 +85,8 @@ def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERY
     if not offset.gtids or sources == EVERYTHING:
         return offset.gtids
     if mariadb:
-        written = str(client.fetch("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "")
-        return mariadb_start(offset.gtids, written, sources)
+        state = str(client.fetch("SELECT @@GLOBAL.gtid_binlog_state")[0][0] or "")
+        return mariadb_start(offset.gtids, state, sources)
     executed, purged = client.fetch("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")[0]
     return mysql_start(offset.gtids, str(executed), str(purged), sources)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
 from rowtide.topics.filters import Selection
 
 
@@ -105,21 +105,24 @@ def mysql_start(stored: str, executed: str, purged: str, sources: Selection) -> 
     return str(done.filter(sources.selects) | (done.filter(ignored) & has) | gone.filter(ignored))
 
 
-def mariadb_start(stored: str, written: str, sources: Selection) -> str:
+def mariadb_start(stored: str, state: str, sources: Selection) -> str:
     """The position in each domain from which MariaDB is to send, for a stream from a position.
 
-    A domain whose last transaction is of a source that does not count, and which the server lacks, is sent from its
-    beginning: where the transactions before that one end is not known.
+    MariaDB refuses a GTID that it lacks, whatever it has of other servers in the same domain. If that GTID is of a
+    source that does not count, the domain is sent from its beginning: where the transactions before it end is not
+    known.
 
     Args:
         stored: the GTID position.
-        written: ``@@gtid_binlog_pos``.
+        state: ``@@gtid_binlog_state``: the last GTID of each server in each domain.
         sources: the servers whose GTIDs count.
     """
-    has = MariadbGtidPosition.parse(written)
+    written = [MariadbGtid.parse(text) for text in state.split(",") if text.strip()]
+    last = {(gtid.domain, gtid.server_id): gtid.sequence for gtid in written}
     found = MariadbGtidPosition()
     for gtid in MariadbGtidPosition.parse(stored):
-        if has.contains(gtid) or sources.selects(f"{gtid.domain}-{gtid.server_id}"):
+        has = last.get((gtid.domain, gtid.server_id), -1) >= gtid.sequence
+        if has or sources.selects(f"{gtid.domain}-{gtid.server_id}"):
             found.add(gtid)
     return str(found)
 

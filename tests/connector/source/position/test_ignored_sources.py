@@ -56,3 +56,15 @@ def test_a_stream_begins_with_the_first_transaction_if_none_of_the_position_coun
         packets = (packet for piece in pieces for packet in piece)
         first = next(packet for packet in packets if packet[4] in GTID_TYPES)
     assert HEADER.unpack_from(first)[4] < 1000, "the file begins with it"
+
+
+def test_mariadb_need_not_have_an_ignored_transaction_in_a_domain_of_its_own(mariadb: SqlServer) -> None:
+    """MariaDB refuses such a GTID as one of a diverged replica, also if its sequence number is an old one."""
+    for _ in range(2):
+        mariadb.execute("CREATE DATABASE ignored_sources", "DROP DATABASE ignored_sources")
+    config = from_properties({**PROPERTIES, **address(mariadb), "database.flavor": "mariadb"}).database
+    others = Selection(exclude=Patterns.parse("0-99"))
+    stream = BinlogStream(config, SourceOffset("b.1", 4, "0-99-3"), mariadb=True, checked_sources=others)
+    with closing(stream.events()) as pieces:
+        packets = (packet for piece in pieces for packet in piece)
+        assert next(packet for packet in packets if packet[4] in GTID_TYPES)
