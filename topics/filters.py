@@ -7,6 +7,7 @@ The patterns are Debezium's: comma-separated Java regular expressions, each matc
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
 from rowtide.topics.online_schema_change import NO_HELPERS, Exists, HelperNames
@@ -53,6 +54,13 @@ def divided(text: str, *, brackets: bool = False) -> Iterator[str]:
             start = at + 1
         at += 1
     yield text[start:]
+
+
+class TableNames(Protocol):
+    """A selection of tables by their names."""
+
+    def match(self, name: str) -> bool:
+        """Whether ``database.table`` is one of them."""
 
 
 @dataclass(frozen=True, slots=True)

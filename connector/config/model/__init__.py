@@ -37,6 +37,7 @@ from rowtide.topics.filters import (
     Patterns,
     Selection,
     TableFilter,
+    TableNames,
     TypeSelector,
 )
 from rowtide.topics.naming import StandardNaming
@@ -163,7 +164,7 @@ class SnapshotConfig:
     mode: SnapshotMode
     flags: SnapshotFlags
     locking: SnapshotLocking
-    include: Patterns | None
+    include: TableNames | None
     select_overrides: Mapping[tuple[str, str], str]
     order: RowCountOrder
     delay_ms: int

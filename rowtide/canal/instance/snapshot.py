@@ -33,11 +33,9 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
 from rowtide.connector.snapshot import Decision, Snapshot
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
-from rowtide.connector.source import server_queries
 from rowtide.envelope import source as envelope_source
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
-from rowtide.topics.filters import Patterns
 
 MARK: Pairs = (("snapshot", "initial"),)
 _ENTRY_BYTES = 8192
@@ -62,12 +60,8 @@ class EntrySnapshot:
         self._sink = sink
         self.rows = 0
         with source.session() as session:
-            listed = server_queries.tables(session, list(server_queries.databases(session)))
             self._server_id = int(session.query("SELECT @@GLOBAL.server_id")[0][0])
-        passing = [
-            _expression(str(table.id)) for table in listed if sink.tables.passes(table.id.database, table.id.table)
-        ]
-        config = replace(source.config.snapshot, include=Patterns.parse(",".join(passing)))
+        config = replace(source.config.snapshot, include=_PassingTables(sink))
         self._snapshot = Snapshot(
             source.config.database,
             source.pipeline_settings,
@@ -147,6 +141,18 @@ class EntrySnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class _PassingTables:
+    """The tables that pass a sink, whenever they were created: nothing else has the rows from before the snapshot."""
+
+    sink: EntrySink
+
+    def match(self, name: str) -> bool:
+        """Whether ``database.table`` passes."""
+        database, _, table = name.partition(".")
+        return self.sink.tables.passes(database, table)
+
+
+@dataclass(frozen=True, slots=True)
 class _TableRows:
     """Rows of one table."""
 
@@ -180,11 +186,6 @@ class EntryTable(SnapshotTable):
         """The rows, in the place of Python values."""
         found = _TableRows(self.table.id.database, self.table.id.table, self._selected.described, messages)
         return Batch("", -1, (), offset, 0, ts_ms, changes=cast("Sequence[Change]", (found,)))
-
-
-def _expression(name: str) -> str:
-    """A regular expression for a name, without commas, which divide expressions."""
-    return "".join(char if char.isalnum() or char == "_" else f"\\x{{{ord(char):x}}}" for char in name)
 
 
 def _small(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:

@@ -14,8 +14,11 @@ from canal_golden import flattened
 from topic_tools import Topics
 
 from rowtide.canal.configuration.load import read_folder
+from rowtide.canal.entries.sink import EntrySink
 from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.kafka import KafkaInstance
+from rowtide.canal.instance.snapshot import EntrySnapshot
+from rowtide.canal.instance.source import Source
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
@@ -120,6 +123,14 @@ def test_rows_have_the_texts_of_the_stream_which_goes_on_behind(database: Databa
     (deleted,) = [entry for entry in read(instance, 1) if is_row(entry)]
     assert deleted["content.eventType"] == 3
     assert instance.stop()
+
+
+def test_a_table_that_is_created_while_the_snapshot_begins_is_in_it(mysql_db: Database, tmp_path: Path) -> None:
+    settings = read_folder(configured(tmp_path, mysql_db), {}).instances["d"]
+    snapshot = EntrySnapshot(Source.connect(settings, tmp_path / "d"), EntrySink(settings.filter, settings.kinds))
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    assert len(list(snapshot.outputs())) > 0
+    assert snapshot.rows == 2
 
 
 def test_a_snapshot_that_was_not_read_to_its_end_begins_again(
