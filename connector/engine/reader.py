@@ -103,6 +103,7 @@ class Reader(StreamReader[StreamPipeline]):
         acknowledgements: SourceAcknowledgements | None = None,
     ) -> None:
         super().__init__(config.failure, start, streams)
+        self._by_file = config.capture.gtid_ignore_on_recovery
         self._settings = settings
         self._tables = tables
         self._store = store
@@ -134,6 +135,8 @@ class Reader(StreamReader[StreamPipeline]):
         pipeline = Pipeline(
             self._settings, self._tables, start, self._clock, self._captured, self._read_xa, self._signals
         )
+        if self._by_file:
+            pipeline.progress.begin_at_file()
         if self._snapshots is not None:
             self._snapshots.attach(pipeline, self._captured)
         if self._parallel is not None:

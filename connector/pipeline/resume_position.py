@@ -83,6 +83,10 @@ class Progress:
         self._transactions = 0
         self._statement_pos: int | None = None  # of a MariaDB GTID event of a single statement
 
+    def begin_at_file(self) -> None:
+        """Note that the stream begins at the file and position of the start, although that has GTIDs."""
+        self._settled = True
+
     def source_position(self, ts_us: int, now: int) -> SourcePosition:
         """The position of the current event, for records.
 

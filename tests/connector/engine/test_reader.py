@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from decoder_threads import DecoderThread
+from dumped_files import golden_binlogs
 from golden import Case
 from recorded_server import RecordedServer, recorded_file, recorded_stream
 
@@ -20,6 +23,7 @@ from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.reader import Reader
 from rowtide.connector.pipeline import xa_transactions
+from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.events.classes import FormatDescription
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch
@@ -27,6 +31,9 @@ from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import stream_reader
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
+from rowtide.connector.source.files.heads import read_head
+from rowtide.connector.source.mirror.reader import MirrorStream
+from rowtide.connector.source.search.places import FolderFiles
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, Server
@@ -105,7 +112,7 @@ class _Connection:
         return 0
 
 
-def configuration(decoders: int = 0) -> Configuration:
+def configuration(decoders: int = 0, *, ignores_gtids: bool = False) -> Configuration:
     return from_properties(
         {
             "name": "reader",
@@ -118,6 +125,7 @@ def configuration(decoders: int = 0) -> Configuration:
             "schema.history.internal.kafka.topic": "history",
             "include.schema.changes": "false",
             "rowtide.decoder.processes": str(decoders),
+            "gtid.ignore.on.recovery": str(ignores_gtids).lower(),
         }
     )
 
@@ -200,6 +208,33 @@ def test_no_heartbeat_waits_for_the_locks_of_a_blocking_snapshot(*, has_view: bo
     connections = Connections(server, [None], snapshots=snapshots)
     assert values(connections.run(server.start(), tables(server)))
     assert (connections.heartbeats > 0) != has_view
+
+
+def test_a_start_by_file_moves_on_through_files_without_transactions(tmp_path: Path) -> None:
+    """With gtid.ignore.on.recovery, too; the same file of a mirror came again and again."""
+    files = golden_binlogs("restart-between-stages")
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    one, two = files
+    with (tmp_path / one).open("rb") as stream:
+        rotate = list(binlog_packets(stream, one))[-1]
+    head = read_head(two, FolderFiles(tmp_path).events(two))
+    assert head is not None
+    starts: list[SourceOffset] = []
+
+    def opened(start: SourceOffset) -> MirrorStream:
+        starts.append(start)
+        if len(starts) == 2:
+            reading.stop()
+        return MirrorStream(tmp_path, replace(start, gtids=None), "mysql", follow=False)
+
+    config = configuration(ignores_gtids=True)
+    start = SourceOffset(one, len(files[one]) - len(rotate), str(head.gtids))
+    structures, store = tables(recorded_stream("mysql")), EventStore()
+    settings = pipeline_settings(config, "run")
+    reading = Reader(config, settings, structures, start, store, InMemorySchemaHistory(), opened)
+    reading.run()
+    assert [(begun.file, begun.pos) for begun in starts] == [(one, start.pos), (two, 4)]
 
 
 def test_codecs_outlive_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
