@@ -138,6 +138,10 @@ class SourceOffset:
             fields = java_hash_map_order({**fields, **unfinished, **self.carried})
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
+    def position_json(self) -> str:
+        """The position for a message: as stored, without ``carried``."""
+        return replace(self, carried=None).to_json()
+
     @classmethod
     def from_map(cls, fields: Mapping[str, Any]) -> "SourceOffset":
         """Parse an offset stored by rowtide or Debezium.

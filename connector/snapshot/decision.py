@@ -144,7 +144,7 @@ def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, positio
     if position is not None and not position.available:
         where = (
             f"an interrupted snapshot cannot go on, because the server no longer has the binlog since "
-            f"{offset.to_json()}: {position.reason}"
+            f"{offset.position_json()}: {position.reason}"
         )
         if not policy.on_data_error:
             raise PositionPurged(
@@ -182,14 +182,14 @@ def _resumed(
     policy: _Policy, offset: SourceOffset, *, history_exists: bool, position: PositionCheck | None
 ) -> Decision:
     if position is not None and not position.available:
-        where = f"the position {offset.to_json()} is no longer available on the server: {position.reason}"
+        where = f"the position {offset.position_json()} is no longer available on the server: {position.reason}"
         if policy.on_data_error:
             note = f"{where}. All captured tables are read again; records of changes in between are missing"
             return Decision(structure=True, rows=True, position=None, stream=True, notes=(note,))
         raise PositionPurged(
-            f"The connector is trying to read change stream starting at {offset.to_json()}, but this is no longer "
-            f"available on the server: {position.reason}. Reconfigure the connector to use a snapshot mode when needed "
-            "(snapshot.mode=when_needed reads all captured tables again), or read from a mirror that has it "
+            f"The connector is trying to read change stream starting at {offset.position_json()}, but this is no "
+            f"longer available on the server: {position.reason}. Reconfigure the connector to use a snapshot mode when "
+            "needed (snapshot.mode=when_needed reads all captured tables again), or read from a mirror that has it "
             "(--from-mirror)"
         )
     if policy.structure == "every":
@@ -201,7 +201,7 @@ def _resumed(
     if history_exists:
         return Decision(structure=False, rows=False, position=offset, stream=True)
     if not policy.on_schema_error:
-        raise HistoryMissing(_history_missing(f"the stored position is {offset.to_json()}"))
+        raise HistoryMissing(_history_missing(f"the stored position is {offset.position_json()}"))
     note = "the schema history is missing; it is rebuilt from the current structure of the tables"
     return Decision(structure=True, rows=False, position=offset, stream=True, notes=(note,))
 

@@ -126,7 +126,7 @@ def _log(signal: Signal, context: SignalContext) -> Iterable[Output]:
     message = signal.text("message")
     if not message:
         raise SignalError("'message' is missing in the data")
-    log.info("%s", message.replace("{}", context.behind.to_json(), 1))
+    log.info("%s", message.replace("{}", context.behind.position_json(), 1))
     return ()
 
 
@@ -137,5 +137,6 @@ def _set_binlog_position(connector: str, signal: Signal, context: SignalContext)
         log.info("signal %r was carried out before: its row is read again", signal.id)
         return ()
     context.progress.carried = with_restart_position(carried, start, signal)
-    log.warning("the next start of the connector resumes from %s, as signal %r demands", start.to_json(), signal.id)
+    position = start.position_json()
+    log.warning("the next start of the connector resumes from %s, as signal %r demands", position, signal.id)
     return ()

@@ -67,6 +67,15 @@ def test_later_starts_resume_at_the_stored_position(mode: str) -> None:
     assert decided(mode, DONE) == Decision(structure=False, rows=False, position=DONE, stream=True)
 
 
+def test_messages_name_the_position_without_what_is_stored_beside_it() -> None:
+    stored = replace(DONE, carried={"rowtide_snapshot_lists": "{}", "rowtide_signal_tables": "{}"})
+    for history, gone in ((True, GONE), (False, None)):
+        with pytest.raises((PositionPurged, HistoryMissing)) as stopped:
+            decided("initial", stored, history=history, position=gone)
+        assert DONE.to_json() in str(stopped.value)
+    assert DONE.to_json() in decided("when_needed", stored, position=GONE).notes[0]
+
+
 def test_always_reads_everything_without_position_or_history() -> None:
     found = decided("always", DONE, history=False, position=GONE)
     assert (found.structure, found.rows, found.position, found.stream) == (True, True, None, True)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,7 +63,8 @@ def test_log_writes_the_message_with_the_position(caplog: pytest.LogCaptureFixtu
     caplog.set_level(logging.INFO)
     connector = Connector()
     connector.send("log", message="here {}, not {}")
-    assert f"here {OFFSET.to_json()}, not {{}}" in caplog.messages
+    position = replace(OFFSET, carried=None).to_json()
+    assert f"here {position}, not {{}}" in caplog.messages
     connector.send("log")
     assert connector.error == "'message' is missing in the data"
     assert any("signal '1' of type log, which came by channel file" in message for message in caplog.messages)
