@@ -51,6 +51,7 @@ class TableBatch:
         settings: of the run.
         outcome: counters and notes are added to it.
         partitions: number of partitions of the topic.
+        built: whether earlier runs have applied records to the table.
     """
 
     spark: SparkSession
@@ -59,6 +60,7 @@ class TableBatch:
     settings: Settings
     outcome: Outcome
     partitions: int
+    built: bool = False
 
     def apply(self, raw: DataFrame, batch: Batch, sample: DataFrame | None = None) -> Batch:
         """Apply the records of a batch.
@@ -98,6 +100,9 @@ class TableBatch:
             records = truncated.records_after(records, alone=self.partitions == 1)
         elif batch.truncation is not None and self.partitions > 1:
             records = after(records, batch.truncation)
+        if self.built and truncated is None and self.settings.keyless is Keyless.APPLY:
+            keyless = (group for group in groups if group.op == "r" and group.key_id == (None, None))
+            self.outcome.reread += sum(group.count for group in keyless)
         seen: tuple[int, ...] = ()
         if any(group.key_id == (None, None) and group.op in {"c", "u", "d"} for group in groups):
             seen = record_hashes(records)

@@ -180,7 +180,8 @@ class TableJob:
             return
         table = FORMATS[self.settings.format](session)
         self._check(stored, table.exists(self.path))
-        step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds))
+        built = stored.done.columns is not None
+        step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds), built)
         done = stored.done
         if stored.planned is not None:
             # The previous run ended between plan and completion: repeat the same ranges under the same number.

@@ -22,6 +22,7 @@ class Outcome:
         added: columns added to the table.
         widened: name, old and new type of columns that got a wider type.
         unmatched: deletions in a table without a key that matched no row.
+        reread: snapshot records (op ``r``) that were added to a table without a key that had rows before the run.
         notes: messages for the user.
         seconds: duration.
         error: why the table was not brought up to date.
@@ -34,6 +35,7 @@ class Outcome:
     added: Columns = ()
     widened: tuple[tuple[str, str, str], ...] = ()
     unmatched: int = 0
+    reread: int = 0
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     error: str | None = None
@@ -59,6 +61,7 @@ class Outcome:
             "updated": self.rows.updated,
             "deleted": self.rows.deleted,
             "unmatched": self.unmatched,
+            "reread": self.reread,
             "new_columns": dict(self.added),
             "widened_columns": {name: [old, new] for name, old, new in self.widened},
             "notes": self.notes,

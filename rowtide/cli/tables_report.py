@@ -74,7 +74,7 @@ def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
     if quiet:
         console.print(f"{quiet} table{'s' if quiet > 1 else ''} had no new records.")
     for outcome in outcomes:
-        for note in [*_columns(outcome), *outcome.notes, *_unmatched(outcome)]:
+        for note in [*_columns(outcome), *outcome.notes, *_unmatched(outcome), *_reread(outcome)]:
             console.print(f"[yellow]note[/yellow]  {escape(note)}", soft_wrap=True, highlight=False)
     for outcome in outcomes:
         if outcome.error:
@@ -114,5 +114,15 @@ def _unmatched(outcome: Outcome) -> list[str]:
     note = (
         f"{outcome.name} has no key, and {outcome.unmatched} changes match no row by their before image: rows from "
         f"before the first record of the topic are missing, or snapshot and stream format a value differently"
+    )
+    return [note]
+
+
+def _reread(outcome: Outcome) -> list[str]:
+    if not outcome.reread:
+        return []
+    note = (
+        f"{outcome.name} has no key, and {outcome.reread:,} snapshot records (op r) came to the rows that it had. "
+        f"If a signal read the table again, its rows are now there twice; see 'Tables without key' in docs/spark.md"
     )
     return [note]

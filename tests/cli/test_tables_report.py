@@ -53,3 +53,12 @@ def test_elsewhere_than_on_a_terminal_there_are_no_bars() -> None:
     with Bars(console) as bars:
         bars.show(TableName("p.shop.c", "shop", "c"), 0, 7)
     assert console.file.getvalue() == ""  # type: ignore[attr-defined]
+
+
+def test_snapshot_records_of_a_table_without_a_key_that_had_rows_are_noted() -> None:
+    name = TableName("p.shop.bag", "shop", "bag")
+    console = Console(file=io.StringIO(), width=400)
+    print_report(console, [Outcome(name, ranges={0: (0, 2)}, reread=1200)])
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "note  shop.bag has no key, and 1,200 snapshot records (op r) came to the rows that it had" in shown
+    assert "docs/spark.md" in shown

@@ -278,6 +278,21 @@ def test_an_old_image_matches_a_row_of_the_snapshot_with_other_digits(run, rows_
     assert sorted(round(row["x"], 6) for row in rows_of(str(tmp_path / "p.d.t"))) == [0.25, 0.333333]
 
 
+def test_snapshot_records_that_come_to_rows_of_a_table_without_a_key_are_counted(run) -> None:
+    bag, keyed = Topic("p.d.bag", [ID, TEXT]), Topic("p.d.keyed", [ID, TEXT], key=["id"])
+    for topic in (bag, keyed):
+        for number in range(3):
+            topic.change("r", None, {"id": number, "text": "a"}, 0)
+    first = run([*bag.records, *keyed.records], max_records=2)
+    assert [outcome.reread for outcome in first.values()] == [0, 0], "the first run builds the tables, in two batches"
+    for topic in (bag, keyed):
+        topic.change("c", None, {"id": 3, "text": "a"}, 10)
+        for number in range(4):
+            topic.change("r", None, {"id": number, "text": "a"}, 20)
+    again = run([*bag.records, *keyed.records])
+    assert (again["p.d.bag"].reread, again["p.d.bag"].rows.inserted, again["p.d.keyed"].reread) == (4, 5, 0)
+
+
 @pytest.mark.parametrize("table_format", ["delta", "parquet"])
 def test_wider_types_and_defaults_of_one_batch(run, rows_of, tmp_path, monkeypatch, table_format) -> None:
     from rowtide.spark_consumers.state import StateStore
