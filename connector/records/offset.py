@@ -86,6 +86,19 @@ class SourceOffset:
         """Whether a start from it reads on an initial snapshot that was interrupted."""
         return UNFINISHED in (self.carried or ())
 
+    @property
+    def done_within(self) -> str:
+        """The part of its transaction that is processed, in words; empty at the start of a transaction.
+
+        That can be all of it: a stored position is that of a record, and none follows the last row of a transaction.
+        """
+        if not self.event and not self.row:
+            return ""
+        events = f"{self.event} event{'s' * (self.event != 1)}"
+        rows = f" and {self.row} row{'s' * (self.row != 1)}" if self.row else ""
+        transaction = f"transaction {self.within}" if self.within else f"the transaction at {self.file}:{self.pos}"
+        return f"{events}{rows} of {transaction}"
+
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
         """``gtids`` parsed for the ``mysql`` or the ``mariadb`` connector; empty if there are none."""
         return (MariadbGtidPosition if connector == "mariadb" else GtidSet).parse(self.gtids or "")

@@ -211,6 +211,6 @@ def describe(offset: SourceOffset) -> str:
     text = f"{offset.file}:{offset.pos}"
     if offset.gtids is not None:
         text = f"{text}, GTIDs {offset.gtids or 'none'}"
-    if offset.event:
-        text = f"{text}, inside a transaction (events done: {offset.event}, rows of the next one: {offset.row})"
+    if offset.done_within:
+        text = f"{text} ({offset.done_within} done)"
     return text

@@ -65,3 +65,10 @@ def test_the_gtid_of_a_transaction_is_stored_inside_it() -> None:
 def test_a_damaged_offset_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SourceOffset.from_json(text)
+
+
+def test_the_done_part_of_a_transaction_in_words() -> None:
+    assert SourceOffset("b.000001", 4).done_within == ""
+    assert SourceOffset("b.000001", 4, event=1).done_within == "1 event of the transaction at b.000001:4"
+    inside = SourceOffset("b.000001", 4, "a:1-35", event=2, row=1, within="a:36")
+    assert inside.done_within == "2 events and 1 row of transaction a:36"

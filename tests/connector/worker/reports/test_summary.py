@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_statuses import OFFSET, status
+from made_statuses import OFFSET, UUID, status
 
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.snapshot.status import TableRows
@@ -28,6 +29,11 @@ def test_a_summary_is_logged_at_a_fixed_interval_also_without_changes() -> None:
     assert [line.split(";")[0] for _, line in lines[1:]] == ["shop: 40 records in 60 s"] + [
         "shop: 0 records in 60 s"
     ] * 4
+
+
+def test_a_stored_position_inside_a_transaction_shows_what_of_it_is_done() -> None:
+    found = summary(status(reader=IDLE, stored=replace(OFFSET, within=f"{UUID}:10")), 0, 60)
+    assert found.endswith(f"{UUID}:red:1-2 (2 events and 1 row of transaction {UUID}:10 done)")
 
 
 def test_a_new_run_counts_from_zero() -> None:
