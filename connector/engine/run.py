@@ -46,7 +46,7 @@ from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
 from rowtide.connector.snapshot.on_demand import requested_snapshots
 from rowtide.connector.source.current_structure import CurrentStructure
-from rowtide.connector.source.mirror.streams import open_stream, xa_packets
+from rowtide.connector.source.mirror.streams import stream_factory, xa_packets
 from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory
@@ -369,7 +369,7 @@ class ConnectorRun:
             replace(start, snapshot=None),
             components.store,
             history,
-            partial(open_stream, config),
+            stream_factory(config),
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
             current=CurrentStructure(config.database, mariadb=mariadb),
             xa_packets=xa_packets(config),

@@ -55,7 +55,7 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
                 offset = replace(offset, server=server_identity(session.client, mariadb=mariadb))
         position = check_with_mirror(config, position, offset)
     snapshot = config.snapshot
-    return decide(
+    decision = decide(
         snapshot.mode,
         offset,
         history_exists=history.exists(),
@@ -63,6 +63,9 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
         flags=snapshot.flags,
         resumable=snapshot.resumable,
     )
+    if position is not None and position.note and decision.position is not None and decision.stream:
+        return replace(decision, notes=(*decision.notes, position.note))
+    return decision
 
 
 def _check_gtids(offset: SourceOffset, flavor: Flavor) -> None:

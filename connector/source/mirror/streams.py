@@ -19,8 +19,44 @@ from rowtide.connector.source.stream_reader import EventStream, StreamFactory
 log = logging.getLogger(__name__)
 
 
-def open_stream(config: Configuration, start: SourceOffset) -> EventStream:
-    """The stream of a connector from a position on."""
+class ChangeOvers:
+    """Logs each change-over between the server and a mirror once, for all streams of a run.
+
+    Args:
+        mirror: the folder of the mirror.
+    """
+
+    def __init__(self, mirror: Path) -> None:
+        self._mirror = mirror
+        self._reads_mirror = False
+
+    def to_mirror(self, start: SourceOffset) -> None:
+        """A stream is read from the mirror, because the server has purged its start position."""
+        if not self._reads_mirror:
+            at = start.gtids or f"{start.file}:{start.pos}"
+            log.info(
+                "the server has purged the binlog at %s. What follows is read from the mirror %s, as far as the server "
+                "lacks it",
+                at,
+                self._mirror,
+            )
+        self._reads_mirror = True
+
+    def to_server(self, start: SourceOffset) -> None:
+        """A stream is read from the server."""
+        if self._reads_mirror:
+            at = start.gtids or f"{start.file}:{start.pos}"
+            log.info("the server has the binlog at %s. What follows is read from the server again", at)
+        self._reads_mirror = False
+
+
+def stream_factory(config: Configuration) -> StreamFactory:
+    """Opens the streams of a connector for one run."""
+    mirror = config.streaming.mirror
+    return partial(_open_stream, config, None if mirror is None else ChangeOvers(Path(mirror.directory)))
+
+
+def _open_stream(config: Configuration, changes: ChangeOvers | None, start: SourceOffset) -> EventStream:
     if config.capture.gtid_ignore_on_recovery:
         start = replace(start, gtids=None)
     mirror, connector = config.streaming.mirror, config.flavor.value
@@ -34,9 +70,10 @@ def open_stream(config: Configuration, start: SourceOffset) -> EventStream:
         checked_sources=config.capture.gtid_sources if config.streaming.check_position else None,
         semi_sync=config.streaming.semi_sync,
     )
-    if mirror is None:
+    if mirror is None or changes is None:
         return server
-    return StreamWithMirror(server, MirrorStream(Path(mirror.directory), start, connector, follow=False))
+    from_mirror = MirrorStream(Path(mirror.directory), start, connector, follow=False)
+    return StreamWithMirror(server, from_mirror, changes, start)
 
 
 def xa_packets(config: Configuration) -> XaPackets:
@@ -60,7 +97,10 @@ def check_with_mirror(config: Configuration, found: PositionCheck, offset: Sourc
     if mirror is None or not (mirror.always or found.purged):
         return found
     mirrored = mirror_check(Path(mirror.directory), offset, config.flavor.value)
-    if mirrored.available or mirror.always:
+    if mirrored.available:
+        why = "rowtide.mirror.read=always" if mirror.always else found.reason
+        return replace(mirrored, note=f"the binlog is read from the mirror {mirror.directory} ({why})")
+    if mirror.always:
         return mirrored
     return replace(found, reason=f"{found.reason}; {mirrored.reason}")
 
@@ -74,12 +114,16 @@ class StreamWithMirror:
     Args:
         server: the stream from the server.
         mirror: the stream from the mirror at the same position, which does not follow.
+        changes: logs the change-overs.
+        start: the position.
     """
 
-    def __init__(self, server: BinlogStream, mirror: MirrorStream) -> None:
+    def __init__(self, server: EventStream, mirror: EventStream, changes: ChangeOvers, start: SourceOffset) -> None:
         self._server = server
         self._mirror = mirror
-        self._now: BinlogStream | MirrorStream = server
+        self._changes = changes
+        self._start = start
+        self._now = server
 
     def events(self) -> Generator[list[bytes], None, None]:
         """Yield lists of events, as both streams do.
@@ -91,7 +135,9 @@ class StreamWithMirror:
         begun = False
         try:
             for packets in self._server.events():
-                begun = begun or bool(packets)
+                if packets and not begun:
+                    begun = True
+                    self._changes.to_server(self._start)
                 yield packets
         except PositionPurged as purged:
             if begun:  # the reader is further now
@@ -102,7 +148,7 @@ class StreamWithMirror:
 
     def _from_mirror(self, purged: PositionPurged) -> Generator[list[bytes], None, None]:
         self._now = self._mirror
-        log.info("%s. What follows is read from the mirror", purged)
+        self._changes.to_mirror(self._start)
         try:
             yield from self._mirror.events()
         except PositionPurged as error:
@@ -119,8 +165,3 @@ class StreamWithMirror:
     def taken_bytes(self) -> int:
         """Bytes received since the last call."""
         return self._now.taken_bytes()
-
-    def close(self) -> None:
-        """End the stream; any thread may call this."""
-        self._server.close()
-        self._mirror.close()

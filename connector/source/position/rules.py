@@ -16,11 +16,13 @@ class PositionCheck:
         available: whether it can.
         reason: why it cannot, as part of a sentence.
         purged: whether the reason is that the server deleted its binlog there, so that a mirror may have it.
+        note: if it can, what a report of the start should say about it; may be empty.
     """
 
     available: bool
     reason: str = ""
     purged: bool = False
+    note: str = ""
 
 
 _AVAILABLE = PositionCheck(available=True)

@@ -10,10 +10,11 @@ from rowtide.connector.config.conflicts import conflicts
 
 __all__ = [
     "CONFIG",
-    "IGNORE_UNSUPPORTED",
     "config_argument",
     "connector_files",
     "connectors_option",
+    "from_mirror_option",
+    "from_options",
     "given_twice",
     "ignore_unsupported_option",
     "one_connector_option",
@@ -55,8 +56,22 @@ def sink_option(help_text: str) -> Callable[[F], F]:
     return click.option("--sink", metavar="kafka|stdout|file:DIR|URL", help=help_text)
 
 
-IGNORE_UNSUPPORTED = {"rowtide.ignore.unsupported": "true"}
-"""The property that the option sets."""
+def from_mirror_option(function: F) -> F:
+    """The option --from-mirror."""
+    return click.option(
+        "--from-mirror",
+        metavar="DIR",
+        type=click.Path(exists=True, file_okay=False),
+        help="Read what the server has purged from this mirror (rowtide mirror).  [default: rowtide.mirror.directory "
+        "of CONFIG]",
+    )(function)
+
+
+def from_options(sink: str | None, from_mirror: str | None, *, ignore_unsupported: bool) -> dict[str, str]:
+    """The properties that the options --sink, --from-mirror and --ignore-unsupported set."""
+    given = {"rowtide.sink": sink, "rowtide.mirror.directory": from_mirror}
+    more = {name: text for name, text in given.items() if text is not None}
+    return more | ({"rowtide.ignore.unsupported": "true"} if ignore_unsupported else {})
 
 
 def ignore_unsupported_option(function: F) -> F:

@@ -6,10 +6,11 @@ from dataclasses import replace
 import click
 
 from rowtide.cli.connectors import (
-    IGNORE_UNSUPPORTED,
     config_argument,
     connector_files,
     connectors_option,
+    from_mirror_option,
+    from_options,
     given_twice,
     ignore_unsupported_option,
     sink_option,
@@ -31,6 +32,7 @@ _NO_NAME = "without a name"
 @click.option("--without-tables", is_flag=True, help="Skip the check of tables and columns (faster on large servers).")
 @click.option("--without-kafka", is_flag=True, help="Check only the configuration and the database.")
 @sink_option("Where records go, as for rowtide run; python for the configuration of a rowtide.Engine.")
+@from_mirror_option
 @click.option(
     "--web-port", type=click.IntRange(1, 65535), help="Port of the web server, as for rowtide run.  [default: 6066]"
 )
@@ -44,6 +46,7 @@ def check(
     without_tables: bool,
     without_kafka: bool,
     sink: str | None,
+    from_mirror: str | None,
     web_port: int | None,
     web_bind: str | None,
     ignore_unsupported: bool,
@@ -71,7 +74,7 @@ def check(
     from rowtide.connector.engine.start.position import start_findings  # noqa: PLC0415
     from rowtide.connector.worker.web.address import WebAddress, port_findings  # noqa: PLC0415
 
-    more = (IGNORE_UNSUPPORTED if ignore_unsupported else {}) | ({} if sink is None else {SINK.name: sink})
+    more = from_options(sink, from_mirror, ignore_unsupported=ignore_unsupported)
     configurations: dict[str, Configuration] = {}
 
     def checked(name: str, files: Sequence[str], address: WebAddress) -> Checked:

@@ -6,9 +6,10 @@ from typing import TextIO
 import click
 
 from rowtide.cli.connectors import (
-    IGNORE_UNSUPPORTED,
     config_argument,
     connectors_option,
+    from_mirror_option,
+    from_options,
     ignore_unsupported_option,
     read_configurations,
     sink_option,
@@ -27,13 +28,7 @@ from rowtide.connector.worker.logs import FORMATS, LEVELS
     "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
     "[default: rowtide.sink of CONFIG, or kafka]"
 )
-@click.option(
-    "--from-mirror",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="Read what the server has purged from this mirror (rowtide mirror).  [default: rowtide.mirror.directory of "
-    "CONFIG]",
-)
+@from_mirror_option
 @ignore_unsupported_option
 @click.option(
     "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The lowest level that is logged."
@@ -110,10 +105,7 @@ def run(
     token = None if web_token_file is None else web_token_file.read().strip()
     if token == "":
         raise click.ClickException("the file of --web-token-file is empty: it must have a token")
-    given = {"rowtide.sink": sink, "rowtide.mirror.directory": from_mirror}
-    more = {name: text for name, text in given.items() if text is not None}
-    if ignore_unsupported:
-        more |= IGNORE_UNSUPPORTED
+    more = from_options(sink, from_mirror, ignore_unsupported=ignore_unsupported)
     configurations = read_configurations(config, connectors, more)
     if any(one.delivery.sink == "python" for one in configurations.values()):
         raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
