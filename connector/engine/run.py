@@ -255,6 +255,7 @@ class ConnectorRun:
     def _load(self, offsets: OffsetStore) -> SourceOffset | None:
         """The stored offset. One that was deleted after an earlier run of this process is stored again."""
         found = offsets.load()
+        log.info("%s", "no position is stored yet" if found is None else f"the stored position is {describe(found)}")
         if found is not None:
             start, note = resume_position(self._config, found)
             if note:
@@ -287,7 +288,6 @@ class ConnectorRun:
             self.reader.stop()
 
     def _decide(self, components: Components, offset: SourceOffset | None) -> Decision:
-        log.info("%s", "no position is stored yet" if offset is None else f"the stored position is {describe(offset)}")
         decision = decide_start(self._config, offset, components.history)
         for note in decision.notes:
             log.info("%s", note)

@@ -50,12 +50,17 @@ def resume_position(config: Configuration, stored: SourceOffset) -> Resume:
         ) from None
     if demanded is stored:
         return Resume(stored)
-    signal = f"signal {demanded_by(stored)!r} (set-binlog-position) has set the position {describe(demanded)}"
+    signal = f"signal {demanded_by(stored)!r} (set-binlog-position) has set the position {_place(demanded)}"
     if config.signals.ignore_position:
         return Resume(without_demand(stored), f"{signal}, which {IGNORE_POSITION.name}=true ignores")
     if config.streaming.check_position and not (found := _check(config, demanded)).available:
         raise WrongDemand(f"{signal}, from which this server cannot stream: {found.reason}. {_way_out(stored)}")
     return Resume(demanded, f"{signal}: the start resumes there, not at the stored position {describe(stored)}")
+
+
+def _place(demanded: SourceOffset) -> str:
+    """The position of a signal, in words. One by GTIDs has no file: the server finds it."""
+    return describe(demanded) if demanded.gtids is None else f"GTIDs {demanded.gtids}"
 
 
 def _way_out(stored: SourceOffset) -> str:

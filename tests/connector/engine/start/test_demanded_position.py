@@ -27,10 +27,10 @@ STORED = SourceOffset("binlog.000001", 4, carried={"rowtide_signal_kafka": 5})
 IGNORE = {"rowtide.ignore.set.binlog.position": "true"}
 
 
-def stored(file: str, pos: int) -> SourceOffset:
+def stored(file: str, pos: int, gtids: str | None = None) -> SourceOffset:
     """A stored position while a signal demands another one."""
     signal = Signal("s-1", "set-binlog-position", {}, "http")
-    return replace(STORED, carried=with_restart_position(STORED.carried, SourceOffset(file, pos), signal))
+    return replace(STORED, carried=with_restart_position(STORED.carried, SourceOffset(file, pos, gtids), signal))
 
 
 def test_without_a_signal_the_start_resumes_at_the_stored_position() -> None:
@@ -43,6 +43,12 @@ def test_the_position_of_a_signal_can_be_ignored() -> None:
     assert "rowtide_signal_restart" not in (offset.carried or {})
     assert (offset.carried or {})["rowtide_signal_kafka"] == 5
     assert note.startswith("signal 's-1' (set-binlog-position) has set the position binlog.000009:7, which")
+
+
+def test_of_a_position_by_gtids_no_file_is_shown() -> None:
+    config = from_properties({**PROPERTIES, **IGNORE})
+    _, note = resume_position(config, stored(STORED.file, STORED.pos, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7"))
+    assert "has set the position GTIDs 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7, which" in note
 
 
 def test_a_damaged_position_names_the_way_out() -> None:
