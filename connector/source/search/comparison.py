@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.search.positions import Found
 from rowtide.schema_history.position.binlog_position import file_number
-from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,32 @@ def compared(found: Found, stored: SourceOffset, connector: str, sizes: Mapping[
     here, there = _place(found.file, found.pos), _place(stored.file, stored.pos)
     between = f"{_text(min(here, there), found)} to {_text(max(here, there), found)}{_bytes(here, there, sizes)}"
     if here > there:
-        return Difference(misses=between)
+        return Difference(misses=f"{between}, apart from {stored.done_within}" if stored.done_within else between)
     if here < there:
         return Difference(repeats=between)
-    return Difference(repeats=_part(stored))
+    return Difference(repeats=stored.done_within or None)
 
 
 def _by_gtids(gtids: str, stored: SourceOffset, connector: str) -> Difference:
+    current = stored.within if stored.done_within else None
     if connector == "mysql":
         here, there = GtidSet.parse(gtids), GtidSet.parse(stored.gtids or "")
-        repeats = str(there - here) or _part(stored)
-        return Difference(repeats=repeats or None, misses=str(here - there) or None)
-    before, after = MariadbGtidPosition.parse(gtids), MariadbGtidPosition.parse(stored.gtids or "")
-    return Difference(repeats=_ahead(after, before) or _part(stored), misses=_ahead(before, after))
+        repeats, misses = str(there - here) or None, str(here - there) or None
+        if current is not None and GtidSet.parse(current) <= here:
+            return Difference(repeats, _behind(stored, str(here - there - GtidSet.parse(current))))
+    else:
+        before, after = MariadbGtidPosition.parse(gtids), MariadbGtidPosition.parse(stored.gtids or "")
+        repeats, misses = _ahead(after, before), _ahead(before, after)
+        if current is not None and before.contains(MariadbGtid.parse(current)):
+            after.add(MariadbGtid.parse(current))
+            return Difference(repeats, _behind(stored, _ahead(before, after)))
+    return Difference(repeats or stored.done_within or None, misses)
+
+
+def _behind(stored: SourceOffset, others: str | None) -> str:
+    """What a start misses that is behind the transaction that the connector has read in part, or as a whole."""
+    rest = f"what follows {stored.done_within}, if anything does"
+    return f"{others}, and {rest}" if others else rest
 
 
 def _ahead(one: MariadbGtidPosition, other: MariadbGtidPosition) -> str | None:
@@ -64,13 +77,6 @@ def _ahead(one: MariadbGtidPosition, other: MariadbGtidPosition) -> str | None:
         if not other.contains(gtid)
     ]
     return ", ".join(ahead) or None
-
-
-def _part(stored: SourceOffset) -> str | None:
-    """The part of its transaction that the connector has read."""
-    if not stored.event and not stored.row:
-        return None
-    return f"{stored.event} events and {stored.row} rows of the transaction at {stored.file}:{stored.pos}"
 
 
 def _place(file: str, pos: int) -> tuple[int, int]:

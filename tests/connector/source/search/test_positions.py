@@ -195,6 +195,30 @@ def test_what_a_start_repeats_and_misses_by_gtids() -> None:
     assert difference("0-1-9", maria, "mariadb") == Difference(repeats="1-1-1 to 1-1-7", misses="0-1-6 to 0-1-9")
 
 
+def test_a_start_behind_a_transaction_that_was_read_in_part_does_not_repeat_it() -> None:
+    def difference(found: str, stored: SourceOffset, connector: str = "mysql") -> Difference:
+        return compared(Found("b.000009", 4, found), stored, connector, {})
+
+    inside = SourceOffset("b.000001", 100, f"{UUID}:1-5", event=2, row=1, within=f"{UUID}:6")
+    rest = f"what follows 2 events and 1 row of transaction {UUID}:6, if anything does"
+    assert difference(f"{UUID}:1-6", inside) == Difference(misses=rest)
+    assert difference(f"{UUID}:1-8", inside) == Difference(misses=f"{UUID}:7-8, and {rest}")
+    assert difference(f"{UUID}:2-6", inside) == Difference(repeats=f"{UUID}:1", misses=rest)
+    assert difference(f"{UUID}:1-5", inside) == Difference(repeats=f"2 events and 1 row of transaction {UUID}:6")
+    assert difference(f"{UUID}:1-5:7", inside) == Difference(
+        repeats=f"2 events and 1 row of transaction {UUID}:6", misses=f"{UUID}:7"
+    )
+    maria = SourceOffset("b.000001", 100, "0-1-5,1-1-7", event=2, row=1, within="0-1-6")
+    rest = "what follows 2 events and 1 row of transaction 0-1-6, if anything does"
+    assert difference("0-1-6,1-1-7", maria, "mariadb") == Difference(misses=rest)
+    assert difference("0-1-9,1-1-7", maria, "mariadb") == Difference(misses=f"0-1-7 to 0-1-9, and {rest}")
+    plain = SourceOffset("b.000001", 100, event=2, row=1)
+    assert compared(Found("b.000001", 200), plain, "mysql", {}) == Difference(
+        misses="b.000001:100 to b.000001:200 (100 bytes), apart from 2 events and 1 row of the transaction at "
+        "b.000001:100"
+    )
+
+
 def test_what_a_start_repeats_and_misses_by_file_and_position() -> None:
     sizes = {"binlog.000001": 500, "binlog.000002": 300, "binlog.000003": 200}
 
