@@ -42,7 +42,7 @@ def canal(folder: Path, *, log_level: str, log_format: str) -> None:
 
     The exit code is 0 after SIGTERM or Ctrl-C, 1 if the configuration is invalid or the server cannot listen.
     """
-    logs.set_up(log_level, as_json=log_format == "json")
+    logs.set_up(log_level, as_json=log_format == "json", threads=True)
     try:
         service = CanalService(folder)
         for note in service.notes:
@@ -66,4 +66,5 @@ def _listening(address: Address | None) -> None:
     if address is None:
         log.info("sending messages to Kafka (canal.serverMode=kafka)")
     else:
-        log.info("serving Canal's clients at %s:%d", *address)
+        host, port = address
+        log.info("serving Canal's clients at %s:%d", f"[{host}]" if ":" in host else host, port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rowtide.cli import main
+from rowtide.cli.connectors.canal import _listening
 from rowtide.connector.worker import logs
 
 
@@ -30,6 +32,20 @@ def test_all_problems_of_the_folder_are_reported(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "canal.properties: canal.port: must be an integer" in result.output
     assert "example/instance.properties: canal.instance.master.address: is required" in result.output
+
+
+def test_the_address_in_the_log_can_be_copied(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    for address in (("::", 11911), ("127.0.0.1", 11111)):
+        _listening(address)
+    assert caplog.messages == [f"serving Canal's clients at {place}" for place in ("[::]:11911", "127.0.0.1:11111")]
+
+
+def test_lines_of_the_log_name_the_thread_of_the_destination(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {}
+    monkeypatch.setattr(logs, "set_up", lambda _level, **options: given.update(options))
+    run(tmp_path)
+    assert given["threads"]
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
