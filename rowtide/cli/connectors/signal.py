@@ -12,14 +12,24 @@ from rowtide.cli.connectors import config_argument, one_connector_option, read_c
 from rowtide.connector.config import Configuration
 
 CHANNELS = "http", "source", "kafka", "file"
+TYPES = (
+    *("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot"),
+    *("log", "schema-changes", "set-binlog-position", "rowtide-set-table-include-list"),
+)
+"""The types of signals, without users' own."""
 _POLL_S = 0.5
 _LAST = frozenset({"COMPLETED", "ABORTED", "FAILED"})
 _READ = frozenset({"SUCCEEDED", "EMPTY"})
 """The status of a table that a snapshot has read."""
 
 
+def _types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The types that begin so, for the completion in a shell."""
+    return [kind for kind in TYPES if kind.startswith(incomplete)]
+
+
 @click.command()
-@click.argument("kind", metavar="TYPE")
+@click.argument("kind", metavar="TYPE", shell_complete=_types)
 @config_argument(required=False)
 @one_connector_option
 @click.option("--data", metavar="JSON", default="{}", help="The parameters of the signal, as a JSON object.")
@@ -56,7 +66,8 @@ def signal(
     """Send a signal to the connector of CONFIG.
 
     TYPE is execute-snapshot, stop-snapshot, pause-snapshot, resume-snapshot, log, schema-changes, set-binlog-position,
-    or an action of your own. The result comes from the web server of the worker (rowtide run), whatever the channel is.
+    rowtide-set-table-include-list, or an action of your own. The result comes from the web server of the worker
+    (rowtide run), whatever the channel is.
 
     The exit code is 0 if the signal is carried out (an incremental snapshot: to its end, with every table read), 1 if
     it is refused, or if no result comes in time.

@@ -32,16 +32,25 @@ def status(
     web_token_file: TextIO | None,
     as_json: bool,
 ) -> None:
-    """Show the tables of the snapshot of CONFIG's connector, and the last notification of each kind of snapshot."""
+    """Show how far the snapshot of each table is.
+
+    The last notification of each kind of snapshot follows. Initial and blocking snapshots have notifications of the
+    same kind, as in Debezium.
+    """
     from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415 - needs the extra
 
     worker = WorkerClient.of(read_connector(config, connector).name, web, web_token_file)
     now = worker.snapshot()
-    last = {one["aggregate_type"]: one for one in worker.notifications() if one["aggregate_type"] != "Signal"}
+    last = {one["aggregate_type"]: one for one in worker.notifications() if _is_about_snapshot(one)}
     if as_json:
         click.echo(json.dumps({**now, "notifications": list(last.values())}, indent=2, ensure_ascii=False))
         return
     click.echo("\n".join(_lines(now, last)))
+
+
+def _is_about_snapshot(notification: Mapping[str, Any]) -> bool:
+    """Whether a snapshot was taken: each start without one has a notification ``SKIPPED``, as in Debezium."""
+    return bool(notification["aggregate_type"] != "Signal" and notification["type"] != "SKIPPED")
 
 
 def _lines(now: Mapping[str, Any], last: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -59,6 +68,7 @@ def _lines(now: Mapping[str, Any], last: Mapping[str, Mapping[str, Any]]) -> Ite
     for aggregate, one in last.items():
         data = ", ".join(f"{key}={text}" for key, text in one["additional_data"].items() if key != "connector_name")
         state = one["type"].lower().replace("_", " ")
-        yield f"{aggregate.lower()}, last notification (id {one['id']}): {state}{f' ({data})' if data else ''}"
+        kind = "initial or blocking snapshot" if aggregate == "Initial Snapshot" else aggregate.lower()
+        yield f"{kind}, last notification (id {one['id']}): {state}{f' ({data})' if data else ''}"
     if not tables and not last:
         yield "no snapshot was taken since the worker was started"

@@ -57,7 +57,7 @@ class WorkerClient:
 
     def require_connector(self) -> None:
         """Raise ``click.ClickException`` unless the worker answers and runs the connector."""
-        self.snapshot()
+        self._request("snapshot", hint=". rowtide signal --no-wait needs it for the channel http only")
 
     def notifications(self, signal_id: str | None = None) -> list[dict[str, Any]]:
         """The last notifications. Raises ``click.ClickException`` if the worker does not answer."""
@@ -70,7 +70,7 @@ class WorkerClient:
         found: dict[str, Any] = self._request("snapshot")
         return found
 
-    def _request(self, path: str, body: bytes | None = None) -> Any:
+    def _request(self, path: str, body: bytes | None = None, hint: str = "") -> Any:
         where = f"{self.base}/connectors/{urllib.parse.quote(self.connector, safe='')}/{path}"
         headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         try:
@@ -87,8 +87,7 @@ class WorkerClient:
             raise click.ClickException(f"the worker at {self.base} answers {error.code}: {_message(text)}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise click.ClickException(
-                f"the web server of the worker cannot be reached at {self.base}: {error}. {_FIND}. rowtide "
-                "signal --no-wait needs it for the channel http only"
+                f"the web server of the worker cannot be reached at {self.base}: {error}. {_FIND}{hint}"
             ) from None
 
     def _connectors(self) -> list[str]:

@@ -1,6 +1,7 @@
 """``rowtide signal``: the channel, the wait for a result, and the exit code; ``rowtide snapshot status``."""
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -8,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from rowtide.cli import main
+from rowtide.cli.connectors.signal import TYPES
 from rowtide.cli.connectors.worker_client import WorkerClient
 
 CONFIG = (
@@ -124,6 +127,43 @@ def test_the_state_of_a_snapshot(run: Callable[..., Result], monkeypatch: pytest
         "  shop.orders  reading   5 rows",
         "incremental snapshot, last notification (id s-1): in progress (maximum_key=9)",
     ]
+
+
+def test_the_state_without_an_initial_snapshot(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = {"connector": "shop", "state": "RUNNING", "tables": {}}
+    monkeypatch.setattr(WorkerClient, "snapshot", lambda _client: now)
+    initial = {**SNAPSHOT, "aggregate_type": "Initial Snapshot"}
+    skipped = run(Worker([of("SKIPPED", initial)]), "snapshot", "status", "CONFIG")
+    assert skipped.output.splitlines()[1:] == ["no snapshot was taken since the worker was started"]
+    blocking = [of("COMPLETED", initial), of("COMPLETED", {**SNAPSHOT, "aggregate_type": "Blocking Snapshot"})]
+    result = run(Worker([*blocking, of("SKIPPED", initial)]), "snapshot", "status", "CONFIG")
+    assert result.output.splitlines()[1:] == [
+        "initial or blocking snapshot, last notification (id s-1): completed",
+        "blocking snapshot, last notification (id s-1): completed",
+    ]
+
+
+def test_the_help_of_the_group_is_not_cut() -> None:
+    result = CliRunner().invoke(main, ["snapshot", "--help"])
+    assert result.output.splitlines()[-1].split(maxsplit=1) == ["status", "Show how far the snapshot of each table is."]
+
+
+def test_an_unreachable_worker_is_reported_with_hints_of_the_same_command(tmp_path: Path) -> None:
+    config = tmp_path / "shop.properties"
+    config.write_text(CONFIG.format(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    status = CliRunner().invoke(main, ["snapshot", "status", str(config), "--web", url])
+    assert "cannot be reached" in status.output
+    assert "--no-wait" not in status.output
+    assert "--no-wait" in CliRunner().invoke(main, ["signal", "log", str(config), "--web", url]).output
+
+
+def test_the_help_and_the_completion_have_all_types() -> None:
+    help_text = " ".join(CliRunner().invoke(main, ["signal", "--help"]).output.split())
+    assert all(kind in help_text for kind in TYPES)
+    completed = ShellComplete(main, {}, "rowtide", "_ROWTIDE_COMPLETE").get_completions(["signal"], "s")
+    assert [item.value for item in completed] == ["stop-snapshot", "schema-changes", "set-binlog-position"]
 
 
 def test_a_snapshot_that_leaves_a_table_out_fails(run: Callable[..., Result]) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from rowtide.cli.connectors.signal import TYPES
+from rowtide.connector.engine.start.included_tables import SET_INCLUDE_LIST
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
@@ -57,6 +59,12 @@ class Connector:
 
     def start(self) -> SourceOffset:
         return start_of(SourceOffset.from_json(self.progress.offset(None).to_json()))
+
+
+def test_the_command_has_the_types_of_signals() -> None:
+    connector = Connector()
+    connector.send("none")
+    assert connector.error.partition("; the types are ")[2].split(", ") == sorted({*TYPES} - {SET_INCLUDE_LIST})
 
 
 def test_log_writes_the_message_with_the_position(caplog: pytest.LogCaptureFixture) -> None:
