@@ -16,7 +16,7 @@ from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import still_writing
 from rowtide.connector.engine.start.demanded_position import WrongDemand, resume_position
-from rowtide.connector.engine.start.included_tables import with_included_tables
+from rowtide.connector.engine.start.included_tables import IncludedTables, with_included_tables
 from rowtide.connector.engine.start.table_lookup import new_table_findings
 from rowtide.connector.engine.wiring import history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
@@ -77,6 +77,20 @@ def _check_gtids(offset: SourceOffset, flavor: Flavor) -> None:
             "Use the connector's own offset (name, topic.prefix, offset.storage.topic), or delete it and take a new "
             "snapshot"
         ) from None
+
+
+def as_signalled(config: Configuration) -> Configuration | None:
+    """The configuration with the captured tables that a signal has set, as a start has it.
+
+    Returns:
+        ``None`` if no signal has set any, or the stored position cannot be read, which :func:`start_findings` reports.
+    """
+    try:
+        stored = offset_store(config).load()
+    except OffsetStoreError:
+        return None
+    found = None if stored is None else IncludedTables.from_carried(stored.carried)
+    return found.applied(config) if found is not None and found.applies_to(config) else None
 
 
 def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None = None) -> list[Finding]:

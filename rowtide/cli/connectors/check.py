@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import click
 
@@ -71,7 +72,7 @@ def check(
       rowtide check --sink python library.properties
     """  # noqa: D301 - Click's mark of a paragraph
     from rowtide.connector.check import Finding, Report, Severity, check, ranked  # noqa: PLC0415 - needs the extra
-    from rowtide.connector.engine.start.position import start_findings  # noqa: PLC0415
+    from rowtide.connector.engine.start.position import as_signalled, start_findings  # noqa: PLC0415
     from rowtide.connector.worker.web.address import WebAddress, port_findings  # noqa: PLC0415
 
     more = from_options(sink, from_mirror, ignore_unsupported=ignore_unsupported)
@@ -83,11 +84,15 @@ def check(
         except ConfigurationError as error:
             return Checked(_NO_NAME, (), Report([Finding(Severity.ERROR, *problem) for problem in error.problems]))
         configurations[name] = configuration
-        report = check(configuration, problems, tables=not without_tables, thorough=True, kafka=not without_kafka)
+        tested = partial(check, tables=not without_tables, thorough=True, kafka=not without_kafka)
+        report = tested(configuration, problems)
         found = [Finding(Severity.REMARK, SINK.name, _FOR_ENGINES)] if _lacks_kafka(problems) else []
         if configuration.delivery.sink != "python":
             found += port_findings(address, configuration.name)
         if report.reached and not problems:
+            signalled = as_signalled(configuration)
+            if signalled is not None:
+                report = tested(signalled)
             found += start_findings(configuration, report.tables)
         report = replace(report, findings=ranked([*report.findings, *found]))
         return Checked(configuration.name or _NO_NAME, configuration.warnings, report)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from click.testing import CliRunner
 from configurations import PROPERTIES
 
+from rowtide.cli import main
+from rowtide.connector.check import Report
+from rowtide.connector.check.facts import TableFact
+from rowtide.connector.check.topic_checks import captured_tables
 from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.engine.start.included_tables import IncludedTables, set_include_list, with_included_tables
+from rowtide.connector.engine.start.position import as_signalled
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
@@ -65,6 +74,44 @@ def test_the_list_of_an_earlier_run_applies_before_its_position_is_stored() -> N
     assert found is sent.changes[0]
     assert start is not None
     assert IncludedTables.from_carried(start.carried) == found, "all offsets have it"
+
+
+def test_the_check_has_the_list_of_the_stored_position(tmp_path: Path) -> None:
+    file = tmp_path / "offsets"
+    stored_in = {"offset_storage_file_filename": str(file)}
+    sent = Sent(config(table_include_list="d.a", **stored_in))
+    assert as_signalled(sent.config) is None, "no position is stored"
+    sent.send(table_include_list="d.a,d.b")
+    FileOffsetStore(file, sent.config.name, sent.config.topics.prefix).save(sent.stored)
+    signalled = as_signalled(sent.config)
+    assert signalled is not None
+    assert captured(signalled) == ["a", "b"]
+    assert as_signalled(config(table_include_list="d.c", **stored_in)) is None
+    file.write_bytes(b"damaged")
+    assert as_signalled(sent.config) is None
+
+
+def test_rowtide_check_lists_the_tables_that_a_signal_has_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = Sent(config(table_include_list="d.a"))
+    sent.send(table_include_list="d.b,d.c")
+    offsets, path = tmp_path / "offsets", tmp_path / "shop.properties"
+    properties = {**PROPERTIES, "table.include.list": "d.a", "offset.storage.file.filename": str(offsets)}
+    path.write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
+    FileOffsetStore(offsets, sent.config.name, sent.config.topics.prefix).save(sent.stored)
+    facts = tuple(TableFact("d", name) for name in "abc")
+
+    def checked(configuration: Configuration, *_: object, **__: object) -> Report:
+        return Report([], captured_tables(configuration, facts, {}), reached=True)
+
+    seen: list[list[str]] = []
+    monkeypatch.setattr("rowtide.connector.check.check", checked)
+    monkeypatch.setattr(
+        "rowtide.connector.engine.start.position.start_findings",
+        lambda _config, tables: seen.append([table.name for table in tables]) or [],
+    )
+    body = json.loads(CliRunner().invoke(main, ["check", str(path), "--json"]).output)
+    assert [table["table"] for table in body["tables"]] == ["b", "c"]
+    assert seen == [["b", "c"]]
 
 
 def test_a_change_of_the_configuration_is_stronger() -> None:
