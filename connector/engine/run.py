@@ -205,6 +205,8 @@ class ConnectorRun:
         self._config, self._included, offset = with_included_tables(self._configured, self._included, self.stored)
         self._settings = replace(self._settings, tables=self._config.capture.tables)
         self.included = self._included
+        if self._included is not None:
+            log.warning("%s", self._included.note)
         self._guard = topic_guard(self._config, self._sent_topics, self._topic_lost)
         self._guard.start()
         decision = self._decide(components, offset)

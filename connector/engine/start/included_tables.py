@@ -98,7 +98,6 @@ def with_included_tables(
     carried = {} if stored is None else dict(stored.carried or {})
     found = earlier or IncludedTables.from_carried(carried)
     if found is not None and found.applies_to(config):
-        log.warning("%s", found.note)
         return found.applied(config), found, stored and replace(stored, carried=found.carried(carried))
     carried.pop(_FIELD, None)
     return config, None, stored and replace(stored, carried=carried or None)

@@ -46,7 +46,7 @@ def report_text(checked: Checked) -> str:
 
 def reports_text(results: Iterable[Checked], clashes: Sequence[Finding]) -> str:
     """The reports of several connectors, then why they cannot run side by side."""
-    parts = [*map(report_text, results)]
+    parts = [f"connector {one.connector}:\n{report_text(one)}" for one in results]
     if clashes:
         reasons = (_line(one.severity, str(one)) for one in clashes)
         parts.append("\n".join([*reasons, "these connectors cannot run in one process"]))

@@ -101,8 +101,10 @@ def test_the_reports_of_several_connectors() -> None:
     results = [Checked("a", (), Report([])), Checked("b", (), Report(FINDINGS))]
     clash = Finding(Severity.ERROR, "name", "a.json and b.json have the same")
     assert click.unstyle(reports_text(results, [clash])).splitlines() == [
+        "connector a:",
         "the connector a can start",
         "",
+        "connector b:",
         "note: snapshot.mode: a start streams",
         "warning: gtid_mode: is odd",
         "error: server_id: is 0",

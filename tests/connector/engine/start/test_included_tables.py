@@ -125,6 +125,15 @@ def test_a_change_of_the_configuration_is_stronger() -> None:
         assert IncludedTables.from_carried(start.carried) is None, "also when the former list comes back"
 
 
+def test_only_the_caller_reports_the_list(caplog: pytest.LogCaptureFixture) -> None:
+    sent = Sent(config(table_include_list="d.a"))
+    sent.send(table_include_list="d.b")
+    _, found, _ = with_included_tables(sent.config, None, sent.stored)
+    assert found is not None
+    assert found.note.startswith("signal ")
+    assert caplog.messages == []
+
+
 def test_a_list_that_is_already_there_changes_nothing() -> None:
     sent = Sent(config(table_include_list="d.a"))
     sent.send(table_include_list="d.a")
