@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from rowtide.cli.connectors import CONFIG, read_configuration
-from rowtide.cli.record_text import record_lines
+from rowtide.cli.record_text import lacks_schema, record_lines
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 
 __all__ = ["new_extents", "peek"]
@@ -26,6 +26,10 @@ _UNNEEDED = frozenset(
 )
 _TIMEOUT = 15.0  # seconds without an answer of Kafka
 _POLL = 1.0  # seconds between look-ups of new records with --follow
+_NO_SCHEMAS = (
+    "note: these messages have no schemas (value.converter.schemas.enable=false), so decimals, dates, times and bytes "
+    "are shown as in the message. rowtide tables decodes them by the schema history"
+)
 _SPARE = 50  # offsets that are read for each record to print: markers and aborted records of transactions have offsets
 
 
@@ -61,8 +65,8 @@ def peek(
     """Print the last records of TOPIC in a readable form.
 
     TOPIC is the full name of a topic, or with --config a database.table. Decimals, dates, times and bytes are decoded
-    if the messages have schemas. Records of transactions that are not committed are left out. No consumer group and no
-    offset is stored in Kafka.
+    if the messages have schemas; otherwise a note says that they are shown as in the message. Records of transactions
+    that are not committed are left out. No consumer group and no offset is stored in Kafka.
 
     \b
     Examples:
@@ -72,16 +76,17 @@ def peek(
     if from_start and follow:
         raise click.UsageError("--from-start and --follow exclude each other")
     clients = _clients(config, bootstrap_servers)
+    printer = _Printer(as_json=as_json)
     reader = TopicReader(clients.consumer, clients.admin, timeout=_TIMEOUT)
     try:
         name, extents = _existing_topic(reader, clients, topic, wait=follow)
         for record in _records(reader, name, extents, limit, from_start=from_start):
-            _print(name, record, as_json=as_json)
+            printer.print(name, record)
         while follow:
             time.sleep(_POLL)
             extents = new_extents(extents, reader.extents(name) or {})
             for record in reader.read(name, extents):
-                _print(name, record, as_json=as_json)
+                printer.print(name, record)
     except (TopicReadError, KafkaException) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
@@ -162,6 +167,25 @@ def new_extents(seen: Mapping[int, Extent], now: Mapping[int, Extent]) -> dict[i
         end = seen[partition].high if partition in seen else extent.low
         added[partition] = Extent(end if extent.low <= end <= extent.high else extent.low, extent.high)
     return added
+
+
+class _Printer:
+    """Prints records; says once, on standard error, that messages have no schemas.
+
+    Args:
+        as_json: one JSON object a line, with key and value as they are.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._noted = as_json
+
+    def print(self, topic: str, record: StoredRecord) -> None:
+        """Print a record."""
+        if not self._noted and lacks_schema(record.value):
+            self._noted = True
+            click.echo(_NO_SCHEMAS, err=True)
+        _print(topic, record, as_json=self._as_json)
 
 
 def _print(topic: str, record: StoredRecord, *, as_json: bool) -> None:

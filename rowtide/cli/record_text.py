@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-__all__ = ["record_lines"]
+__all__ = ["lacks_schema", "record_lines"]
 
 _OPERATIONS = {"r": "read", "c": "create", "u": "update", "d": "delete", "t": "truncate", "m": "message"}
 _COLOURS = {"create": "green", "update": "yellow", "delete": "red", "truncate": "red", "tombstone": "red"}
@@ -57,6 +57,12 @@ def record_lines(key: bytes | None, value: bytes | None) -> Iterator[str]:
     if key is not None:
         yield f"  key     {_text(*_parsed(key))}"
     yield f"  value   {_text(payload, schema)}"
+
+
+def lacks_schema(value: bytes | None) -> bool:
+    """Whether a message is a change event without a Connect schema, so that its values cannot be decoded."""
+    payload, schema = _parsed(value)
+    return isinstance(payload, dict) and payload.get("op") in _OPERATIONS and "source" in payload and not schema
 
 
 def _operation(name: str) -> str:

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from confluent_kafka import Producer
 
 from rowtide.cli import main
-from rowtide.cli.peek import new_extents
-from rowtide.schema_history.store.topic_reader import Extent
+from rowtide.cli.peek import _Printer, new_extents
+from rowtide.schema_history.store.topic_reader import Extent, StoredRecord
 from rowtide.topics.settings import TopicSettings
 
 if TYPE_CHECKING:
@@ -71,6 +71,17 @@ def test_following_continues_behind_the_last_offset(
     seen: dict[int, Extent], now: dict[int, Extent], added: dict[int, Extent]
 ) -> None:
     assert new_extents(seen, now) == added
+
+
+def test_messages_without_schemas_have_one_note(capsys: pytest.CaptureFixture[str]) -> None:
+    event = b'{"op":"c","source":{},"after":{"spent":"A4Q="}}'
+    for as_json, notes in ((False, 1), (True, 0)):
+        printer = _Printer(as_json=as_json)
+        for offset in range(2):
+            printer.print("t", StoredRecord(0, offset, -1, None, event))
+        out, err = capsys.readouterr()
+        assert out.count("A4Q=") == 2
+        assert err.count("have no schemas") == notes
 
 
 @pytest.mark.servers

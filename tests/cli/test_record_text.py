@@ -8,7 +8,7 @@ import click
 import pytest
 from golden import Case, cases
 
-from rowtide.cli.record_text import record_lines
+from rowtide.cli.record_text import lacks_schema, record_lines
 
 
 def plain(key: object, value: object) -> list[str]:
@@ -43,6 +43,13 @@ def test_changed_columns_are_highlighted() -> None:
     *_, before, after = record_lines(b'{"id":1}', json.dumps(value).encode())
     assert before == f"  before  id=1, {click.style('a=2', bold=True)}"
     assert after == f"  after   id=1, {click.style('a=3', bold=True)}"
+
+
+def test_change_events_without_schemas() -> None:
+    event = {"op": "c", "source": {}, "after": {"id": 1}}
+    assert lacks_schema(json.dumps(event).encode())
+    assert not lacks_schema(json.dumps({"schema": {"type": "struct"}, "payload": event}).encode())
+    assert not any(map(lacks_schema, (None, b"text", b'{"id":1}')))
 
 
 def test_a_tombstone() -> None:
