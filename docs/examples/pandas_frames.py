@@ -2,7 +2,7 @@
 
 import rowtide
 
-with rowtide.Engine.from_config("library.properties") as engine:
+with rowtide.Engine.from_config("library.properties", table_include_list="shop.customers") as engine:
     for batch in engine:
         for table, parts in batch.to_arrow().items():
             for part in parts:  # one, or several if the table is altered

@@ -7,6 +7,8 @@ import sys
 
 import rowtide
 
+if len(sys.argv) != 2:
+    sys.exit("usage: python table_at.py POSITION, such as binlog.000042:1234, a GTID set, a time, or end")
 table = rowtide.Engine.from_config("library.properties").table_at("shop.customers", at=sys.argv[1])
 for column in table.columns if table else ():
     print(column.name, column.column_type, "NULL" if column.nullable else "NOT NULL")

@@ -97,6 +97,7 @@ def test_the_program_in_the_readme_works_by_copy_and_paste(mysql: MySQL, tmp_pat
 
 def test_batches_become_frames_of_pandas(mysql: MySQL, folder: Path) -> None:
     pytest.importorskip("pandas", reason="pandas is not installed: run docker/setup")
+    execute(mysql, "CREATE TABLE shop.other (id INT PRIMARY KEY)", "INSERT INTO shop.other VALUES (1)")
     said = finished(command("pandas_frames"), folder, environment(mysql, **SNAPSHOT_ONLY))
     assert said == "shop.customers 2 changes, spent: {'r': Decimal('12.50')}\n"
 
