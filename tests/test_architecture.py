@@ -26,7 +26,7 @@ BELOW: dict[str, set[str]] = {
 """The folders that each folder may import besides itself."""
 
 ROOMS = {
-    "rowtide.canal": "service metrics instance configuration mq server replay entries",
+    "rowtide.canal": "service metrics cluster instance configuration mq server replay entries",
     "rowtide.connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
     "rowtide.databus": "client zookeeper discovery sql events tables errors",
     "rowtide.schema_history": (

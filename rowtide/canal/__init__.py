@@ -2,6 +2,7 @@
 
 ========================  ====================================================================
 ``service``               the instances of a folder of Canal's, and their server
+``cluster``               servers that take over from each other, by ZooKeeper
 ``instance``              an instance: one source, whose entries go to clients or to Kafka
 ``configuration``         ``canal.properties`` and ``instance.properties``
 ``mq``                    messages for Kafka

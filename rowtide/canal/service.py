@@ -1,24 +1,33 @@
 """Edge: ``rowtide canal``: the instances of a folder of Canal's, and the TCP server for their clients."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rowtide.canal.configuration.load import INSTANCE_FILE, SERVER_FILE, destinations, read_folder, read_instance
 from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings, TlsFiles
 from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.kafka import KafkaInstance
+from rowtide.canal.instance.storage import FolderStorage, Storage
 from rowtide.canal.metrics import MetricsServer
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.tcp import Address, CanalServer
 from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.errors import ConnectorError
 
+if TYPE_CHECKING:
+    from rowtide.canal.cluster.cluster import Cluster
+    from rowtide.canal.cluster.nodes import Nodes
+
 log = logging.getLogger(__name__)
 
+_POLL_S = 1.0
+"""How often ZooKeeper is asked who runs the destinations."""
 _STOP_S = 10.0
 """How long the end of an instance is waited for."""
 
@@ -46,6 +55,37 @@ def _context(files: TlsFiles | None) -> ssl.SSLContext | None:
     return context
 
 
+class _Served(Mapping[str, Destination]):
+    """The destinations that clients can use: those that this server is certain to run.
+
+    Args:
+        runs: whether it runs a destination.
+    """
+
+    def __init__(self, runs: Callable[[str], bool]) -> None:
+        self._runs = runs
+        self._all: dict[str, Destination] = {}
+
+    def __getitem__(self, name: str) -> Destination:
+        if not self._runs(name):
+            raise KeyError(name)
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name in self._all if self._runs(name)])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def add(self, name: str, destination: Destination) -> None:
+        """Serve a destination."""
+        self._all[name] = destination
+
+    def remove(self, name: str) -> None:
+        """Serve a destination no longer, if it was served."""
+        self._all.pop(name, None)
+
+
 class CanalService:
     """The instances of a folder and their server.
 
@@ -64,7 +104,10 @@ class CanalService:
         self._instances: dict[str, AnyInstance] = {}
         self._ending: dict[str, AnyInstance] = {}  # not ended yet
         self._versions: dict[str, _Version] = {}
-        self._destinations: dict[str, Destination] = {}
+        self._destinations = _Served(self._runs)
+        self._cluster: Cluster | None = None
+        self._terms: dict[str, int] = {}  # those that the instances were started in
+        self._due = asyncio.Event()  # a scan
         self._tls = _context(self._config.server.tls)
         self.notes = self._config.notes
 
@@ -81,18 +124,20 @@ class CanalService:
             OSError: the server cannot listen.
         """
         settings = self._config.server
+        host = await self._own_host()
         server = CanalServer(self._destinations, settings.credentials, self._tls)
         metrics = MetricsServer(lambda: [instance.state for instance in self._instances.values()])
         address = None if settings.kafka else await server.start(settings.host, settings.port)
-        try:
-            await self._scan()
-            await self._offer_metrics(metrics)
-            listening(address)
-            await self._watch(stop)
-        finally:
-            await server.close()
-            await metrics.close()
-            await asyncio.gather(*[self._end(name) for name in list(self._instances)])
+        async with self._in_cluster(f"{host}:{settings.port if address is None else address.port}"):
+            try:
+                await self._scan()
+                await self._offer_metrics(metrics)
+                listening(address)
+                await self._watch(stop)
+            finally:
+                await server.close()
+                await metrics.close()
+                await asyncio.gather(*[self._end(name) for name in list(self._instances)])
 
     @property
     def instances(self) -> Mapping[str, AnyInstance]:
@@ -109,59 +154,143 @@ class CanalService:
         except OSError as error:  # as in Canal: the instances are worth more
             log.error("no metrics: cannot listen at canal.metrics.pull.port: %s", error)  # noqa: TRY400
 
-    async def _watch(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
+    async def _own_host(self) -> str:
+        """Where clients that find this server in ZooKeeper reach it; ``""`` without a cluster.
+
+        Raises:
+            ConfigurationError: it cannot be found out.
+        """
+        cluster = self._config.server.cluster
+        if cluster is None:
+            return ""
+        from rowtide.canal.cluster.session import own_host  # noqa: PLC0415 - needs kazoo
+
+        try:
+            return cluster.host or await asyncio.to_thread(own_host, cluster.servers)
+        except OSError as error:
+            name = f"{SERVER_FILE}: canal.register.ip"
+            problem = Problem(name, f"is required, as there is no way to canal.zkServers: {error}")
+            raise ConfigurationError([problem]) from error
+
+    @contextlib.asynccontextmanager
+    async def _in_cluster(self, address: str) -> AsyncIterator[None]:
+        """Be a server of the cluster meanwhile, if there is one."""
+        settings = self._config.server.cluster
+        if settings is None:
+            yield
+            return
+        from rowtide.canal.cluster.cluster import Cluster  # noqa: PLC0415 - needs kazoo
+        from rowtide.canal.cluster.session import ZooKeeperSession  # noqa: PLC0415
+
+        session = ZooKeeperSession(settings.servers)
+        await asyncio.to_thread(session.start)
+        self._cluster = Cluster(session, address)
+        polling = asyncio.create_task(self._poll(self._cluster))
+        try:
+            yield
+        finally:
+            polling.cancel()
+            await asyncio.gather(polling, return_exceptions=True)
+            await asyncio.to_thread(session.close)
+
+    async def _poll(self, cluster: "Cluster") -> None:
+        while True:
             try:
-                await asyncio.wait_for(stop.wait(), self._config.server.scan_s)
-            except TimeoutError:
+                names = destinations(self._folder)
+                await asyncio.to_thread(cluster.poll, names)
+                running = {name for name in names if cluster.nodes(name) is not None}
+                if running != set(self._instances) or not all(self._runs(name) for name in running):
+                    self._due.set()
+            except Exception:
+                log.exception("the cluster cannot be looked at")
+            await asyncio.sleep(_POLL_S)
+
+    def _runs(self, name: str) -> bool:
+        """Whether this server still runs a destination in the term that its instance was started in."""
+        if self._cluster is None:
+            return True
+        nodes = self._cluster.nodes(name)
+        return nodes is not None and nodes.term == self._terms.get(name)
+
+    async def _watch(self, stop: asyncio.Event) -> None:
+        stopped = asyncio.create_task(stop.wait())
+        while not stop.is_set():
+            due = asyncio.create_task(self._due.wait())
+            scan_s = self._config.server.scan_s
+            await asyncio.wait({stopped, due}, timeout=scan_s, return_when=asyncio.FIRST_COMPLETED)
+            due.cancel()
+            self._due.clear()
+            if not stop.is_set():
                 await self._scan()
 
     async def _scan(self) -> None:
-        """Start the instances that have appeared, restart those that have changed, stop those that have vanished."""
+        """Start the instances that have appeared, restart those that have changed, stop those that have vanished.
+
+        In a cluster, also those that this server begins or ceases to run.
+        """
         found = set(destinations(self._folder))
-        for name in set(self._instances) - found:
+        gone, ceased = set(self._instances) - found, {name for name in self._instances if not self._runs(name)}
+        for name in gone:
             log.info("destination %s: its %s is gone; the instance is stopped", name, INSTANCE_FILE)
-            await self._end(name)
+        for name in ceased - gone:
+            log.warning("destination %s: this server does not run it any more; the instance is stopped", name)
+        await asyncio.gather(*[self._end(name, release=name not in ceased) for name in gone | ceased])
         for name in sorted(found):
             if not await self._has_ended(name):
                 continue
             try:
-                version = self._version(name)
+                nodes = None if self._cluster is None else self._cluster.nodes(name)
+                if self._cluster is not None and nodes is None:
+                    continue  # another server runs it
+                version = self._version(name, nodes)
                 if self._versions.get(name) == version:
                     continue
                 self._versions[name] = version
                 settings = read_instance(self._folder, name, self._environ)
                 if name in self._instances:
-                    log.info("destination %s: its %s has changed; the instance is started again", name, INSTANCE_FILE)
-                    await self._end(name)
+                    log.info("destination %s: its settings have changed; the instance is started again", name)
+                    await self._end(name, release=False)
                     if not await self._has_ended(name):
                         continue
-                self._start(name, settings, version)
+                self._start(name, settings, nodes, version)
             except (ConfigurationError, ConnectorError, OSError) as error:
                 if not isinstance(error, ConfigurationError):  # another file, or the disk: try again
                     self._versions.pop(name, None)
                 state = "goes on with its former settings" if name in self._instances else "is not started"
                 log.error("destination %s %s: %s", name, state, error)  # noqa: TRY400
+                if name not in self._instances:
+                    await self._release(name)
 
-    def _start(self, name: str, settings: InstanceSettings, version: _Version) -> None:
+    def _start(self, name: str, settings: InstanceSettings, nodes: "Nodes | None", version: _Version) -> None:
         server = self._config.server
-        folder = server.data / name
+        storage: Storage = FolderStorage(server.data / name, name)
+        if nodes is not None:
+            from rowtide.canal.cluster.storage import ZooKeeperStorage  # noqa: PLC0415 - needs kazoo
+
+            storage, self._terms[name] = ZooKeeperStorage(nodes), nodes.term
         instance: AnyInstance
         if settings.kafka is not None:
-            instance = KafkaInstance(settings, settings.kafka, folder, server.flush_s)
+            instance = KafkaInstance(settings, settings.kafka, storage, server.flush_s)
         else:
-            instance = Instance(settings, folder, server.flush_s)
-            self._destinations[name] = instance.destination
+            instance = Instance(settings, storage, server.flush_s)
+            self._destinations.add(name, instance.destination)
         self._instances[name], self._versions[name] = instance, version
         instance.start()
 
-    async def _end(self, name: str) -> None:
-        self._destinations.pop(name, None)
+    async def _end(self, name: str, *, release: bool = True) -> None:
+        self._destinations.remove(name)
         self._versions.pop(name, None)
         instance = self._instances.pop(name)
         if not await asyncio.to_thread(instance.stop, _STOP_S):
             log.warning("destination %s: the instance still waits for its server, and stops when that answers", name)
             self._ending[name] = instance
+        if release:
+            await self._release(name)
+
+    async def _release(self, name: str) -> None:
+        """Let another server of the cluster run a destination."""
+        if self._cluster is not None:
+            await asyncio.to_thread(self._cluster.release, name)
 
     async def _has_ended(self, name: str) -> bool:
         """Whether no earlier instance of a destination still uses its files."""
@@ -172,9 +301,9 @@ class CanalService:
         self._ending.pop(name, None)
         return True
 
-    def _version(self, name: str) -> _Version:
-        """Changes whenever a file does that the settings of an instance come from."""
-        version: list[int] = []
+    def _version(self, name: str, nodes: "Nodes | None") -> _Version:
+        """Changes whenever a file does that the settings of an instance come from, and with the term of this server."""
+        version = [] if nodes is None else [nodes.term]
         for path in (self._folder / SERVER_FILE, self._folder / name / INSTANCE_FILE):
             try:
                 found = path.stat()

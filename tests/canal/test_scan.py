@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowtide.canal import service
-from rowtide.canal.instance.client_positions import META
+from rowtide.canal.instance.storage import META
 from rowtide.canal.service import CanalService
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from canal_client import Change, changes, connected
 
-from rowtide.canal.instance.client_positions import META, OWN
+from rowtide.canal.instance.storage import META, OWN
 from rowtide.canal.server.tcp import Address
 from rowtide.canal.service import CanalService
 

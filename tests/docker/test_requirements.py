@@ -12,7 +12,7 @@ from packaging.version import Version
 from source_tree import ROOT, project
 
 REQUIREMENTS = ROOT / "docker/requirements"
-LOCKED = {"worker": "connector", "spark": "spark", "dev": "dev"}
+LOCKED = {"worker": "canal", "spark": "spark", "dev": "dev"}
 """The extra that each file locks."""
 
 

@@ -29,10 +29,14 @@ class CanalClient:
     def __init__(self, address: tuple[str, int], destination: str) -> None:
         self._socket = socket.create_connection(address, timeout=60)
         self._who = protobuf.text(1, destination) + protobuf.text(2, "1001")
-        self._read()
-        assert self._ask(2) == b""
-        self._send(12)
-        assert self._ask(4) == b""
+        try:
+            self._read()
+            assert self._ask(2) == b""
+            self._send(12)
+            assert self._ask(4) == b""
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._socket.close()

@@ -28,15 +28,18 @@ WORLD = {
 """The kinds of input and output, and the imports that show them."""
 
 EDGES = {
+    "rowtide.canal.cluster.cluster": "clock threads",
+    "rowtide.canal.cluster.session": "network zookeeper",
     "rowtide.canal.configuration.load": "files",
     "rowtide.canal.configuration.model": "files",
     "rowtide.canal.configuration.reader": "files",
-    "rowtide.canal.instance.client_positions": "files threads",
-    "rowtide.canal.instance.instance": "files threads",
-    "rowtide.canal.instance.kafka": "files threads",
-    "rowtide.canal.instance.reading": "clock files mysql threads",
+    "rowtide.canal.instance.client_positions": "threads",
+    "rowtide.canal.instance.instance": "threads",
+    "rowtide.canal.instance.kafka": "threads",
+    "rowtide.canal.instance.reading": "clock mysql threads",
     "rowtide.canal.instance.snapshot": "clock",
-    "rowtide.canal.instance.source": "clock files threads",
+    "rowtide.canal.instance.source": "clock threads",
+    "rowtide.canal.instance.storage": "files",
     "rowtide.canal.metrics": "clock threads",
     "rowtide.canal.mq.messages": "clock",
     "rowtide.canal.replay": "clock files",

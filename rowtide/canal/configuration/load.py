@@ -8,11 +8,13 @@ import os
 import re
 import zlib
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from rowtide.canal.configuration.kafka import OF_DESTINATION, OF_SERVER, kafka_settings, left_out, of_kafka
 from rowtide.canal.configuration.model import (
     CanalConfiguration,
+    ClusterSettings,
     InstanceSettings,
     ServerSettings,
     StartPosition,
@@ -31,6 +33,7 @@ SERVER_FILE, INSTANCE_FILE = "canal.properties", "instance.properties"
 _NO_INSTANCES = {"spring", "metrics"}
 """Folders of Canal's own beside those of the destinations."""
 _MYSQL_PORT = 3306
+_EVERYWHERE = {"0.0.0.0", "::"}
 _SSL_MODES = {"DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"}
 
 
@@ -100,22 +103,36 @@ def _server(reader: PropertyReader, folder: Path) -> ServerSettings:
     mode = reader.text("canal.serverMode")
     if mode.lower() not in ("tcp", "kafka"):
         reader.problem("canal.serverMode", f"only tcp and kafka are supported, not {mode!r}")
-    if reader.text("canal.zkServers"):
-        reader.problem("canal.zkServers", "clusters by ZooKeeper are not supported yet; leave it empty")
     interval = float(reader.number("canal.auto.scan.interval", 1, 5))
     data = reader.text("canal.file.data.dir").replace("../conf", str(folder)) or str(folder)
+    cluster = _cluster(reader)
+    flush = "canal.zookeeper.flush.period" if cluster else "canal.file.flush.period"
     return ServerSettings(
         mode.lower() == "kafka",
         reader.text("canal.ip"),
         reader.number("canal.port", 0, 11111),
         Credentials(reader.text("canal.user"), reader.text("canal.passwd")),
         Path(data),
-        reader.number("canal.file.flush.period", 1, 1000) / 1000,
+        reader.number(flush, 1, 1000) / 1000,
         interval if reader.flag("canal.auto.scan") else None,
         reader.number("canal.metrics.pull.port") or None,
         _tls(reader),
         tuple(name.strip() for name in reader.text("canal.destinations").split(",") if name.strip()),
+        cluster,
     )
+
+
+def _cluster(reader: PropertyReader) -> ClusterSettings | None:
+    name = "canal.zkServers"
+    servers = reader.text(name)
+    if not servers:
+        return None
+    if not re.fullmatch(r"[^\s,;/]+:\d+(,[^\s,;/]+:\d+)*(/\S+)?", servers):
+        reader.problem(name, f"must be host:port,host:port,..., not {servers!r}")
+    if find_spec("kazoo") is None:
+        reader.problem(name, "needs the package kazoo: pip install 'rowtide[canal]'")
+    host = reader.text("canal.register.ip") or reader.text("canal.ip")
+    return ClusterSettings(servers, "" if host in _EVERYWHERE else host)
 
 
 def _tls(reader: PropertyReader) -> TlsFiles | None:

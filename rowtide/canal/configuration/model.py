@@ -31,6 +31,20 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """A cluster of servers.
+
+    Attributes:
+        servers: those of ZooKeeper (``canal.zkServers``).
+        host: the address at which clients reach this server; ``""`` for that in the network of ZooKeeper
+            (``canal.register.ip``, ``canal.ip``).
+    """
+
+    servers: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """The settings of a server.
 
@@ -45,6 +59,7 @@ class ServerSettings:
         metrics_port: the port for Prometheus; ``None`` for none.
         tls: for connections with TLS; ``None`` for plain text.
         destinations: those of ``canal.destinations``, which have to exist.
+        cluster: the cluster of the server; ``None`` for none.
     """
 
     kafka: bool
@@ -57,6 +72,7 @@ class ServerSettings:
     metrics_port: int | None
     tls: TlsFiles | None
     destinations: tuple[str, ...]
+    cluster: ClusterSettings | None
 
 
 @dataclass(frozen=True, slots=True)

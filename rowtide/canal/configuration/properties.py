@@ -25,6 +25,8 @@ SERVER: Mapping[str, str] = {
     "canal.tls.key": "",
     "canal.tls.clientCa": "",
     "canal.zkServers": "",
+    "canal.zookeeper.flush.period": "1000",
+    "canal.register.ip": "",
 }
 """Properties of the server that have an effect, with their defaults."""
 
@@ -59,13 +61,12 @@ INSTANCE: Mapping[str, str] = {
 }
 """Properties of an instance that have an effect, with their defaults."""
 
-_OWN_HISTORY = "rowtide keeps a schema history of its own beside meta.dat"
+_OWN_HISTORY = "rowtide keeps a schema history of its own beside the positions"
 _ALWAYS = "rowtide does not need it"
 WITHOUT_EFFECT: Mapping[str, str] = {
-    r"canal\.id|canal\.withoutNetty|canal\.instance\.global\..*|canal\.conf\.dir|canal\.register\.ip": _ALWAYS,
+    r"canal\.id|canal\.withoutNetty|canal\.instance\.global\..*|canal\.conf\.dir": _ALWAYS,
     r"canal\.admin\..*": "there is no administration server",
     r"canal\.auto\.reset\.latest\.pos\.mode": "rowtide never skips to the latest position by itself",
-    r"canal\.zookeeper\.flush\.period": "without canal.zkServers",
     r"canal\.instance\.tsdb\..*": _OWN_HISTORY,
     r"canal\.instance\.parser\..*|canal\.instance\.transaction\.size|canal\.instance\.memory\.rawEntry": _ALWAYS,
     r"canal\.instance\.network\..*": "the operating system sizes buffers, and rowtide chooses its time-outs",

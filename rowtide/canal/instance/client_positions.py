@@ -1,25 +1,27 @@
-"""Edge: the positions of a destination's clients, in ``meta.dat`` and in a file of rowtide's own beside it.
+"""Edge: the positions of a destination's clients, in Canal's form and in rowtide's own.
 
-Canal's form has the place of the last event that a client has acknowledged. The other file has the resume position
-behind it (GTIDs, the server's identity), and counts only while ``meta.dat`` has the same place: a Canal that runs in
-between changes ``meta.dat`` alone. Both files are replaced atomically, rowtide's own first. It also has the positions
-before the last write, which ``meta.dat`` still has after a crash in between.
+Canal's form has the place of the last event that a client has acknowledged. The other form has the resume position
+behind it (GTIDs, the server's identity), and counts only while Canal's has the same place: a Canal that runs in
+between changes its own form alone. It also has the positions before the last write, which ``meta.dat`` still has after
+a crash in between.
 """
 
 import json
-import os
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from threading import Lock
 
-from rowtide.canal.instance.positions import CanalPosition, ClientPosition, Master, PositionsError, meta_text, read_meta
+from rowtide.canal.instance.positions import CanalPosition, ClientPosition, Master
+from rowtide.canal.instance.storage import Storage, StoredClients
 from rowtide.canal.server.stored_entry import LogPosition
-from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.position.binlog_position import file_number
 
-META, OWN = "meta.dat", "rowtide.positions.json"
+log = logging.getLogger(__name__)
+
+_FIRST_POS = 4
+"""The position of the first event of a binlog file."""
 _Own = dict[str, str | int]
 """The place and the resume position of a client."""
 
@@ -44,17 +46,15 @@ class ClientPositions:
     """The positions of the clients of one destination.
 
     Args:
-        folder: of the files; made if it is missing.
-        destination: its name.
+        storage: of the positions.
         master: the server.
 
     Raises:
-        OffsetError: a file is damaged, or cannot be read; the message says what to do.
+        OffsetError: what is stored is damaged, or cannot be read; the message says what to do.
     """
 
-    def __init__(self, folder: Path, destination: str, master: Master) -> None:
-        self._folder = folder
-        self._destination = destination
+    def __init__(self, storage: Storage, master: Master) -> None:
+        self._storage = storage
         self._master = master
         self._clients: dict[int, ClientPosition] = {}
         self._offsets: dict[int, SourceOffset] = {}
@@ -75,7 +75,7 @@ class ClientPositions:
             since_ms: the time of the first entry that is wanted, in milliseconds since the epoch; 0 for all.
 
         Raises:
-            OSError: a file cannot be written.
+            OSError: it cannot be stored.
         """
         with self._lock:
             self._begin, self._changed = Resumption(offset, since_ms=since_ms), True
@@ -88,7 +88,7 @@ class ClientPositions:
             Whether one had begun before.
 
         Raises:
-            OSError: a file cannot be written.
+            OSError: it cannot be stored.
         """
         with self._lock:
             before, self._snapshot, self._changed = self._snapshot, True, True
@@ -101,7 +101,7 @@ class ClientPositions:
         As in Canal, a new client has the position of the others, because all of them share one cursor.
 
         Raises:
-            OSError: a file cannot be written.
+            OSError: it cannot be stored.
         """
         with self._lock:
             known = self._clients.get(client_id)
@@ -174,11 +174,8 @@ class ClientPositions:
         own = self._offsets.get(oldest.client_id)
         if own is not None:
             return Resumption(own)
-        position = oldest.position
-        assert position is not None
-        offset = SourceOffset(position.file, position.pos, position.gtid or None, ts_sec=position.ts_ms // 1000)
-        # The server leaves out the transactions of the set; after a fail-over, their positions are of another server.
-        return Resumption(offset, None if position.gtid else position)
+        assert oldest.position is not None
+        return _behind(oldest.position)
 
     def moved(self, client_id: int) -> bool:
         """Whether a client has a position that rowtide has not written: Canal has run in between."""
@@ -190,46 +187,75 @@ class ClientPositions:
         """Write what has changed.
 
         Raises:
-            OSError: a file cannot be written.
+            OSError: it cannot be stored.
         """
         with self._writing:
-            with self._lock:  # not while files are written: acknowledgements would wait for the disk
+            with self._lock:  # not while it is stored: acknowledgements would wait for the disk
                 if not self._changed:
                     return
                 clients = list(self._clients.values())
                 own = _own_positions(clients, self._offsets)
                 text = _own_text(own, self._written, self._begin, snapshot=self._snapshot)
+                parse = self._parse(clients)
                 self._changed = False
             try:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                _replace(self._folder / OWN, text)
-                _replace(self._folder / META, meta_text(self._destination, clients))
+                self._storage.save(StoredClients(clients, text, parse))
                 self._written = own
             except BaseException:
                 self._changed = True
                 raise
 
+    def _parse(self, clients: list[ClientPosition]) -> tuple[Master, CanalPosition] | None:
+        """Where reading would resume: no client has anything before it left to acknowledge."""
+        placed = [client for client in clients if client.position is not None]
+        if self._begin is not None and len(placed) < max(len(clients), 1):
+            begin = self._begin.offset
+            place = begin.file, begin.pos, begin.server_id, (begin.ts_sec or 0) * 1000, begin.gtids or ""
+            return self._master, CanalPosition(*place)
+        if not placed:
+            return None
+        oldest = _oldest(placed)
+        assert oldest.position is not None
+        return oldest.master or self._master, oldest.position
+
     def _load(self) -> None:
-        path = self._folder / META
-        try:
-            self._clients = {client.client_id: client for client in read_meta(path.read_text("utf-8"))}
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise OffsetError(f"{path} cannot be read: {error.strerror}") from error
-        except (PositionsError, UnicodeDecodeError) as error:
-            raise OffsetError(
-                f"{path} is damaged: {error}. Restore it, or delete it: its clients then begin at "
-                "canal.instance.master.* of instance.properties"
-            ) from None
-        own = self._folder / OWN
-        try:
-            text = own.read_text("utf-8")
-            self._begin, self._offsets = _read_own(text, self._clients)
-            self._written = _own_positions(self._clients.values(), self._offsets)
-            self._snapshot = bool(json.loads(text).get("snapshot"))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return  # meta.dat alone is enough
+        stored = self._storage.load()
+        self._clients = {client.client_id: client for client in stored.clients}
+        if stored.own is not None:
+            try:
+                self._begin, self._offsets = _read_own(stored.own, self._clients)
+                self._written = _own_positions(self._clients.values(), self._offsets)
+                self._snapshot = bool(json.loads(stored.own).get("snapshot"))
+            except (ValueError, LookupError, TypeError, AttributeError):
+                pass  # Canal's form alone is enough
+        if self._begin is not None:
+            begin = self._begin.offset.file, self._begin.offset.pos
+            for client in stored.clients:
+                position = client.position
+                if position is not None and (position.file, position.pos) == begin:  # it has acknowledged nothing
+                    self._clients[client.client_id] = ClientPosition(client.client_id, client.filter)
+        placed = any(client.position is not None for client in stored.clients)
+        if self._begin is None and stored.parse is not None and not placed:
+            self._begin = _behind(stored.parse[1])
+
+
+def _behind(position: CanalPosition) -> Resumption:
+    """Where reading resumes behind a position in Canal's form.
+
+    With GTIDs, the server leaves out the transactions of the set; after a fail-over, their positions are of another
+    server. Canal stores negative positions where MariaDB 11.4 leaves them out of events; reading then begins with the
+    file, and what was acknowledged comes again.
+    """
+    if position.pos < _FIRST_POS and not position.gtid:
+        log.warning(
+            "Canal has stored position %d of %s, which does not exist: reading begins with that file, and its changes "
+            "come again. With MariaDB 11.4 and later, set binlog_legacy_event_pos=1 while Canal reads",
+            position.pos,
+            position.file,
+        )
+        return Resumption(SourceOffset(position.file, _FIRST_POS, ts_sec=position.ts_ms // 1000))
+    offset = SourceOffset(position.file, position.pos, position.gtid or None, ts_sec=position.ts_ms // 1000)
+    return Resumption(offset, None if position.gtid else position)
 
 
 def _oldest(clients: list[ClientPosition]) -> ClientPosition:
@@ -281,12 +307,3 @@ def _read_own(text: str, clients: dict[int, ClientPosition]) -> tuple[Resumption
 
 def _place(position: CanalPosition) -> dict[str, str | int]:
     return {"file": position.file, "pos": position.pos, "ts_ms": position.ts_ms}
-
-
-def _replace(path: Path, text: str) -> None:
-    new = path.with_suffix(path.suffix + ".new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)

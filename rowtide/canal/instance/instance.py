@@ -3,13 +3,12 @@
 ::
 
     Reading ──► event store ◄── Destination ◄── clients
-                                     └──► meta.dat
+                                     └──► storage: meta.dat, or ZooKeeper
 """
 
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from rowtide.canal.configuration.model import InstanceSettings
 from rowtide.canal.entries.filters import EntryFilter, TablePatterns
@@ -18,6 +17,7 @@ from rowtide.canal.instance.client_positions import ClientPositions, Resumption
 from rowtide.canal.instance.positions import Master
 from rowtide.canal.instance.reading import Reading
 from rowtide.canal.instance.state import InstanceState
+from rowtide.canal.instance.storage import Storage
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.stored_entry import StoredEntry, stored
 from rowtide.connector.delivery.event_store import Store
@@ -39,7 +39,7 @@ class Instance:
 
     Args:
         settings: of the instance.
-        folder: of its files: ``meta.dat`` and the schema history.
+        storage: of the positions of its clients, and of its schema history.
         flush_s: how often positions of clients are written, in seconds.
 
     Attributes:
@@ -50,11 +50,11 @@ class Instance:
         OffsetError: the positions of clients are damaged, or cannot be read.
     """
 
-    def __init__(self, settings: InstanceSettings, folder: Path, flush_s: float = 1.0) -> None:
+    def __init__(self, settings: InstanceSettings, storage: Storage, flush_s: float = 1.0) -> None:
         self._settings = settings
         self._flush_s = flush_s
         master = Master(settings.host, settings.port, settings.slave_id)
-        self._positions = ClientPositions(folder, settings.destination, master)
+        self._positions = ClientPositions(storage, master)
         mode = settings.mode
         self._store: Store[StoredEntry] = Store(
             settings.buffer_size, _ITEMSIZE_BYTES if mode.counts_entries else settings.buffer_size * mode.unit
@@ -72,7 +72,7 @@ class Instance:
             unsubscribed=self._unsubscribed,
         )
         self._resumption: Resumption | None = None  # behind what is in the store
-        self._reading = Reading(settings, folder, self)
+        self._reading = Reading(settings, storage, self)
         self._stop = threading.Event()
         self._flusher = threading.Thread(target=self._flush, name=f"canal-meta-{settings.destination}", daemon=True)
 

@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from rowtide.canal.configuration.model import InstanceSettings, KafkaSettings
 from rowtide.canal.entries.sink import EntrySink, PassedEntry
@@ -19,6 +18,7 @@ from rowtide.canal.instance.client_positions import ClientPositions, Resumption
 from rowtide.canal.instance.positions import Master
 from rowtide.canal.instance.reading import Reading
 from rowtide.canal.instance.state import InstanceState
+from rowtide.canal.instance.storage import Storage
 from rowtide.canal.mq.messages import MessageMaker
 from rowtide.canal.mq.routing import Router
 from rowtide.canal.server.stored_entry import LogPosition, log_position, resumable
@@ -58,7 +58,7 @@ class KafkaInstance:
     Args:
         settings: of the instance.
         kafka: its Kafka mode.
-        folder: of its files: ``meta.dat`` and the schema history.
+        storage: of its position, and of its schema history.
         flush_s: how often the position is written, in seconds.
 
     Attributes:
@@ -68,13 +68,15 @@ class KafkaInstance:
         OffsetError: the position is damaged, or cannot be read.
     """
 
-    def __init__(self, settings: InstanceSettings, kafka: KafkaSettings, folder: Path, flush_s: float = 1.0) -> None:
+    def __init__(
+        self, settings: InstanceSettings, kafka: KafkaSettings, storage: Storage, flush_s: float = 1.0
+    ) -> None:
         self._settings = settings
         self._kafka = kafka
         self._flush_s = flush_s
         self._name = settings.destination
         master = Master(settings.host, settings.port, settings.slave_id)
-        self._positions = ClientPositions(folder, settings.destination, master)
+        self._positions = ClientPositions(storage, master)
         # The ends of transactions are needed for positions; the messages leave them out.
         self.sink = EntrySink(settings.filter, replace(settings.kinds, transactions=False))
         self._router = Router(kafka.routes)
@@ -82,7 +84,7 @@ class KafkaInstance:
         self._stored = StoredPositions(self._positions)
         self._store: EventStore | None = None
         self._delivery: Delivery | None = None
-        self._reading = Reading(settings, folder, self)
+        self._reading = Reading(settings, storage, self)
         self._stop = threading.Event()
         self._flusher = threading.Thread(target=self._flush, name=f"canal-meta-{self._name}", daemon=True)
 

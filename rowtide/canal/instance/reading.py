@@ -4,7 +4,7 @@
 
     server ──► StreamReader ──► EntryPipeline ──► EntrySink ──► outlet: clients, or Kafka
                                      │
-                                     └──► schema history (a file)
+                                     └──► schema history
 
 The structures of all tables are read once, when there is no schema history yet. From then on, the history has them at
 every position.
@@ -14,7 +14,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import pymysql
@@ -27,6 +26,7 @@ from rowtide.canal.instance.client_positions import Resumption
 from rowtide.canal.instance.positions import CanalPosition
 from rowtide.canal.instance.snapshot import EntrySnapshot
 from rowtide.canal.instance.source import Source, find_start
+from rowtide.canal.instance.storage import Storage
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import HistoryEntry
@@ -125,13 +125,13 @@ class Reading:
 
     Args:
         settings: of the instance.
-        folder: of its files.
+        storage: of the schema history.
         outlet: receives the entries.
     """
 
-    def __init__(self, settings: InstanceSettings, folder: Path, outlet: Outlet) -> None:
+    def __init__(self, settings: InstanceSettings, storage: Storage, outlet: Outlet) -> None:
         self._settings = settings
-        self._folder = folder
+        self._storage = storage
         self._outlet = outlet
         self._error: str | None = None
         self._reader: EntryReader | None = None
@@ -182,8 +182,8 @@ class Reading:
                 wait = min(2 * wait, _LONGEST_WAIT_S)
 
     def _read(self) -> None:
-        source = Source.connect(self._settings, self._folder)
-        history = source.history()
+        source = Source.connect(self._settings)
+        history = self._storage.history()
         try:
             self._failed.clear()
             resumption = self._outlet.open(self._interrupt)

@@ -3,14 +3,12 @@
 import threading
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from rowtide.canal.configuration.model import InstanceSettings
 from rowtide.canal.instance.client_positions import Resumption
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.engine.wiring import history_store
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.protocol.header import HEADER, EventType
 from rowtide.connector.records.batch import HistoryEntry
@@ -36,7 +34,6 @@ _MARIADB_SSL = {
     "verify_ca": "verify-ca",
     "verify_identity": "verify-full",
 }
-HISTORY = "rowtide.history.dat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +53,22 @@ class Source:
     mariadb: bool
 
     @classmethod
-    def connect(cls, settings: InstanceSettings, folder: Path) -> "Source":
+    def connect(cls, settings: InstanceSettings) -> "Source":
         """Find out what the server is.
 
         Raises:
             DatabaseUnreachableError: it cannot be reached, or refuses the log-in.
         """
-        config = _configuration(settings, folder, mariadb=False)
+        config = _configuration(settings, mariadb=False)
         with Session(config.database, mariadb=False) as session:
             mariadb = "mariadb" in str(session.query("SELECT VERSION()")[0][0]).lower()
         if mariadb:
-            config = _configuration(settings, folder, mariadb=True)
+            config = _configuration(settings, mariadb=True)
         return cls(settings, config, pipeline_settings(config, "canal"), mariadb)
 
     def session(self) -> Session:
         """A connection for queries."""
         return Session(self.config.database, mariadb=self.mariadb)
-
-    def history(self) -> SchemaHistoryStore:
-        """The schema history."""
-        return history_store(self.config)
 
     def tables(
         self, history: SchemaHistoryStore, start: SourceOffset | None, stop: threading.Event
@@ -150,7 +143,7 @@ def _begin_ms(source: Source, file: str) -> int:
     raise OffsetError(f"binlog file {file} has no FORMAT_DESCRIPTION")
 
 
-def _configuration(settings: InstanceSettings, folder: Path, *, mariadb: bool) -> Configuration:
+def _configuration(settings: InstanceSettings, *, mariadb: bool) -> Configuration:
     ssl_mode = _MARIADB_SSL[settings.ssl_mode] if mariadb else settings.ssl_mode
     return from_properties(
         {
@@ -168,8 +161,7 @@ def _configuration(settings: InstanceSettings, folder: Path, *, mariadb: bool) -
             "rowtide.sink": "python",
             "snapshot.mode": "no_data",
             "snapshot.locking.mode": "none",  # Canal's accounts have no RELOAD
-            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-            "schema.history.internal.file.filename": str(folder / HISTORY),
+            "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",  # the storage has it
             "schema.history.internal.skip.unparseable.ddl": "true",
             "offset.storage": "org.apache.kafka.connect.storage.MemoryOffsetBackingStore",
             "include.query": "true",

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.news import News
-from rowtide.canal.server.packets import Get, Request
+from rowtide.canal.server.packets import Get, Request, Subscription, Unsubscription
 from rowtide.canal.server.requests import perform
 from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
 
@@ -178,6 +178,8 @@ class _Connection:
     async def _perform(self, request: Request) -> Answer | None:
         if isinstance(request, Get) and request.timeout_s >= 0:
             await self._wait(request)
+        if isinstance(request, Subscription | Unsubscription):  # they wait for their storage
+            return await asyncio.to_thread(perform, request, self._session, self._destinations)
         return perform(request, self._session, self._destinations)
 
     async def _wait(self, request: Get) -> None:

@@ -80,7 +80,7 @@ def test_the_replica_id_stays_the_same_and_differs_by_destination(tmp_path: Path
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
-    server = "canal.port=no\ncanal.serverMode=rocketMQ\ncanal.zkServers=z:1\ncanal.prot=1\ncanal.destinations=missing\n"
+    server = "canal.port=no\ncanal.serverMode=rocketMQ\ncanal.zkServers=z\ncanal.prot=1\ncanal.destinations=missing\n"
     instance = (
         "canal.instance.master.adress=db:3306\ncanal.instance.filter.regex=a(b\ncanal.instance.gtidon=maybe\n"
         "canal.instance.standby.address=x:1\ncanal.instance.filter.field=a.b\n"
@@ -88,7 +88,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     expected = """
         canal.properties: canal.prot: unknown property; did you mean canal.port?
         canal.properties: canal.serverMode: only tcp and kafka are supported, not 'rocketMQ'
-        canal.properties: canal.zkServers: clusters by ZooKeeper are not supported yet
+        canal.properties: canal.zkServers: must be host:port,host:port,..., not 'z'
         canal.properties: canal.port: must be an integer of at least 0, not 'no'
         example/instance.properties: canal.instance.master.adress: unknown property; did you mean canal.instance
         example/instance.properties: canal.instance.standby.address: a standby server is not supported

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rowtide.canal.instance.client_positions import META, OWN, ClientPositions, Resumption
+from rowtide.canal.instance.client_positions import ClientPositions, Resumption
 from rowtide.canal.instance.positions import CanalPosition, Master
+from rowtide.canal.instance.storage import META, OWN, FolderStorage
 from rowtide.canal.server.stored_entry import LogPosition
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
@@ -24,7 +25,7 @@ def place(pos: int, *, server_id: int = 1, seconds: int = 7, file: str = "binlog
 
 
 def opened(folder: Path) -> ClientPositions:
-    return ClientPositions(folder / "d", "d", Master("localhost", 3306))
+    return ClientPositions(FolderStorage(folder / "d", "d"), Master("localhost", 3306))
 
 
 def test_the_oldest_client_counts(tmp_path: Path) -> None:
@@ -198,3 +199,16 @@ def test_a_crash_between_both_files_is_not_taken_for_a_canal_in_between(
     assert again.resumption() == Resumption(offset(131))
     found.flush()
     assert opened(tmp_path).resumption() == Resumption(offset(231))
+
+
+def test_a_position_that_does_not_exist_stands_for_the_whole_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Canal 1.1.7 computes them from events of MariaDB 11.4."""
+    found = opened(tmp_path)
+    found.acknowledged(1, place(100))
+    found.flush()
+    meta = tmp_path / "d" / META
+    meta.write_text(meta.read_text().replace('"position":100', '"position":-54'))
+    assert opened(tmp_path).resumption() == Resumption(SourceOffset("binlog.000001", 4, ts_sec=7))
+    assert "Canal has stored position -54 of binlog.000001" in caplog.text

@@ -18,11 +18,12 @@ from rowtide.canal.configuration.load import read_instance
 from rowtide.canal.entries.entry import Entry, Header, TransactionEnd
 from rowtide.canal.entries.pipeline import EntryBatch
 from rowtide.canal.entries.sink import PassedEntry
-from rowtide.canal.instance.client_positions import META, Resumption
+from rowtide.canal.instance.client_positions import Resumption
 from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.positions import CanalPosition
 from rowtide.canal.instance.reading import EntryReader
 from rowtide.canal.instance.source import Source
+from rowtide.canal.instance.storage import META, FolderStorage
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
@@ -38,7 +39,7 @@ def instance(folder: Path, address: str = "127.0.0.1:1", more: str = "") -> Inst
     (folder / "d" / "instance.properties").write_text(
         f"canal.instance.master.address={address}\ncanal.instance.dbUsername=canal\n{more}\n"
     )
-    return Instance(read_instance(folder, "d"), folder / "data")
+    return Instance(read_instance(folder, "d"), FolderStorage(folder / "data", "d"))
 
 
 def until(reached: Callable[[], bool]) -> None:

@@ -18,8 +18,8 @@ from tcp_proxy import TcpProxy
 from topic_tools import Seen, Topics
 
 from rowtide.canal.configuration.load import read_folder
-from rowtide.canal.instance.client_positions import META
 from rowtide.canal.instance.kafka import KafkaInstance
+from rowtide.canal.instance.storage import META, FolderStorage
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
@@ -142,7 +142,7 @@ def test_a_message_that_is_too_large_stops_its_instance_until_it_is_allowed(
 
     def started() -> KafkaInstance:
         assert settings.kafka is not None
-        instance = KafkaInstance(settings, settings.kafka, folder / "example", 0.1)
+        instance = KafkaInstance(settings, settings.kafka, FolderStorage(folder / "example", "example"), 0.1)
         instance.start()
         return instance
 
@@ -169,7 +169,7 @@ def test_a_broker_that_is_away_is_waited_for(mysql_db: Database, topics: Topics,
         folder = configured(tmp_path, mysql_db, topics, topic, **servers)
         settings = read_folder(folder, {}).instances["example"]
         assert settings.kafka is not None
-        instance = KafkaInstance(settings, settings.kafka, folder / "example", 0.1)
+        instance = KafkaInstance(settings, settings.kafka, FolderStorage(folder / "example", "example"), 0.1)
         instance.start()
         until(lambda: instance.reading)
         mysql_db.execute("INSERT INTO t VALUES (1, 1), (2, 2)")

@@ -19,6 +19,7 @@ from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.kafka import KafkaInstance
 from rowtide.canal.instance.snapshot import EntrySnapshot
 from rowtide.canal.instance.source import Source
+from rowtide.canal.instance.storage import FolderStorage
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
@@ -58,7 +59,7 @@ def configured(folder: Path, database: Database, server: str = "", more: str = "
 
 
 def started(folder: Path) -> Instance:
-    instance = Instance(read_folder(folder, {}).instances["d"], folder / "d")
+    instance = Instance(read_folder(folder, {}).instances["d"], FolderStorage(folder / "d", "d"))
     instance.start()
     instance.destination.subscribe("1001")
     return instance
@@ -127,7 +128,7 @@ def test_rows_have_the_texts_of_the_stream_which_goes_on_behind(database: Databa
 
 def test_a_table_that_is_created_while_the_snapshot_begins_is_in_it(mysql_db: Database, tmp_path: Path) -> None:
     settings = read_folder(configured(tmp_path, mysql_db), {}).instances["d"]
-    snapshot = EntrySnapshot(Source.connect(settings, tmp_path / "d"), EntrySink(settings.filter, settings.kinds))
+    snapshot = EntrySnapshot(Source.connect(settings), EntrySink(settings.filter, settings.kinds))
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
     assert len(list(snapshot.outputs())) > 0
     assert snapshot.rows == 2
@@ -179,7 +180,7 @@ def test_rows_written_meanwhile_are_in_the_snapshot_or_behind_it(
 
     writing = threading.Thread(target=write)
     writing.start()
-    instance = KafkaInstance(settings, settings.kafka, tmp_path / "d", 0.1)
+    instance = KafkaInstance(settings, settings.kafka, FolderStorage(tmp_path / "d", "d"), 0.1)
     instance.start()
     deadline = time.monotonic() + 90
     while not instance.reading and time.monotonic() < deadline:

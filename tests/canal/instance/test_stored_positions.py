@@ -9,16 +9,17 @@ from pathlib import Path
 from rowtide.canal.entries.entry import Content, Entry, Header, Statement, TransactionBegin, TransactionEnd
 from rowtide.canal.entries.entry import EventType as Type
 from rowtide.canal.entries.sink import PassedEntry
-from rowtide.canal.instance.client_positions import META, ClientPositions
+from rowtide.canal.instance.client_positions import ClientPositions
 from rowtide.canal.instance.kafka import CLIENT_ID, StoredPositions
 from rowtide.canal.instance.positions import Master
+from rowtide.canal.instance.storage import META, FolderStorage
 from rowtide.connector.records.offset import SourceOffset
 
 OFFSET = SourceOffset("binlog.000001", 4, ts_sec=1)
 
 
 def opened(folder: Path) -> ClientPositions:
-    found = ClientPositions(folder, "d", Master("localhost", 3306))
+    found = ClientPositions(FolderStorage(folder, "d"), Master("localhost", 3306))
     found.subscribed(CLIENT_ID, "")
     return found
 

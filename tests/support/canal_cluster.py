@@ -1,0 +1,70 @@
+"""Servers of a cluster of Canal's for tests, within this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rowtide.canal.server.tcp import Address
+from rowtide.canal.service import CanalService
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+__all__ = ["configured", "running", "until"]
+
+
+def configured(folder: Path, database: Database, destination: str, zookeeper: str, **more: str) -> Path:
+    """A folder of a server of the cluster."""
+    server = database.server
+    (folder / destination).mkdir(parents=True)
+    (folder / "canal.properties").write_text(f"canal.port=0\ncanal.ip=127.0.0.1\ncanal.zkServers={zookeeper}\n")
+    properties = {
+        "canal.instance.master.address": f"{server.host}:{server.port}",
+        "canal.instance.dbUsername": server.user,
+        "canal.instance.dbPassword": server.password,
+        "canal.instance.filter.regex": rf"{database.name}\\..*",
+        **more,
+    }
+    text = "".join(f"{name}={value}\n" for name, value in properties.items())
+    (folder / destination / "instance.properties").write_text(text)
+    return folder
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[Address, CanalService]]:
+    """A server, until the end of the block."""
+    service = CanalService(folder)
+    up = threading.Event()
+    addresses: list[Address] = []
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    def listening(address: Address | None) -> None:
+        assert address is not None
+        addresses.append(address)
+        up.set()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(service.run(stop, listening)))
+    thread.start()
+    try:
+        assert up.wait(60)
+        yield addresses[0], service
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(60)
+        assert not thread.is_alive()
+        loop.close()
+
+
+def until(reached: Callable[[], bool]) -> None:
+    """Wait for a state."""
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
