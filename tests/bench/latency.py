@@ -149,17 +149,17 @@ def measure(
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
     connector.start(folder)
-    _wait(lambda: binlog_readers(database), connector, "the connector streams")
+    waited(lambda: binlog_readers(database), connector, "the connector streams")
     with Arrivals(bootstrap, topic) as arrivals:
-        _wait(lambda: list(commit(database, 1, per_second)) and arrivals.times, connector, "the first record")
-        _wait(arrivals.settled, connector, "the records of the warm-up")
+        waited(lambda: list(commit(database, 1, per_second)) and arrivals.times, connector, "the first record")
+        waited(arrivals.settled, connector, "the records of the warm-up")
         arrivals.forget()
         list(commit(database, WARM_UP, per_second))
-        _wait(lambda: len(arrivals.times) >= WARM_UP, connector, "the records of the warm-up")
+        waited(lambda: len(arrivals.times) >= WARM_UP, connector, "the records of the warm-up")
         arrivals.forget()
         begin = cpu_seconds(connector.pid)
         sent = list(commit(database, commits, per_second))
-        _wait(lambda: len(arrivals.times) >= commits, connector, "all records")
+        waited(lambda: len(arrivals.times) >= commits, connector, "all records")
         cpu_ms = (cpu_seconds(connector.pid) - begin) / commits * 1000
         latencies = [max(0.0, there - here) for here, there in zip(sent, arrivals.times, strict=True)]
         begin = cpu_seconds(connector.pid)
@@ -178,11 +178,12 @@ def started(connector: Rowtide, database: MySQL, arrivals: Arrivals, folder: Pat
     arrivals.forget()
     begin = time.perf_counter()
     connector.start(folder)
-    _wait(lambda: arrivals.times, connector, "the record after the start")
+    waited(lambda: arrivals.times, connector, "the record after the start")
     return arrivals.times[0] - begin, cpu_seconds(connector.pid)
 
 
-def _wait(condition: Callable[[], object], connector: Connector, what: str) -> None:
+def waited(condition: Callable[[], object], connector: Connector, what: str) -> None:
+    """Wait until a condition holds, as long as the connector is alive."""
     end = time.monotonic() + _PATIENCE_S
     while not condition():
         if not connector.alive() or time.monotonic() > end:
