@@ -86,7 +86,7 @@ def test_mysql_shows_the_replica_and_reports_another_one_with_its_id(
 @pytest.mark.servers
 def test_mysql_ends_an_older_session_of_the_same_connector(mysql: MySQL) -> None:
     config = configured(mysql)
-    refused = pytest.raises(StreamRefused, match=r"This connector was started a second time.*database\.server\.id")
+    refused = pytest.raises(StreamRefused, match=r"it is this connector, started a second time.*database\.server\.id")
     with streaming(mysql, config) as older, streaming(mysql, config), refused:
         list(older)
 

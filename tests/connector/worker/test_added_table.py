@@ -224,7 +224,8 @@ def test_a_table_that_the_schema_history_lacks(database: Database, kafka: Kafka,
     database.execute("UPDATE added SET ver = 90 WHERE id = 5")
     assert NEW not in connector.run_once()
     connector.check_rows("added")
-    assert connector.reads("added") >= 49
+    # Of the 49 rows, the one that was updated while they were read may have come from the stream alone.
+    assert connector.reads("added") >= 48
 
 
 def test_a_position_of_an_earlier_version(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
