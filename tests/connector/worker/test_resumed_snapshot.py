@@ -242,7 +242,9 @@ def database(request: pytest.FixtureRequest, flavor: str) -> Database:
     return request.getfixturevalue(f"{flavor}_db")  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize(("flavor", "more", "exactly_once"), [WAYS[0], WAYS[-1]])
+@pytest.mark.parametrize(
+    ("flavor", "more", "exactly_once"), [WAYS[0], WAYS[2]]
+)  # several connections are too fast for so few rows
 def test_a_killed_worker_reads_the_missing_rows(
     database: Database, kafka: Kafka, tmp_path: Path, more: dict[str, str], *, exactly_once: bool
 ) -> None:
