@@ -91,24 +91,24 @@ def test_every_change_arrives_in_order_over_kills(
     folder = configured(tmp_path, database, topics, topic, **{"canal.mq.exactlyOnce": str(exactly_once).lower()})
     database.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
     database.execute("INSERT INTO t VALUES (0, 0), (1, 0), (2, 0), (3, 0), (4, 0)")
-    process = CanalProcess()
-    process.start(folder)
-    until(lambda: "reading the binlog" in (folder / "rowtide.log").read_text())
 
     def write() -> None:
         with database.server.connect(database.name) as connection, connection.cursor() as cursor:
             for value in range(1, TRANSACTIONS + 1):
                 cursor.execute(f"UPDATE t SET v = {value}")
                 connection.commit()
-                time.sleep(0.01)
+                time.sleep(0.02)
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    for _ in range(2):
-        time.sleep(1.5)
-        os.kill(process.pid, signal.SIGKILL)
-        process.stop()
+    process, writing = CanalProcess(), threading.Thread(target=write)
+    for kills in range(3):
         process.start(folder)
+        until(lambda begun=kills + 1: process.output().count("reading the binlog") == begun)  # type: ignore[misc]
+        if not kills:
+            writing.start()
+        if kills < 2:
+            time.sleep(1)
+            os.kill(process.pid, signal.SIGKILL)
+            process.stop()
     writing.join()
 
     def found() -> dict[int, list[tuple[int, int]]]:

@@ -123,7 +123,7 @@ def test_the_state_of_the_snapshot(mysql_db: Database, configured: Callable[...,
         lines = shown.output.splitlines()
         assert lines[0] == f"connector {config.name}: RUNNING"
         assert lines[1].split()[:3] == [f"{mysql_db.name}.t", "finished", "2"]
-        assert lines[2].startswith("initial snapshot, last notification (id ")
+        assert lines[2].startswith("initial or blocking snapshot, last notification (id ")
         assert lines[2].endswith("): completed")
         found = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).output)
         assert found["tables"][f"{mysql_db.name}.t"]["state"] == "FINISHED"
