@@ -94,7 +94,7 @@ class ParallelPipeline(Generic[T]):
             ConnectorError: an event cannot be handled; everything before it was yielded.
         """
         if self._processes is None:
-            return self._inline((packet,))
+            return map(self._form.direct, filter(None, self.pipeline.receive(packet)))
         pieces = self._splitter.add(packet)
         return self._processed(pieces) if pieces or self._held else ()
 
