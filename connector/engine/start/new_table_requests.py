@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from rowtide.connector.engine.start.later_structures import LaterStructure
 from rowtide.connector.engine.start.table_lookup import StartTables
@@ -13,7 +12,7 @@ from rowtide.connector.records.batch import Output
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import TableToRead
-from rowtide.connector.snapshot.view.stream_order import AwaitedPosition
+from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, stream_position
 from rowtide.schema_history.errors import SchemaHistoryError
 
 log = logging.getLogger(__name__)
@@ -76,9 +75,7 @@ class NewTableRequests:
             yield from self._snapshots.add(wanted, request, pipeline.offset())
 
     def _captured(self, pipeline: Pipeline) -> Iterator[Output]:
-        progress, header = pipeline.progress, pipeline.decoder.format
-        at = pipeline.offset()
-        position = replace(at, file=progress.file, pos=progress.end, server=header and str(header.header.server_id))
+        position = stream_position(pipeline)
         try:
             while self._later and self._awaited.is_passed(self._later[0].position, position):
                 yield from self._capture(self._later.pop(0), pipeline)

@@ -22,7 +22,7 @@ from rowtide.connector.snapshot.blocking.state import BlockingRequest, BlockingS
 from rowtide.connector.snapshot.blocking.table_reader import TableReader
 from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.view.opening import OpenSnapshot
-from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, has_passed, is_same
+from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, has_passed, is_same, stream_position
 from rowtide.connector.source.connection import DatabaseUnreachableError
 
 log = logging.getLogger(__name__)
@@ -111,8 +111,7 @@ class BlockingSnapshots:
         """Open the view of the first snapshot or, if the stream has come to it, read it. Only between transactions."""
         if not self.active:
             return
-        at, progress, header = pipeline.offset(), pipeline.progress, pipeline.decoder.format
-        position = replace(at, file=progress.file, pos=progress.end, server=header and str(header.header.server_id))
+        at, position = pipeline.offset(), stream_position(pipeline)
         request = self._current.requests[0]
         try:
             opened = self._view_at(request, position)

@@ -28,7 +28,7 @@ from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_s
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.status import SnapshotProgress
-from rowtide.connector.snapshot.view.stream_order import AwaitedPosition
+from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, stream_position
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.topics.filters import CapturedNames
@@ -164,8 +164,7 @@ class IncrementalSnapshots:
         """Emit the rows of the chunks that the stream has passed. Call it between two transactions."""
         if not self.active:
             return
-        at, progress, header = pipeline.offset(), pipeline.progress, pipeline.decoder.format
-        position = replace(at, file=progress.file, pos=progress.end, server=header and str(header.header.server_id))
+        at, position = pipeline.offset(), stream_position(pipeline)
         self._take_found()
         yield from self._outputs(at, position)
         self._reader.mark(Mark(self._journal.number, position))

@@ -1,7 +1,17 @@
 """Positions of a stream, compared with those that queries have read on the server. Pure."""
 
+from dataclasses import replace
+
 from rowtide.connector.errors import SnapshotError
+from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.offset import SourceOffset
+
+
+def stream_position(pipeline: Pipeline) -> SourceOffset:
+    """The position of a stream between two transactions, with its server: the argument of :func:`has_passed`."""
+    progress, header = pipeline.progress, pipeline.decoder.format
+    server = None if header is None else str(header.header.server_id)
+    return replace(pipeline.offset(), file=progress.file, pos=progress.end, server=server)
 
 
 def binlog_order(file: str, pos: int) -> tuple[int, str, int]:
