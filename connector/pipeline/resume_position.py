@@ -13,6 +13,8 @@ from typing import Any
 
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.source import source_value
 from rowtide.schema_history.position.gtid import source_of
 from rowtide.topics.filters import Selection
 
@@ -244,6 +246,31 @@ class Progress:
         if self.micros is not None:
             return self.micros // 1000
         return (self.timestamp_before or 0) * 1000
+
+    def source(self, settings: PipelineSettings, database: str, table: str | None, micros: int) -> dict[str, Any]:
+        """The ``source`` block of a record about the current event, as a Connect value.
+
+        Args:
+            settings: of the records.
+            database: the value of ``db``.
+            table: the value of ``table``.
+            micros: the time of the change, in µs since the epoch.
+        """
+        return source_value(
+            settings.connector,
+            settings.topic_prefix,
+            database,
+            table,
+            micros=micros,
+            snapshot=None,
+            server_id=self.server_id,
+            gtid=self.gtid,
+            file=self.file,
+            pos=self.pos,
+            row=self.row,
+            thread=self.thread,
+            query=self.query,
+        )
 
     def offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
         """The position from which a restart makes the records behind those made so far.

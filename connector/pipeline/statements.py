@@ -19,7 +19,6 @@ from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.envelope.source import source_value
 from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
 from rowtide.schema_history.catalog.tables import Tables
@@ -210,23 +209,9 @@ class Statements:
             out.append(schema_change_message(settings, change, source, context.offset(), now_ms=now_ms, ts_ms=ts_ms))
 
     def _source(self, change: SchemaChange, context: StatementContext) -> dict[str, object]:
-        progress = context.progress
         names = java_hash_map_order({str(table): table.table for table in change.tables})
-        return source_value(
-            self._settings.connector,
-            self._settings.topic_prefix,
-            change.database,
-            None if context.about_database else ",".join(names.values()),
-            micros=context.micros,
-            snapshot=None,
-            server_id=progress.server_id,
-            gtid=progress.gtid,
-            file=progress.file,
-            pos=progress.pos,
-            row=progress.row,
-            thread=progress.thread,
-            query=progress.query,
-        )
+        table = None if context.about_database else ",".join(names.values())
+        return context.progress.source(self._settings, change.database, table, context.micros)
 
     def _truncated(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
         """Make a ``t`` record, unless ``skipped.operations`` has it."""

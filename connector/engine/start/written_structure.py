@@ -7,7 +7,6 @@ from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.source.server_queries import quoted_table
-from rowtide.envelope.source import source_value
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import QueryEvent
@@ -40,20 +39,6 @@ def written_structure(
         text = history_record(change, settings.topic_prefix, at.to_map(), now // 1_000_000, comments=comments)
         yield HistoryEntry(text)
     for change in changes if settings.schema_changes else ():
-        source = source_value(
-            settings.connector,
-            settings.topic_prefix,
-            table.database,
-            table.table,
-            micros=progress.change_micros(),
-            snapshot=None,
-            server_id=progress.server_id,
-            gtid=progress.gtid,
-            file=progress.file,
-            pos=progress.pos,
-            row=progress.row,
-            thread=progress.thread,
-            query=progress.query,
-        )
-        millis = progress.change_micros() // 1000
-        yield schema_change_message(settings, change, source, at, now_ms=now // 1_000_000, ts_ms=millis)
+        micros = progress.change_micros()
+        source = progress.source(settings, table.database, table.table, micros)
+        yield schema_change_message(settings, change, source, at, now_ms=now // 1_000_000, ts_ms=micros // 1000)

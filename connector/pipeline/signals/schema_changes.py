@@ -9,7 +9,6 @@ from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.envelope.source import source_value
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table
@@ -44,8 +43,11 @@ def schema_changes(
         position = context.behind.to_map()
         yield HistoryEntry(history_record(change, settings.topic_prefix, position, now // 1_000_000, comments=comments))
         if settings.schema_changes:
-            source, millis = _source(change, settings, context), context.progress.change_micros() // 1000
-            yield schema_change_message(settings, change, source, context.at, now_ms=now // 1_000_000, ts_ms=millis)
+            of_row, progress = context.table or change.table_id, context.progress  # the signal's row, as in Debezium
+            assert of_row is not None
+            micros, now_ms = progress.change_micros(), now // 1_000_000
+            source = progress.source(settings, of_row.database, of_row.table, micros)
+            yield schema_change_message(settings, change, source, context.at, now_ms=now_ms, ts_ms=micros // 1000)
 
 
 def _changes(signal: Signal) -> list[SchemaChange]:
@@ -85,24 +87,3 @@ def _with_defaults(item: Any) -> Mapping[str, Any]:
         for column in table["columns"]
     ]
     return {**item, "table": {**table, "columns": columns}}
-
-
-def _source(change: SchemaChange, settings: PipelineSettings, context: SignalContext) -> dict[str, object]:
-    """The ``source`` block: that of the signal's row, as in Debezium."""
-    progress, table = context.progress, context.table or change.table_id
-    assert table is not None
-    return source_value(
-        settings.connector,
-        settings.topic_prefix,
-        table.database,
-        table.table,
-        micros=progress.change_micros(),
-        snapshot=None,
-        server_id=progress.server_id,
-        gtid=progress.gtid,
-        file=progress.file,
-        pos=progress.pos,
-        row=progress.row,
-        thread=progress.thread,
-        query=progress.query,
-    )
