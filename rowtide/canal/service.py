@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rowtide.canal.configuration.load import INSTANCE_FILE, SERVER_FILE, destinations, read_folder, read_instance
 from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings, TlsFiles
+from rowtide.canal.instance.base import BaseInstance
 from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.kafka import KafkaInstance
 from rowtide.canal.instance.storage import FolderStorage, Storage
@@ -31,7 +32,6 @@ _POLL_S = 1.0
 _STOP_S = 10.0
 """How long the end of an instance is waited for."""
 
-AnyInstance = Instance | KafkaInstance
 Listening = Callable[[Address | None], None]
 _Version = tuple[int, ...]
 
@@ -101,8 +101,8 @@ class CanalService:
         self._folder = folder
         self._environ = environ
         self._config: CanalConfiguration = read_folder(folder, environ)
-        self._instances: dict[str, AnyInstance] = {}
-        self._ending: dict[str, AnyInstance] = {}  # not ended yet
+        self._instances: dict[str, BaseInstance] = {}
+        self._ending: dict[str, BaseInstance] = {}  # not ended yet
         self._versions: dict[str, _Version] = {}
         self._destinations = _Served(self._runs)
         self._cluster: Cluster | None = None
@@ -140,7 +140,7 @@ class CanalService:
                 await asyncio.gather(*[self._end(name) for name in list(self._instances)])
 
     @property
-    def instances(self) -> Mapping[str, AnyInstance]:
+    def instances(self) -> Mapping[str, BaseInstance]:
         """The instances, by destination."""
         return self._instances
 
@@ -268,7 +268,7 @@ class CanalService:
             from rowtide.canal.cluster.storage import ZooKeeperStorage  # noqa: PLC0415 - needs kazoo
 
             storage, self._terms[name] = ZooKeeperStorage(nodes), nodes.term
-        instance: AnyInstance
+        instance: BaseInstance
         if settings.kafka is not None:
             instance = KafkaInstance(settings, settings.kafka, storage, server.flush_s)
         else:

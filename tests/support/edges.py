@@ -33,6 +33,7 @@ EDGES = {
     "rowtide.canal.configuration.load": "files",
     "rowtide.canal.configuration.model": "files",
     "rowtide.canal.configuration.reader": "files",
+    "rowtide.canal.instance.base": "threads",
     "rowtide.canal.instance.client_positions": "threads",
     "rowtide.canal.instance.instance": "threads",
     "rowtide.canal.instance.kafka": "threads",

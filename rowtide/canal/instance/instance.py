@@ -12,17 +12,14 @@ from collections.abc import Callable, Sequence
 
 from rowtide.canal.configuration.model import InstanceSettings
 from rowtide.canal.entries.filters import EntryFilter, TablePatterns
-from rowtide.canal.entries.sink import EntrySink, PassedEntry
-from rowtide.canal.instance.client_positions import ClientPositions, Resumption
-from rowtide.canal.instance.positions import Master
-from rowtide.canal.instance.reading import Reading
+from rowtide.canal.entries.sink import PassedEntry
+from rowtide.canal.instance.base import BaseInstance
+from rowtide.canal.instance.client_positions import Resumption
 from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.instance.storage import Storage
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.stored_entry import StoredEntry, stored
 from rowtide.connector.delivery.event_store import Store
-from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.topics.java_regex import InvalidPatternError
 
 log = logging.getLogger(__name__)
@@ -34,7 +31,7 @@ _FULL_S = 60.0
 """How often the log has that the store is full."""
 
 
-class Instance:
+class Instance(BaseInstance):
     """One source and its clients.
 
     Args:
@@ -51,15 +48,11 @@ class Instance:
     """
 
     def __init__(self, settings: InstanceSettings, storage: Storage, flush_s: float = 1.0) -> None:
-        self._settings = settings
-        self._flush_s = flush_s
-        master = Master(settings.host, settings.port, settings.slave_id)
-        self._positions = ClientPositions(storage, master)
+        super().__init__(settings, settings.kinds, storage, flush_s)
         mode = settings.mode
         self._store: Store[StoredEntry] = Store(
             settings.buffer_size, _ITEMSIZE_BYTES if mode.counts_entries else settings.buffer_size * mode.unit
         )
-        self.sink = EntrySink(settings.filter, settings.kinds)
         self._filter_by(self._positions.filter)
         self.destination = Destination(
             settings.destination,
@@ -72,70 +65,23 @@ class Instance:
             unsubscribed=self._unsubscribed,
         )
         self._resumption: Resumption | None = None  # behind what is in the store
-        self._reading = Reading(settings, storage, self)
-        self._stop = threading.Event()
-        self._flusher = threading.Thread(target=self._flush, name=f"canal-meta-{settings.destination}", daemon=True)
-
-    def start(self) -> None:
-        """Begin to read, in a thread."""
-        self._reading.start()
-        self._flusher.start()
 
     def stop(self, limit_s: float | None = None) -> bool:
-        """End: nothing more is read, and the positions of the clients are written.
-
-        Args:
-            limit_s: how long to wait for the end of reading, in seconds; ``None`` to wait without limit.
-
-        Returns:
-            Whether reading has ended.
-        """
-        ended = self._reading.stop(limit_s)
-        self._stop.set()
-        if self._flusher.ident is not None:
-            self._flusher.join()
+        """End: nothing more is read, and the positions of the clients are written."""
+        ended = super().stop(limit_s)
         self._write_positions()
         return ended
 
     @property
-    def error(self) -> str | None:
-        """Why it does not read at present; ``None`` if it does."""
-        return self._reading.error
-
-    @property
-    def status(self) -> ReaderStatus | None:
-        """The state of the reader; ``None`` before the first one."""
-        return self._reading.status
-
-    @property
-    def reading(self) -> bool:
-        """Whether it is connected to the server and reads."""
-        status = self.status
-        return status is not None and status.connected
-
-    @property
     def state(self) -> InstanceState:
         """What it does at present."""
-        settings, mode = self._settings, "ITEMSIZE" if self._settings.mode.counts_entries else "MEMSIZE"
-        return InstanceState(
-            settings.destination,
-            self.reading,
-            mode,
-            settings.buffer_size,
-            self.status,
-            self._store.use(),
-            self.destination.traffic,
-        )
+        return self._state(self._store.use(), self.destination.traffic)
 
     # --- as the outlet of reading ------------------------------------------------------------------------------------
 
     def open(self, failed: Callable[[], None]) -> Resumption | None:
         """Where reading resumes: behind what is in the store, or at the positions of the clients."""
         return self._resumption or self._positions.resumption()
-
-    def begins(self, offset: SourceOffset, since_ms: int) -> None:
-        """Store where the instance begins."""
-        self._positions.begins(offset, since_ms)
 
     def snapshot_begins(self, stop: threading.Event) -> bool:
         """Wait for the first client, for which the filter of its subscription counts."""
@@ -159,7 +105,7 @@ class Instance:
             left = left[count:]
             log.warning(
                 "destination %s: reading waits: the store is full, and clients have not acknowledged %d entries",
-                self.destination.name,
+                self._name,
                 self._store.use().held_events,
             )
         self._resumption = resumption or self._resumption
@@ -189,15 +135,11 @@ class Instance:
         try:
             return EntryFilter(TablePatterns.parse(text), self._settings.filter.black) if text else None
         except InvalidPatternError as error:
-            log.warning("destination %s: the filter of a client is ignored: %s", self._settings.destination, error)
+            log.warning("destination %s: the filter of a client is ignored: %s", self._name, error)
             return None
-
-    def _flush(self) -> None:
-        while not self._stop.wait(self._flush_s):
-            self._write_positions()
 
     def _write_positions(self) -> None:
         try:
             self._positions.flush()
         except OSError as error:
-            log.error("%s: the positions of clients cannot be written: %s", self.destination.name, error)  # noqa: TRY400
+            log.error("%s: the positions of clients cannot be written: %s", self._name, error)  # noqa: TRY400

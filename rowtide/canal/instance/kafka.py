@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rowtide.canal.configuration.model import InstanceSettings, KafkaSettings
-from rowtide.canal.entries.sink import EntrySink, PassedEntry
+from rowtide.canal.entries.sink import PassedEntry
+from rowtide.canal.instance.base import BaseInstance
 from rowtide.canal.instance.client_positions import ClientPositions, Resumption
-from rowtide.canal.instance.positions import Master
-from rowtide.canal.instance.reading import Reading
 from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.instance.storage import Storage
 from rowtide.canal.mq.messages import MessageMaker
@@ -31,7 +30,6 @@ from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalS
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.schema_history.position.binlog_position import BinlogPosition, is_at_or_before
 from rowtide.topics.admin import TopicAdmin
 from rowtide.topics.errors import TopicError
@@ -52,7 +50,7 @@ _IN_CANALS_TERMS = {
 }
 
 
-class KafkaInstance:
+class KafkaInstance(BaseInstance):
     """One source, whose messages go to Kafka.
 
     Args:
@@ -71,68 +69,20 @@ class KafkaInstance:
     def __init__(
         self, settings: InstanceSettings, kafka: KafkaSettings, storage: Storage, flush_s: float = 1.0
     ) -> None:
-        self._settings = settings
-        self._kafka = kafka
-        self._flush_s = flush_s
-        self._name = settings.destination
-        master = Master(settings.host, settings.port, settings.slave_id)
-        self._positions = ClientPositions(storage, master)
         # The ends of transactions are needed for positions; the messages leave them out.
-        self.sink = EntrySink(settings.filter, replace(settings.kinds, transactions=False))
+        super().__init__(settings, replace(settings.kinds, transactions=False), storage, flush_s)
+        self._kafka = kafka
         self._router = Router(kafka.routes)
         self._maker = MessageMaker(self._router, kafka.form)
         self._stored = StoredPositions(self._positions)
         self._store: EventStore | None = None
         self._delivery: Delivery | None = None
-        self._reading = Reading(settings, storage, self)
-        self._stop = threading.Event()
-        self._flusher = threading.Thread(target=self._flush, name=f"canal-meta-{self._name}", daemon=True)
-
-    def start(self) -> None:
-        """Begin to read, in a thread."""
-        self._reading.start()
-        self._flusher.start()
-
-    def stop(self, limit_s: float | None = None) -> bool:
-        """End: what was read is delivered, as far as Kafka takes it soon, and the position is written.
-
-        Args:
-            limit_s: how long to wait for the end of reading, in seconds; ``None`` to wait without limit.
-
-        Returns:
-            Whether reading has ended.
-        """
-        ended = self._reading.stop(limit_s)
-        self._stop.set()
-        if self._flusher.ident is not None:
-            self._flusher.join()
-        return ended
-
-    @property
-    def error(self) -> str | None:
-        """Why it does not read or deliver at present; ``None`` if it does."""
-        return self._reading.error
-
-    @property
-    def status(self) -> ReaderStatus | None:
-        """The state of the reader; ``None`` before the first one."""
-        return self._reading.status
-
-    @property
-    def reading(self) -> bool:
-        """Whether it is connected to the server and reads."""
-        status = self.status
-        return status is not None and status.connected
 
     @property
     def state(self) -> InstanceState:
         """What it does at present."""
-        settings, mode = self._settings, "ITEMSIZE" if self._settings.mode.counts_entries else "MEMSIZE"
         use = None if self._store is None else self._store.use()
-        counters = None if self._delivery is None else self._delivery.counters()
-        return InstanceState(
-            settings.destination, self.reading, mode, settings.buffer_size, self.status, use, delivery=counters
-        )
+        return self._state(use, delivery=None if self._delivery is None else self._delivery.counters())
 
     # --- as the outlet of reading ------------------------------------------------------------------------------------
 
@@ -203,10 +153,6 @@ class KafkaInstance:
                 "canal.mq.partitionsNum, canal.mq.dynamicTopicPartitionNum): add partitions, or lower the number"
             )
 
-    def begins(self, offset: SourceOffset, since_ms: int) -> None:
-        """Store where the instance begins."""
-        self._positions.begins(offset, since_ms)
-
     def snapshot_begins(self, stop: threading.Event) -> bool:
         """Begin at once."""
         return self._positions.snapshot_begins()
@@ -234,7 +180,7 @@ class KafkaInstance:
         failure = delivery.failure
         if not delivery.stop(_DRAIN_S):
             log.warning("destination %s: messages that Kafka has not acknowledged are sent again later", self._name)
-        self._write_position()
+        self._write_positions()
         if isinstance(failure, DeliveryError):
             raise DeliveryError(_in_canals_terms(str(failure))) from failure
         if failure is not None:
@@ -245,11 +191,7 @@ class KafkaInstance:
         if self._store is not None:
             self._store.close()
 
-    def _flush(self) -> None:
-        while not self._stop.wait(self._flush_s):
-            self._write_position()
-
-    def _write_position(self) -> None:
+    def _write_positions(self) -> None:
         """Write the position that was stored in Kafka last to ``meta.dat``, too, for Canal."""
         offset = None if self._delivery is None else self._delivery.counters().offset
         if offset is None or not self._kafka.exactly_once:

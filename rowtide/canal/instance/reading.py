@@ -60,12 +60,13 @@ _EXPECTED = (
 
 
 class Outlet(Protocol):
-    """Where the entries of an instance go. All calls but ``close`` come from the reading thread."""
+    """Where the entries of an instance go. All calls but ``close`` come from the reading thread.
 
-    @property
-    def sink(self) -> EntrySink:
-        """What selects the entries."""
-        ...
+    Attributes:
+        sink: what selects the entries.
+    """
+
+    sink: EntrySink
 
     def open(self, failed: Callable[[], None]) -> Resumption | None:
         """Prepare to take entries.
