@@ -28,7 +28,7 @@ BELOW: dict[str, set[str]] = {
 ROOMS = {
     "rowtide.canal": "service metrics cluster instance configuration mq server replay entries",
     "rowtide.connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
-    "rowtide.databus": "client zookeeper discovery sql events tables errors",
+    "rowtide.databus": "server client zookeeper discovery sql events tables errors",
     "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"
     ),

@@ -1,6 +1,7 @@
-"""The door for databus' users: the client of the Kafka topic and the dumps that a databus server publishes.
+"""The door for databus' users: a server that publishes changes and dumps in databus' form, and a client of them.
 
 ===============  ====================================================================
+``server``       publishes changes, and serves dumps
 ``client``       reads dump and events: start modes, acknowledgements, offset file
 ``zookeeper``    the nodes in ZooKeeper
 ``discovery``    what the nodes contain
