@@ -7,11 +7,20 @@ stops, kills or reconfigures a server starts its own (``with MySQL() as server``
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Without bytecode, each of several hundred processes would compile all modules again.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 # The duration of an example depends on the load of the machine, so it must not fail a test.
 settings.register_profile("rowtide", deadline=None, suppress_health_check=[HealthCheck.too_slow])
