@@ -85,16 +85,18 @@ class CanalServer:
         """How many clients are connected."""
         return len(self._connections)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A task of our own: if this were a coroutine, asyncio would log the CancelledError of each one at a stop.
+        task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await _Connection(self._destinations, self._news, self._credentials, reader, writer).serve()
         except (OSError, asyncio.IncompleteReadError):
             pass  # the client has gone; it rolls back when it connects again
         finally:
-            self._connections.discard(task)
             await _end(writer)
 
 

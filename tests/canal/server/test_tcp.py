@@ -200,3 +200,17 @@ def test_hundreds_of_clients_wait_at_once() -> None:
                 client.writer.close()
 
     asyncio.run(run())
+
+
+def test_a_stop_while_clients_wait_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with serving(empty_destination()) as address, connected(address) as client:
+            await client.log_in()
+            asked = asyncio.ensure_future(client.ask(get(1, 0)))
+            await asyncio.sleep(0.05)
+            assert not asked.done()
+        with pytest.raises(asyncio.IncompleteReadError):
+            await asked
+
+    asyncio.run(run())
+    assert not caplog.records
