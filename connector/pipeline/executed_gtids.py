@@ -27,14 +27,18 @@ class ExecutedGtids:
         """The set as text; ``None`` as long as it is not complete."""
         return str(self._set) if self._known else None
 
+    @property
+    def seen(self) -> str:
+        """The set as text, without the transactions before the start as long as these are not known."""
+        return str(self._set)
+
     def add(self, event: Gtid | MariadbGtidEvent) -> Executed | None:
         """Add a transaction; ``None`` if it has no GTID of this kind of server."""
         before = self.text
         if isinstance(event, Gtid):
             if event.anonymous or not isinstance(self._set, GtidSet):
                 return None
-            if self._known:
-                self._set.add(event.uuid, event.gno, event.tag)
+            self._set.add(event.uuid, event.gno, event.tag)
         else:
             if not isinstance(self._set, MariadbGtidPosition):
                 return None

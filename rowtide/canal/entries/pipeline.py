@@ -29,6 +29,7 @@ from rowtide.canal.entries.filters import ColumnFilter
 from rowtide.canal.entries.rows import EntryRows
 from rowtide.connector.errors import ProtocolError, SchemaError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS, table_map_of
+from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
 from rowtide.connector.pipeline.pipeline import Clock
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.statements import is_begin, is_end, query_event
@@ -44,7 +45,6 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.store.history_record import history_record
 from rowtide.schema_history.structure.context import context_of, statement_text
@@ -106,9 +106,7 @@ class EntryPipeline:
         self._structures = Structures(settings, tables, clock, current)
         self._table_ids: dict[int, TableStructure] = {}
         self._rows: RecentlyUsed[TableStructure, EntryRows] = RecentlyUsed(MAX_COLUMNS)
-        self._gtids = start.gtid_set(settings.connector)
-        # A set without the transactions before the start must not become a resume position.
-        self._gtids_known = start.gtids is not None or settings.connector == "mariadb"
+        self._gtids = ExecutedGtids(start, settings.connector)
         self._show_gtids = gtids
         self._gtid_props: Pairs = ()
         self._place = 0, 0  # begin and length of the event, or of the payload that holds it
@@ -219,7 +217,7 @@ class EntryPipeline:
             header.timestamp,
             database,
             table,
-            str(self._gtids) if gtids else "",
+            self._gtids.seen if gtids else "",
             (*self._gtid_props, *props) if gtids else props,
         )
         self._entries.append(Entry(made, content))
@@ -232,13 +230,11 @@ class EntryPipeline:
         self._table_ids.clear()
 
     def _gtid(self, event: events.Gtid) -> None:
-        if event.anonymous or not isinstance(self._gtids, GtidSet):
+        executed = self._gtids.add(event)
+        if executed is None:
             self.progress.anonymous_started(None)
             return
-        before = str(self._gtids)
-        self._gtids.add(event.uuid, event.gno, event.tag)
-        known = self._gtids_known
-        self.progress.gtid_started(event.text, before if known else None, str(self._gtids) if known else None, None)
+        self.progress.gtid_started(event.text, *executed, None)
         self._gtid_props = (
             ("curtGtid", event.text),
             ("curtGtidSn", str(event.sequence_number)),
@@ -246,10 +242,9 @@ class EntryPipeline:
         )
 
     def _mariadb_gtid(self, event: events.MariadbGtidEvent) -> None:
-        if isinstance(self._gtids, MariadbGtidPosition):
-            before = str(self._gtids)
-            self._gtids.add(event.gtid)
-            self.progress.gtid_started(event.text, before, str(self._gtids), None)
+        executed = self._gtids.add(event)
+        if executed is not None:
+            self.progress.gtid_started(event.text, *executed, None)
         if not event.standalone:
             self.progress.began(None)
 
