@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rowtide.cli.connectors import config_argument, read_configuration
+from rowtide.cli.connectors import config_argument, log_options, read_configuration
 from rowtide.connector.config import Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
@@ -78,20 +78,7 @@ class SizeText(click.ParamType):
     "--web-port", type=click.IntRange(1, 65535), help="Serve /health and /metrics at this port.  [default: none]"
 )
 @click.option("--web-bind", default="127.0.0.1", show_default=True, help="Address of the web server.")
-@click.option(
-    "--log-level",
-    type=click.Choice(logs.LEVELS),
-    default="info",
-    show_default=True,
-    help="The lowest level that is logged.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(logs.FORMATS),
-    default="text",
-    show_default=True,
-    help="Lines of text, or one JSON object per line.",
-)
+@log_options
 def mirror(
     config: tuple[str, ...],
     *,

@@ -7,6 +7,7 @@ import click
 
 from rowtide.connector.config import Configuration, ConfigurationError, Problem, load
 from rowtide.connector.config.conflicts import conflicts
+from rowtide.connector.worker import logs
 
 __all__ = [
     "CONFIG",
@@ -17,6 +18,7 @@ __all__ = [
     "from_options",
     "given_twice",
     "ignore_unsupported_option",
+    "log_options",
     "one_connector_option",
     "read_configuration",
     "read_configurations",
@@ -33,6 +35,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 def config_argument(*, required: bool = True) -> Callable[[F], F]:
     """The argument CONFIG..., one or more configuration files."""
     return click.argument("config", metavar="CONFIG...", nargs=-1, required=required, type=CONFIG)
+
+
+def log_options(command: F) -> F:
+    """The options --log-level and --log-format."""
+    level = click.option(
+        "--log-level",
+        type=click.Choice(logs.LEVELS),
+        default="info",
+        show_default=True,
+        help="The lowest level that is logged.",
+    )
+    form = click.option(
+        "--log-format",
+        type=click.Choice(logs.FORMATS),
+        default="text",
+        show_default=True,
+        help="Lines of text, or one JSON object per line.",
+    )
+    return level(form(command))
 
 
 def connectors_option(help_text: str) -> Callable[[F], F]:

@@ -9,6 +9,7 @@ import click
 
 from rowtide.canal.server.tcp import Address
 from rowtide.canal.service import CanalService
+from rowtide.cli.connectors import log_options
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.worker import logs
@@ -18,20 +19,7 @@ log = logging.getLogger(__name__)
 
 @click.command()
 @click.argument("folder", metavar="CONF_DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--log-level",
-    type=click.Choice(logs.LEVELS),
-    default="info",
-    show_default=True,
-    help="The lowest level that is logged.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(logs.FORMATS),
-    default="text",
-    show_default=True,
-    help="Lines of text, or one JSON object per line.",
-)
+@log_options
 def canal(folder: Path, *, log_level: str, log_format: str) -> None:
     """Serve Canal's clients, or send messages to Kafka, until stopped.
 

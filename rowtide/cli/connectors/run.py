@@ -11,11 +11,11 @@ from rowtide.cli.connectors import (
     from_mirror_option,
     from_options,
     ignore_unsupported_option,
+    log_options,
     read_configurations,
     sink_option,
 )
 from rowtide.connector.config import ConfigurationError
-from rowtide.connector.worker.logs import FORMATS, LEVELS
 
 
 @click.command()
@@ -30,16 +30,7 @@ from rowtide.connector.worker.logs import FORMATS, LEVELS
 )
 @from_mirror_option
 @ignore_unsupported_option
-@click.option(
-    "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The lowest level that is logged."
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="Lines of text, or one JSON object per line.",
-)
+@log_options
 @click.option(
     "--log-file",
     type=click.Path(dir_okay=False),
