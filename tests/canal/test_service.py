@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from canal_client import Change, changes, connected
+from canal_server import configured, running, until
 
 from rowtide.canal.instance.storage import META, OWN
-from rowtide.canal.server.tcp import Address
-from rowtide.canal.service import CanalService
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
+
+    from rowtide.canal.server.tcp import Address
+    from rowtide.canal.service import CanalService
 
 pytestmark = pytest.mark.servers
 
@@ -29,57 +29,12 @@ def database(request: pytest.FixtureRequest) -> Database:
     return found
 
 
-def configured(folder: Path, database: Database, **more: str) -> Path:
-    server = database.server
-    (folder / "canal.properties").write_text("canal.port=0\ncanal.ip=127.0.0.1\ncanal.auto.scan.interval=1\n")
-    instance = folder / "example"
-    instance.mkdir(exist_ok=True)
-    properties = {
-        "canal.instance.master.address": f"{server.host}:{server.port}",
-        "canal.instance.dbUsername": server.user,
-        "canal.instance.dbPassword": server.password,
-        "canal.instance.filter.regex": rf"{database.name}\\..*",
-        **more,
-    }
-    (instance / "instance.properties").write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-    return folder
-
-
 @contextmanager
 def serving(folder: Path) -> Iterator[tuple[Address, CanalService]]:
-    service = CanalService(folder)
-    up, ended = threading.Event(), []
-    addresses: list[Address] = []
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-
-    def listening(address: Address | None) -> None:
-        assert address is not None
-        addresses.append(address)
-        up.set()
-
-    def run() -> None:
-        loop.run_until_complete(service.run(stop, listening))
-        ended.append(True)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert up.wait(60)
-    try:
+    """A server that reads."""
+    with running(folder) as (address, service):
         until(lambda: all(instance.reading for instance in service.instances.values()))
-        yield addresses[0], service
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(60)
-        loop.close()
-        assert ended
-
-
-def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        yield address, service
 
 
 def read(address: Address, wanted: int, *, ack: bool = True) -> list[Change]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from canal_client import changes, connected
-from canal_cluster import configured, running, until
+from canal_server import configured, running, until
 from kazoo.client import KazooClient
 from tcp_proxy import TcpProxy
 
@@ -27,6 +27,11 @@ pytestmark = pytest.mark.servers
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SESSION_S", 3.0)
     monkeypatch.setattr(cluster, "WAIT_S", 1.0)
+
+
+def member(folder: Path, database: Database, destination: str, zookeeper: str) -> Path:
+    """The folder of a server of the cluster."""
+    return configured(folder, database, destination, f"canal.zkServers={zookeeper}")
 
 
 def read(address: Address, name: str, wanted: int) -> list[str | None]:
@@ -65,8 +70,8 @@ def test_another_server_takes_over_with_positions_and_schema_history(
 ) -> None:
     name, servers = mariadb_db.name, f"{zookeeper.host}:{zookeeper.port}"
     mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(5) DEFAULT 'x')")
-    second = configured(tmp_path / "2", mariadb_db, name, servers)
-    with running(configured(tmp_path / "1", mariadb_db, name, servers)) as (first_address, first):
+    second = member(tmp_path / "2", mariadb_db, name, servers)
+    with running(member(tmp_path / "1", mariadb_db, name, servers)) as (first_address, first):
         until(lambda: runs(first, name))
         with connected(first_address, name):
             pass
@@ -92,12 +97,12 @@ def test_without_zookeeper_a_server_gives_way_before_another_one_takes_over(
     name, servers = mariadb_db.name, f"{zookeeper.host}:{zookeeper.port}"
     mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     with TcpProxy(zookeeper.host, zookeeper.port) as proxy:
-        folder = configured(tmp_path / "1", mariadb_db, name, f"127.0.0.1:{proxy.port}")
+        folder = member(tmp_path / "1", mariadb_db, name, f"127.0.0.1:{proxy.port}")
         with running(folder) as (first_address, first):
             until(lambda: runs(first, name))
             with connected(first_address, name):
                 pass
-            with running(configured(tmp_path / "2", mariadb_db, name, servers)) as (address, standby):
+            with running(member(tmp_path / "2", mariadb_db, name, servers)) as (address, standby):
                 insert(mariadb_db, 1)
                 assert read(first_address, name, 1) == ["1"]
                 until(lambda: stored(first, name))
@@ -117,7 +122,7 @@ def test_without_zookeeper_a_server_gives_way_before_another_one_takes_over(
 def test_a_session_that_expires_costs_no_change(mariadb_db: Database, zookeeper: ZooKeeper, tmp_path: Path) -> None:
     name, servers = mariadb_db.name, f"{zookeeper.host}:{zookeeper.port}"
     mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    with running(configured(tmp_path / "1", mariadb_db, name, servers)) as (address, service):
+    with running(member(tmp_path / "1", mariadb_db, name, servers)) as (address, service):
         until(lambda: runs(service, name))
         before = service.instances[name]
         with connected(address, name):
@@ -142,7 +147,7 @@ def test_a_server_that_starts_without_zookeeper_waits_for_it(
     name = mariadb_db.name
     with TcpProxy(zookeeper.host, zookeeper.port) as proxy:
         proxy.frozen.set()
-        folder = configured(tmp_path, mariadb_db, name, f"127.0.0.1:{proxy.port}")
+        folder = member(tmp_path, mariadb_db, name, f"127.0.0.1:{proxy.port}")
         with running(folder) as (_, service):
             until(lambda: "no connection to ZooKeeper" in caplog.text)
             assert not service.instances

@@ -1,4 +1,4 @@
-"""Servers of a cluster of Canal's for tests, within this process."""
+"""``rowtide canal`` for tests, within this process: its folder, and the server."""
 
 from __future__ import annotations
 
@@ -19,15 +19,24 @@ if TYPE_CHECKING:
 __all__ = ["configured", "running", "until"]
 
 
-def configured(folder: Path, database: Database, destination: str, zookeeper: str, **more: str) -> Path:
-    """A folder of a server of the cluster."""
-    server = database.server
+def configured(folder: Path, database: Database, destination: str = "example", server: str = "", **more: str) -> Path:
+    """A folder with one destination.
+
+    Args:
+        folder: where it is made.
+        database: its only database.
+        destination: the name.
+        server: further lines of ``canal.properties``.
+        more: further properties of the instance.
+    """
     (folder / destination).mkdir(parents=True)
-    (folder / "canal.properties").write_text(f"canal.port=0\ncanal.ip=127.0.0.1\ncanal.zkServers={zookeeper}\n")
+    (folder / "canal.properties").write_text(
+        f"canal.port=0\ncanal.ip=127.0.0.1\ncanal.auto.scan.interval=1\n{server}\n"
+    )
     properties = {
-        "canal.instance.master.address": f"{server.host}:{server.port}",
-        "canal.instance.dbUsername": server.user,
-        "canal.instance.dbPassword": server.password,
+        "canal.instance.master.address": f"{database.server.host}:{database.server.port}",
+        "canal.instance.dbUsername": database.server.user,
+        "canal.instance.dbPassword": database.server.password,
         "canal.instance.filter.regex": rf"{database.name}\\..*",
         **more,
     }
