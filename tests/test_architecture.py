@@ -27,6 +27,7 @@ BELOW: dict[str, set[str]] = {
 
 ROOMS = {
     "rowtide.canal": "service metrics cluster instance configuration mq server replay entries",
+    "rowtide.cluster": "candidate fence session",
     "rowtide.connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
     "rowtide.databus": "server client zookeeper discovery sql events tables errors",
     "rowtide.schema_history": (

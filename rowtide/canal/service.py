@@ -163,7 +163,7 @@ class CanalService:
         cluster = self._config.server.cluster
         if cluster is None:
             return ""
-        from rowtide.canal.cluster.session import own_host  # noqa: PLC0415 - needs kazoo
+        from rowtide.cluster.session import own_host  # noqa: PLC0415 - needs kazoo
 
         try:
             return cluster.host or await asyncio.to_thread(own_host, cluster.servers)
@@ -180,9 +180,9 @@ class CanalService:
             yield
             return
         from rowtide.canal.cluster.cluster import Cluster  # noqa: PLC0415 - needs kazoo
-        from rowtide.canal.cluster.session import ZooKeeperSession  # noqa: PLC0415
+        from rowtide.cluster.session import ZooKeeperSession  # noqa: PLC0415
 
-        session = ZooKeeperSession(settings.servers)
+        session = ZooKeeperSession(settings.servers, "canal.zkServers")
         await asyncio.to_thread(session.start)
         self._cluster = Cluster(session, address)
         polling = asyncio.create_task(self._poll(self._cluster))

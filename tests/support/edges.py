@@ -29,7 +29,6 @@ WORLD = {
 
 EDGES = {
     "rowtide.canal.cluster.cluster": "clock threads",
-    "rowtide.canal.cluster.session": "network zookeeper",
     "rowtide.canal.configuration.load": "files",
     "rowtide.canal.configuration.model": "files",
     "rowtide.canal.configuration.reader": "files",
@@ -57,6 +56,8 @@ EDGES = {
     "rowtide.cli.binlog.mirror_web": "network threads",
     "rowtide.cli.binlog.position": "files",
     "rowtide.cli.binlog.replay": "clock files",
+    "rowtide.cluster.candidate": "clock",
+    "rowtide.cluster.session": "network zookeeper",
     "rowtide.databus.client.aio": "threads",
     "rowtide.databus.client.client": "clock threads",
     "rowtide.databus.client.dump": "clock network",

@@ -8,8 +8,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rowtide.canal.cluster.nodes import Nodes, put
-from rowtide.canal.cluster.session import ZooKeeperError
+from rowtide.canal.cluster.nodes import Nodes
+from rowtide.cluster.fence import put
+from rowtide.cluster.session import ZooKeeperError
 from rowtide.schema_history.store.history_store import (
     HistoryStoreError,
     SchemaHistoryStore,

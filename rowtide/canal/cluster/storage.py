@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from rowtide.canal.cluster.history import ZooKeeperHistory, forget
-from rowtide.canal.cluster.nodes import Nodes, put, removal
-from rowtide.canal.cluster.session import Change, Found, ZooKeeperError
+from rowtide.canal.cluster.nodes import Nodes
 from rowtide.canal.instance.positions import (
     CanalPosition,
     ClientPosition,
@@ -13,6 +12,8 @@ from rowtide.canal.instance.positions import (
     read_cursor,
 )
 from rowtide.canal.instance.storage import StoredClients
+from rowtide.cluster.fence import put, removal
+from rowtide.cluster.session import Change, Found, ZooKeeperError
 from rowtide.connector.errors import OffsetError
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 

@@ -12,10 +12,10 @@ from canal_server import configured, running, until
 from kazoo.client import KazooClient
 from tcp_proxy import TcpProxy
 
-from rowtide.canal.cluster import cluster, session
 from rowtide.canal.cluster.paths import Paths
 from rowtide.canal.server.tcp import Address
 from rowtide.canal.service import CanalService
+from rowtide.cluster import candidate, session
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, ZooKeeper
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.servers
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SESSION_S", 3.0)
-    monkeypatch.setattr(cluster, "WAIT_S", 1.0)
+    monkeypatch.setattr(candidate, "WAIT_S", 1.0)
 
 
 def member(folder: Path, database: Database, destination: str, zookeeper: str) -> Path:

@@ -12,13 +12,14 @@ import pytest
 from rowtide.canal.cluster import history
 from rowtide.canal.cluster.cluster import Cluster
 from rowtide.canal.cluster.history import ZooKeeperHistory
-from rowtide.canal.cluster.nodes import Nodes, TermEndedError, put
+from rowtide.canal.cluster.nodes import Nodes
 from rowtide.canal.cluster.paths import Paths, running_text
-from rowtide.canal.cluster.session import RefusedError, ZooKeeperError, ZooKeeperSession
 from rowtide.canal.cluster.storage import ZooKeeperStorage
 from rowtide.canal.instance.client_positions import ClientPositions, Resumption
 from rowtide.canal.instance.positions import Master
 from rowtide.canal.server.stored_entry import LogPosition
+from rowtide.cluster.fence import TermEndedError, put
+from rowtide.cluster.session import RefusedError, ZooKeeperError, ZooKeeperSession
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.history_store import UnusableHistory
@@ -39,7 +40,7 @@ def name() -> str:
 
 @contextmanager
 def opened(zookeeper: ZooKeeper) -> Iterator[ZooKeeperSession]:
-    session = ZooKeeperSession(f"{zookeeper.host}:{zookeeper.port}")
+    session = ZooKeeperSession(f"{zookeeper.host}:{zookeeper.port}", "canal.zkServers")
     session._client.start(30)
     try:
         yield session

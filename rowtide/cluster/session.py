@@ -73,15 +73,17 @@ class ZooKeeperSession:
     """A session, which is renewed when it expires. Thread-safe.
 
     Args:
-        servers: of ZooKeeper (``canal.zkServers``): ``host:port`` and commas, perhaps with a root at the end.
+        servers: of ZooKeeper: ``host:port`` and commas, perhaps with a root at the end.
+        setting: where the user has named them, for messages.
 
     Attributes:
         timeout_s: after so long without contact, its ephemeral nodes are deleted, in seconds.
     """
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, setting: str) -> None:
         self.timeout_s = SESSION_S
         self._servers = servers
+        self._setting = setting
         logging.getLogger("kazoo.client").setLevel(logging.ERROR)
         retry = KazooRetry(max_tries=-1, max_delay=_RETRY_S)
         self._client = KazooClient(servers, timeout=self.timeout_s, connection_retry=retry)
@@ -195,4 +197,4 @@ class ZooKeeperSession:
             raise ZooKeeperError(f"ZooKeeper at {self._servers} does not answer: {reason}") from error
 
     def _away(self) -> ZooKeeperError:
-        return ZooKeeperError(f"no connection to ZooKeeper at {self._servers} (canal.zkServers)")
+        return ZooKeeperError(f"no connection to ZooKeeper at {self._servers} ({self._setting})")
