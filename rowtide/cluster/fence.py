@@ -136,10 +136,17 @@ def begin_term(session: ZooKeeperSession, contest: Contest, address: str, conten
     return int(results[-1].version)
 
 
-def put(path: str, content: bytes, *, exists: bool) -> Change:
-    """The change that gives a node its content."""
+def put(path: str, content: bytes, *, exists: bool, version: int = -1) -> Change:
+    """The change that gives a node its content.
+
+    Args:
+        path: of the node.
+        content: what it is given.
+        exists: whether it exists.
+        version: the version that it must have; -1 for any.
+    """
     if exists:
-        return lambda change: change.set_data(path, content)
+        return lambda change: change.set_data(path, content, version)
     return lambda change: change.create(path, content)
 
 

@@ -4,6 +4,8 @@ The client sends the name of the file and, if it wants an end marker, the line `
 not read. The server answers ``PONG``; a line for each rows event follows, then the marker, then the end of the stream::
 
     {"End":true,"Rows":240000}
+
+rowtide's server answers ``ERROR`` and the reason if it does not have the dump.
 """
 
 import json
@@ -16,6 +18,7 @@ from rowtide.databus.events import RowsEvent
 
 END_REQUEST: Final = b"END\n"
 _PONG = b"PONG\n"
+_ERROR = b"ERROR "
 _CHUNK = 1 << 16
 _CONNECT_S = 10.0
 _SILENT_S = 60.0
@@ -60,6 +63,9 @@ class DumpReader:
         except BaseException:
             self._socket.close()
             raise
+        if line is not None and line.startswith(_ERROR):
+            self._socket.close()
+            raise DumpError(f"{self._name}: {line.removeprefix(_ERROR).decode(errors='replace').strip()}")
         if line != _PONG:
             self._socket.close()
             raise DumpError(

@@ -1,6 +1,6 @@
 """What a dump is made of: rows events of one consistent snapshot, encoded as in the topic."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, Collection
 from typing import NamedTuple, Protocol
 
 from rowtide.databus.events import Position
@@ -29,7 +29,7 @@ class Dump(Protocol):
     position: Position
     offset: int
 
-    def parts(self) -> AsyncIterator[DumpPart]:
+    def parts(self) -> AsyncGenerator[DumpPart]:
         """Yield the rows, table by table.
 
         Raises:

@@ -1,0 +1,196 @@
+"""Edge: the folder of dumps.
+
+A dump is a file with a rows event in each line, and an end marker::
+
+    {"Table":{...},"Action":"insert","Rows":[["MQ==","eA=="],["Mg==",null]]}
+    {"End":true,"Rows":2}
+
+A file that is being written has another name. It becomes a dump when it is complete and on the disk.
+"""
+
+import os
+import re
+import secrets
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rowtide.databus.server.source import DumpPart
+
+_NAME = re.compile(r"DB\.Data[0-9A-Za-z-]{1,100}\.Json")
+_PART = ".part"
+_MARKER = re.compile(rb'^\{"End":true,"Rows":(\d+)\}\n\Z', re.MULTILINE)
+_LONGEST_MARKER = 64
+_CHUNK = 1 << 18
+_ROWS = b'"Rows":[['
+
+
+class StoredDump:
+    """A dump, opened. The file may be deleted meanwhile.
+
+    Args:
+        path: of the file.
+
+    Attributes:
+        rows: the number of rows.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it has no end marker.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        try:
+            size = self._file.seek(0, os.SEEK_END)
+            self._file.seek(max(size - _LONGEST_MARKER, 0))
+            marker = _marker(self._file.read(), path)
+            self._file.seek(0)
+        except BaseException:
+            self._file.close()
+            raise
+        self.rows = int(marker[1])
+        self._left = size - len(marker[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def read(self) -> bytes:
+        """The next bytes, without the end marker; none at the end."""
+        chunk = self._file.read(min(_CHUNK, self._left))
+        self._left -= len(chunk)
+        return chunk
+
+    def read_single(self) -> bytes:
+        """The next lines, with one row in each, as the original server writes them; none at the end."""
+        found: list[bytes] = []
+        size = 0
+        while size < _CHUNK and self._left:
+            line = self._file.readline()
+            self._left -= len(line)
+            head, mark, rows = line.rpartition(_ROWS)  # values are base64: their text has neither brackets nor quotes
+            single = [b"%b%b%b]]}\n" % (head, mark, row) for row in rows.removesuffix(b"]]}\n").split(b"],[")]
+            found += single if mark else [line]
+            size += sum(map(len, single))
+        return b"".join(found)
+
+
+class DumpWriter:
+    """Writes a dump: :meth:`add` its rows, then :meth:`complete` it. Leaving the block before deletes the file.
+
+    Args:
+        folder: of the dumps.
+        name: of the dump.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path = folder / name
+        self._part = folder / f"{name}{_PART}"
+        self._file = self._part.open("xb")
+        self.rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):  # of a full disk: what was not written does not matter any more
+            self._file.close()
+        self._part.unlink(missing_ok=True)
+
+    def add(self, part: DumpPart) -> None:
+        """Write rows.
+
+        Raises:
+            OSError: the disk is full, for example.
+        """
+        self._file.write(part.event + b"\n")
+        self.rows += part.rows
+
+    def complete(self) -> None:
+        """Write the end marker, and give the file its name.
+
+        Raises:
+            OSError: the disk is full, for example.
+        """
+        self._file.write(end_marker(self.rows))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._part.rename(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class DumpFolder:
+    """The dumps of a server.
+
+    Args:
+        path: of the folder (``data_dir``); it is created if it is missing.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    def new_name(self) -> str:
+        """A name for a dump, which no other server gives."""
+        return f"DB.Data{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}.Json"
+
+    def writer(self, name: str) -> DumpWriter:
+        """Begin to write a dump; what is left of one that was not completed is deleted.
+
+        Raises:
+            OSError: the file cannot be created.
+        """
+        for left in self.path.glob(f"DB.Data*.Json{_PART}"):
+            left.unlink(missing_ok=True)
+        return DumpWriter(self.path, name)
+
+    def open(self, name: str) -> StoredDump | None:
+        """Open a dump; ``None`` if there is none with this name.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it has no end marker.
+        """
+        if _NAME.fullmatch(name) is None:
+            return None
+        try:
+            return StoredDump(self.path / name)
+        except FileNotFoundError:
+            return None
+
+    def keep(self, announced: str, most: int) -> None:
+        """Delete old dumps. A client that reads one of them reads it to its end.
+
+        Args:
+            announced: the dump that new clients begin with.
+            most: how many dumps are kept.
+        """
+        found = [path for path in self.path.glob("DB.Data*.Json") if _NAME.fullmatch(path.name)]
+        newest = sorted(found, key=lambda path: (path.name == announced, path.name), reverse=True)
+        for path in newest[most:]:
+            path.unlink(missing_ok=True)
+
+
+def _marker(end: bytes, path: Path) -> re.Match[bytes]:
+    found = _MARKER.search(end)
+    if found is None:
+        raise ValueError(f"dump {path} has no end marker")
+    return found
+
+
+def end_marker(rows: int) -> bytes:
+    """The line behind the last row."""
+    return b'{"End":true,"Rows":%d}\n' % rows

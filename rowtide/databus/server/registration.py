@@ -1,0 +1,212 @@
+"""Edge: this server in ZooKeeper: whether it is the one that runs, and where clients find it and its dumps.
+
+::
+
+    /Databus/NODENAME/TOPIC                  the dump that new clients begin with
+    /Databus/KEEPALIVEPATH/TOPIC             the server that runs, with the time at which it has last written it
+                                /running     rowtide's own: ephemeral, while a server runs
+                                /term        rowtide's own: its version is the number of terms
+                                /written     rowtide's own: the parent's content, if rowtide has written it last
+
+The original's servers compete by the time in the keep-alive node alone. rowtide's compete by ``running``. The node
+``written`` shows whether the keep-alive node is that of an original server: then this one stands by until the node has
+not changed for a while.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rowtide.cluster.candidate import Candidate
+from rowtide.cluster.fence import Contest, FencedNodes, begin_term, put
+from rowtide.cluster.session import Found, RefusedError, ZooKeeperError, ZooKeeperSession
+from rowtide.databus.discovery import DumpDescriptor, KeepAlive, root_path
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 1.0
+_KEEP_ALIVE_S = 20.0
+"""How often the keep-alive node is written; the original writes it every 30 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNodes:
+    """The nodes of a topic.
+
+    Attributes:
+        root: of all nodes.
+        node_name: node of the dump descriptors (``nodename``).
+        keep_alive_path: node of the running servers (``keepalivepath``).
+        topic: the topic.
+    """
+
+    root: str
+    node_name: str
+    keep_alive_path: str
+    topic: str
+
+    @property
+    def dump(self) -> str:
+        """The path of the dump descriptor."""
+        return f"{root_path(self.root)}/{self.node_name.strip('/')}/{self.topic}"
+
+    @property
+    def keep_alive(self) -> str:
+        """The path of the keep-alive node."""
+        return f"{root_path(self.root)}/{self.keep_alive_path.strip('/')}/{self.topic}"
+
+    @property
+    def written(self) -> str:
+        """The path of what rowtide has written last to the keep-alive node."""
+        return f"{self.keep_alive}/written"
+
+    @property
+    def contest(self) -> Contest:
+        """What servers compete for: to run the topic."""
+        return Contest(f"topic {self.topic}", f"{self.keep_alive}/running", f"{self.keep_alive}/term")
+
+
+class Registration:
+    """This server in ZooKeeper. Thread-safe.
+
+    Args:
+        session: with ZooKeeper.
+        nodes: of the topic.
+        host: the address of the dump server, as clients reach it.
+        port: its port.
+        alive_timeout_s: how long an original server counts as alive behind its last keep-alive
+            (``masteralive_timeout``).
+        clock: in seconds.
+        now: the time, in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        session: ZooKeeperSession,
+        nodes: ServerNodes,
+        host: str,
+        port: int,
+        alive_timeout_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._session = session
+        self._nodes = nodes
+        self._host = host
+        self._port = port
+        self._alive_timeout_s = alive_timeout_s
+        self._clock = clock
+        self._now = now
+        self._candidate: Candidate[FencedNodes] = Candidate(session, nodes.contest, self._begin, clock)
+        self._kept: tuple[int, float] | None = None  # the term of the last keep-alive, and when it is due again
+        self._seen: tuple[bytes, float] | None = None  # the keep-alive of an original server, and since when
+        self._polling = threading.Lock()
+        self._away = False
+
+    @property
+    def term(self) -> int | None:
+        """The term of this server; ``None`` if it is not certain that it is the one that runs."""
+        nodes = self._candidate.nodes
+        return None if nodes is None else nodes.term
+
+    async def run(self) -> None:
+        """Poll until it is cancelled."""
+        while True:
+            await asyncio.to_thread(self.poll)
+            await asyncio.sleep(_POLL_S)
+
+    def poll(self) -> None:
+        """See who runs, begin or end a term, and keep the present one alive."""
+        with self._polling:
+            try:
+                self._look()
+                self._away = False
+            except ZooKeeperError as error:
+                if not self._away:
+                    log.warning("%s. If this server runs, it goes on for up to %.0f s", error, self._session.timeout_s)
+                self._away = True
+
+    def release(self) -> None:
+        """End the term. Another server, or after a while this one, begins the next."""
+        with self._polling:
+            self._candidate.release()
+
+    def dump(self) -> DumpDescriptor | None:
+        """The dump that new clients begin with; ``None`` if there is none.
+
+        Raises:
+            ZooKeeperError: no answer.
+            DiscoveryError: the node is damaged.
+        """
+        found = self._session.get(self._nodes.dump)
+        if found is None or not found.content:
+            return None
+        return DumpDescriptor.decode(found.content.decode(errors="replace"), self._nodes.dump)
+
+    def announce(self, dump: DumpDescriptor, term: int) -> None:
+        """Let new clients begin with a dump.
+
+        Args:
+            dump: the dump.
+            term: that in which it was made.
+
+        Raises:
+            ZooKeeperError: no answer, or the term has ended.
+        """
+        nodes = FencedNodes(self._session, self._nodes.contest, term)
+        path = self._nodes.dump
+        self._session.ensure(path.rpartition("/")[0])
+        nodes.change([put(path, dump.encoded().encode(), exists=self._session.get(path) is not None)])
+        log.info("topic %s: new clients begin with dump %s at %s", self._nodes.topic, dump.file, dump.position)
+
+    def _begin(self, running: bool) -> FencedNodes:
+        address = f"{self._host}:{self._port}"
+        contest = self._nodes.contest
+        term = begin_term(self._session, contest, address, address.encode(), running=running)
+        return FencedNodes(self._session, contest, term)
+
+    def _look(self) -> None:
+        alive = self._session.get(self._nodes.keep_alive)
+        original = self._original(alive)
+        self._candidate.look(may_begin=not original)
+        nodes = self._candidate.nodes
+        if nodes is None:
+            self._kept = None
+        elif original:
+            log.warning("topic %s: a server of the original runs: %s", self._nodes.topic, self._text(alive))
+            self._candidate.release()
+        elif self._kept is None or self._kept[0] != nodes.term or self._clock() >= self._kept[1]:
+            self._keep_alive(nodes, alive)
+
+    def _original(self, alive: Found | None) -> bool:
+        """Whether a server of the original is alive."""
+        written = self._session.get(self._nodes.written)
+        if alive is None or not alive.content or (written is not None and written.content == alive.content):
+            self._seen = None
+            return False
+        now = self._clock()
+        if self._seen is None or self._seen[0] != alive.content:
+            if self._seen is None:
+                log.info("topic %s: there is a server of the original: %s", self._nodes.topic, self._text(alive))
+            self._seen = alive.content, now
+        return now < self._seen[1] + self._alive_timeout_s
+
+    def _keep_alive(self, nodes: FencedNodes, alive: Found | None) -> None:
+        """Write the keep-alive node, unless an original server has written it meanwhile."""
+        content = KeepAlive(self._host, self._port, self._nodes.topic, int(self._now())).encoded().encode()
+        path, written = self._nodes.keep_alive, self._nodes.written
+        known = 0 if alive is None else alive.version  # if it is new, the term has created it
+        exists = self._session.get(written) is not None
+        now = self._clock()
+        try:
+            nodes.change([put(path, content, exists=True, version=known), put(written, content, exists=exists)])
+        except RefusedError:
+            return  # the next poll sees who it was
+        self._kept = nodes.term, now + _KEEP_ALIVE_S
+
+    @staticmethod
+    def _text(alive: Found | None) -> str:
+        return "" if alive is None else alive.content.decode(errors="replace")

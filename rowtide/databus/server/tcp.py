@@ -1,0 +1,186 @@
+"""Edge: serves dumps over TCP.
+
+::
+
+    client                        server
+    DB.Data20260102T...Json ────►
+    END                     ────►            only clients that want the end marker
+                            ◄──── PONG
+                            ◄──── {"Table":{...},"Action":"insert","Rows":[...]}
+                            ◄──── ...
+                            ◄──── {"End":true,"Rows":240000}
+
+Clients of the original, which do not send ``END``, get one row in each line and no end marker. A dump that does not
+exist is answered with ``ERROR`` and the reason, instead of ``PONG`` and nothing: that would be an empty snapshot.
+
+Each connection is a coroutine that holds at most a chunk of a dump. A client that reads slowly holds up nobody else.
+"""
+
+import asyncio
+import logging
+import socket
+from contextlib import suppress
+from typing import NamedTuple
+
+from rowtide.databus.server.folder import DumpFolder, StoredDump, end_marker
+
+log = logging.getLogger(__name__)
+
+_LONGEST_LINE = 1024
+"""The longest line of a request, in bytes."""
+_REQUEST_S = 30.0
+"""How long a client may take for its request."""
+_END_S = 1.0
+"""How long ``END`` is waited for before the rows."""
+_LATE_END_S = 10.0
+"""How long it is waited for behind them; for so long, the original keeps its connection."""
+_STALLED_S = 600.0
+"""How long a client may read nothing."""
+_CLOSE_S = 5.0
+
+
+class Address(NamedTuple):
+    """Where the server listens."""
+
+    host: str
+    port: int
+
+
+class DumpServer:
+    """A TCP server for dumps.
+
+    Args:
+        folder: of the dumps.
+    """
+
+    def __init__(self, folder: DumpFolder) -> None:
+        self._folder = folder
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str, port: int) -> Address:
+        """Listen.
+
+        Args:
+            host: the address, of IPv4 or IPv6; ``""`` for all addresses.
+            port: the port; 0 for a free one.
+
+        Returns:
+            The address.
+
+        Raises:
+            OSError: the server cannot listen there.
+        """
+        self._server = await asyncio.start_server(self._accept, host or None, port, limit=_LONGEST_LINE)
+        found = self._server.sockets[0].getsockname()
+        return Address(found[0], found[1])
+
+    async def close(self) -> None:
+        """Accept no more clients, and disconnect all. Those that want the end marker see that it is missing."""
+        if self._server is not None:
+            self._server.close()
+        tasks = list(self._connections)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        client = _text(writer.get_extra_info("peername"))
+        try:
+            await _Connection(self._folder, reader, writer, client).serve()
+        except TimeoutError:
+            log.warning("dump client %s sends or reads nothing; it is disconnected", client)
+        except OSError as error:
+            log.info("dump client %s: %s", client, error)
+        finally:
+            self._connections.discard(task)
+            await _end(writer)
+
+
+async def _end(writer: asyncio.StreamWriter) -> None:
+    """Close a connection; what its client does not read soon is dropped."""
+    writer.close()
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_CLOSE_S):
+            await writer.wait_closed()
+    writer.transport.abort()
+
+
+class _Connection:
+    """One client."""
+
+    def __init__(
+        self, folder: DumpFolder, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str
+    ) -> None:
+        self._folder = folder
+        self._reader = reader
+        self._writer = writer
+        self._client = client
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    async def serve(self) -> None:
+        """Answer the request.
+
+        Raises:
+            TimeoutError: the client sends no request, or does not read the answer.
+            OSError: the client has gone.
+        """
+        async with asyncio.timeout(_REQUEST_S):
+            request = await self._line()
+        if not request.endswith(b"\n"):
+            return  # gone before it has sent a name
+        name = request.rstrip(b"\r\n").decode(errors="replace")
+        try:
+            dump = await asyncio.to_thread(self._folder.open, name)
+            reason = "there is no such dump on this server. Read its present name from ZooKeeper, and start again"
+        except (OSError, ValueError) as error:
+            dump, reason = None, str(error)
+        if dump is None:
+            log.warning("dump client %s wants dump %r: %s", self._client, name[:200], reason)
+            await self._send(f"ERROR {reason}\n".encode())
+            return
+        try:
+            await self._send(b"PONG\n")
+            await self._dump(name, dump)
+        finally:
+            dump.close()
+
+    async def _dump(self, name: str, dump: StoredDump) -> None:
+        marked = await self._end_wanted(_END_S)
+        read = dump.read if marked else dump.read_single
+        while chunk := await asyncio.to_thread(read):
+            await self._send(chunk)
+        if marked or await self._end_wanted(_LATE_END_S):
+            await self._send(end_marker(dump.rows))
+        log.info("dump client %s has been sent dump %s: %d rows", self._client, name, dump.rows)
+
+    async def _end_wanted(self, seconds: float) -> bool:
+        """Whether the client sends ``END`` in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                return await self._line() == b"END\n"
+        return False
+
+    async def _line(self) -> bytes:
+        try:
+            return await self._reader.readline()
+        except ValueError as error:
+            raise ConnectionAbortedError(f"a line of its request is longer than {_LONGEST_LINE} bytes") from error
+
+    async def _send(self, data: bytes) -> None:
+        self._writer.write(data)
+        async with asyncio.timeout(_STALLED_S):
+            await self._writer.drain()
+
+
+def _text(address: object) -> str:
+    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "without an address"

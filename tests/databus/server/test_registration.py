@@ -1,0 +1,303 @@
+"""Servers in ZooKeeper: one of them runs, and clients find it and its dump."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from canal_server import until
+from databus_messages import ITEMS, item
+from kazoo.client import KazooClient
+from tcp_proxy import TcpProxy
+
+from rowtide.cluster import candidate
+from rowtide.cluster import session as session_module
+from rowtide.cluster.session import ZooKeeperError, ZooKeeperSession
+from rowtide.databus.client import ClientSettings
+from rowtide.databus.client.start import DumpStart, _dump
+from rowtide.databus.discovery import ROOT, DumpDescriptor, KeepAlive
+from rowtide.databus.events import Position, RowsEvent
+from rowtide.databus.server.dumping import Dumping
+from rowtide.databus.server.folder import DumpFolder
+from rowtide.databus.server.registration import Registration, ServerNodes
+from rowtide.databus.server.source import DumpPart
+
+if TYPE_CHECKING:
+    from rowtide_stack import ZooKeeper
+
+pytestmark = pytest.mark.servers
+
+AT = Position("binlog.000003", 154)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "SESSION_S", 3.0)
+
+
+@pytest.fixture
+def nodes() -> ServerNodes:
+    return ServerNodes(ROOT, "DumpMeta", "KeepAliveNode", f"t{uuid.uuid4().hex[:8]}")
+
+
+@dataclass
+class Servers:
+    """Makes registrations with a clock of their own."""
+
+    servers: str
+    nodes: ServerNodes
+    now: float = 1000.0
+
+    def __post_init__(self) -> None:
+        self.clock: Callable[[], float] = lambda: self.now
+
+    @contextmanager
+    def server(self, port: int, servers: str = "", host: str = "10.0.0.1") -> Iterator[Registration]:
+        session = ZooKeeperSession(servers or self.servers, "zkpath")
+        session._client.start(30)
+        try:
+            yield Registration(session, self.nodes, host, port, 60.0, self.clock, lambda: self.now)
+        finally:
+            session.close()
+
+    def original(self, client: KazooClient, ip: str) -> None:
+        """Write the keep-alive node as an original server does."""
+        text = KeepAlive(ip, 888, self.nodes.topic, 1).encoded()
+        client.ensure_path(self.nodes.keep_alive)
+        client.set(self.nodes.keep_alive, f"{text}{self.now:.0f}".encode())
+
+    def found(self) -> DumpStart:
+        """Where a client would begin."""
+        settings = ClientSettings(
+            ("b:1",),
+            self.nodes.topic,
+            first_load=True,
+            zookeeper=(self.servers,),
+            node_name=self.nodes.node_name,
+            keep_alive_path=self.nodes.keep_alive_path,
+            discover_server=True,
+        )
+        return _dump(settings)
+
+
+@pytest.fixture
+def cluster(zookeeper: ZooKeeper, nodes: ServerNodes) -> Servers:
+    return Servers(f"{zookeeper.host}:{zookeeper.port}", nodes)
+
+
+@pytest.fixture
+def client(cluster: Servers) -> Iterator[KazooClient]:
+    """Another program at the same nodes."""
+    client = KazooClient(cluster.servers)
+    client.start(30)
+    yield client
+    client.stop()
+    client.close()
+
+
+def term(server: Registration) -> int:
+    found = server.term
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("host", "shown"), [("10.0.0.1", "10.0.0.1"), ("::1", "[::1]")])
+def test_clients_find_the_server_and_its_dump(cluster: Servers, client: KazooClient, host: str, shown: str) -> None:
+    topic = cluster.nodes.topic
+    with cluster.server(888, host=host) as server:
+        server.poll()
+        assert client.get(f"/Databus/KeepAliveNode/{topic}")[0] == f"{shown}:888:{topic}:1000".encode()
+        assert server.dump() is None
+        server.announce(DumpDescriptor("f", AT, 7), term(server))
+        assert client.get(f"/Databus/DumpMeta/{topic}")[0] == b"f:binlog.000003:154:7"
+        assert cluster.found() == DumpStart(DumpDescriptor("f", AT, 7), host, 888)
+        cluster.now += 19  # within the session's time-out, had it been polled
+        server.poll()
+        server.poll()
+        assert client.get(f"/Databus/KeepAliveNode/{topic}")[0].endswith(b":1000")
+        cluster.now += 1
+        server.poll()
+        assert client.get(f"/Databus/KeepAliveNode/{topic}")[0].endswith(b":1020")
+
+
+def test_another_server_takes_over_and_the_first_announces_nothing_more(cluster: Servers) -> None:
+    with cluster.server(1) as first, cluster.server(2) as second:
+        first.poll()
+        second.poll()
+        assert (first.term is None, second.term) == (False, None)
+        before = term(first)
+        first.release()
+        assert first.term is None
+        second.poll()
+        assert second.term is None  # the first one may come back
+        cluster.now += 6
+        second.poll()
+        first.poll()
+        assert (first.term, second.term is None) == (None, False)
+        second.announce(DumpDescriptor("of-second", AT, 7), term(second))
+        with pytest.raises(ZooKeeperError, match="this server does not run it any more"):
+            first.announce(DumpDescriptor("of-first", AT, 3), before)
+        found = cluster.found()
+        assert (found.dump.file, found.port) == ("of-second", 2)
+
+
+def test_never_two_run_while_zookeeper_is_lost(
+    cluster: Servers, zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidate, "WAIT_S", 1.0)
+    cluster.clock = time.monotonic
+    with (
+        TcpProxy(zookeeper.host, zookeeper.port) as proxy,
+        cluster.server(2) as second,
+        cluster.server(1, f"127.0.0.1:{proxy.port}") as first,
+    ):
+        first.poll()
+        second.poll()
+        before = term(first)
+        proxy.frozen.set()
+
+        def taken_over() -> bool:
+            second.poll()
+            assert first.term is None or second.term is None
+            return second.term is not None
+
+        until(taken_over)
+        assert first.term is None
+        proxy.frozen.clear()
+        until(lambda: first._session._client.connected)
+        first.poll()
+        assert first.term is None
+        with pytest.raises(ZooKeeperError):
+            first.announce(DumpDescriptor("f", AT, 1), before)
+        assert second.dump() is None
+
+
+def test_a_lost_session_begins_another_term(cluster: Servers, client: KazooClient) -> None:
+    with cluster.server(1) as server:
+        server.poll()
+        before = term(server)
+        other = KazooClient(cluster.servers, client_id=server._session._client.client_id)
+        other.start(30)
+        other.stop()  # ends the session of both
+        other.close()
+
+        def again() -> bool:
+            cluster.now += 1
+            server.poll()
+            return server.term not in (None, before)
+
+        until(again)
+        assert client.get(cluster.nodes.keep_alive)[0].endswith(f":{cluster.now:.0f}".encode())
+        with pytest.raises(ZooKeeperError):
+            server.announce(DumpDescriptor("f", AT, 1), before)
+
+
+def test_a_server_of_the_original_is_waited_for(cluster: Servers, client: KazooClient) -> None:
+    cluster.original(client, "10.0.0.9")
+    with cluster.server(1) as server:
+        for _ in range(3):
+            server.poll()
+            assert server.term is None
+            cluster.now += 50
+            cluster.original(client, "10.0.0.9")
+        server.poll()
+        cluster.now += 59
+        server.poll()
+        assert server.term is None
+        cluster.now += 1
+        server.poll()
+        assert server.term is not None
+        assert b"10.0.0.1:1:" in client.get(cluster.nodes.keep_alive)[0]
+        with cluster.server(2) as second:
+            server.release()
+            second.poll()  # the keep-alive is that of rowtide: there is nothing to wait for
+            assert second.term is not None
+
+
+def test_a_server_gives_way_to_one_of_the_original(cluster: Servers, client: KazooClient) -> None:
+    with cluster.server(1) as server:
+        server.poll()
+        cluster.original(client, "10.0.0.9")
+        before = client.get(cluster.nodes.keep_alive)[0]
+        server.poll()
+        assert server.term is None
+        cluster.now += 30
+        server.poll()
+        assert server.term is None
+        assert client.get(cluster.nodes.keep_alive)[0] == before
+
+
+# --- dumps ---------------------------------------------------------------------------------------------------------
+
+
+class _Dump:
+    def __init__(self, source: _Source) -> None:
+        self.position, self.offset = Position("binlog.000003", 100 * source.taken), source.taken
+        self._source = source
+
+    async def parts(self) -> AsyncGenerator[DumpPart]:
+        yield DumpPart(RowsEvent(ITEMS, "insert", (item(1),)).encoded(), 1)
+        self._source.during()
+
+
+class _Source:
+    """Counts the dumps that are taken."""
+
+    taken = 0
+
+    async def dump(self, tables: Collection[str] | None = None) -> _Dump:
+        self.taken += 1
+        return _Dump(self)
+
+    def during(self) -> None:
+        """What happens while a dump is written."""
+
+
+def test_a_dump_is_made_when_it_is_missing_or_due(cluster: Servers, tmp_path: Path) -> None:
+    source, folder = _Source(), DumpFolder(tmp_path / "1")
+    with cluster.server(1) as server:
+        dumping = Dumping(source, folder, server, 100.0, lambda: cluster.now)
+
+        def taken() -> int:
+            server.poll()
+            asyncio.run(dumping.poll())
+            return source.taken
+
+        asyncio.run(dumping.poll())
+        assert source.taken == 0  # another server may run
+        assert (taken(), taken()) == (1, 1)
+        first = cluster.found().dump
+        assert (first.position, first.offset) == (Position("binlog.000003", 100), 1)
+        cluster.now += 100
+        server.poll()
+        assert taken() == 2
+        assert cluster.found().dump.offset == 2
+        assert (folder.path / first.file).exists()  # for clients that have read the first name
+        again = Dumping(source, folder, server, None, lambda: cluster.now)
+        asyncio.run(again.poll())
+        assert source.taken == 2  # the announced one is still here
+        elsewhere = Dumping(source, DumpFolder(tmp_path / "2"), server, None, lambda: cluster.now)
+        asyncio.run(elsewhere.poll())
+        assert source.taken == 3
+        server.announce(replace(first, offset=3), term(server))
+        server._session._client.set(cluster.nodes.dump, b"damaged")
+        asyncio.run(Dumping(source, folder, server, None, lambda: cluster.now).poll())
+        assert source.taken == 4
+        assert cluster.found().dump.offset == 4
+
+
+def test_a_dump_of_a_term_that_ends_is_not_announced(cluster: Servers, tmp_path: Path) -> None:
+    source, folder = _Source(), DumpFolder(tmp_path)
+    with cluster.server(1) as server:
+        source.during = server.release  # type: ignore[method-assign]
+        server.poll()
+        with pytest.raises(ZooKeeperError):
+            asyncio.run(Dumping(source, folder, server, None, lambda: cluster.now).poll())
+        assert server.dump() is None
