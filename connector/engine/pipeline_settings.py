@@ -7,7 +7,7 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.choices import SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.records.batch import Headers
-from rowtide.connector.records.settings import LOSSLESS, PipelineSettings, Transforms
+from rowtide.connector.records.settings import LOSSLESS, PipelineSettings, RecordForm, Transforms
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
@@ -39,13 +39,16 @@ def context_headers(config: Configuration, run: str) -> Headers:
     )
 
 
-def pipeline_settings(config: Configuration, run: str, *, changes: bool = False) -> PipelineSettings:
+def pipeline_settings(
+    config: Configuration, run: str, *, changes: bool = False, form: RecordForm | None = None
+) -> PipelineSettings:
     """The pipeline's part of a configuration.
 
     Args:
         config: the configuration.
         run: the id of this run, see :func:`run_id`.
         changes: rows become changes instead of messages; there are no messages of other kinds then, and no transforms.
+        form: what rows and statements become instead of Debezium's messages.
     """
     keys, values = _json(config.converters.key), _json(config.converters.value)
     transforms = None
@@ -63,11 +66,13 @@ def pipeline_settings(config: Configuration, run: str, *, changes: bool = False)
         keys=keys,
         values=values,
         tombstones=config.values.tombstones,
-        skipped_operations=config.capture.skipped_operations,
+        skipped_operations=config.capture.skipped_operations
+        if form is None
+        else config.capture.skipped_operations | {"t"},
         skip_unchanged=config.capture.skip_messages_without_change,
         include_query=config.values.include_query,
         transaction_metadata=config.values.transaction_metadata,
-        schema_changes=config.topics.include_schema_changes and not changes,
+        schema_changes=config.topics.include_schema_changes and not changes and form is None,
         only_captured_tables_ddl=config.history.store_only_captured_tables,
         only_captured_databases_ddl=config.history.store_only_captured_databases,
         skip_unparseable_ddl=config.history.skip_unparseable_ddl,
@@ -79,6 +84,7 @@ def pipeline_settings(config: Configuration, run: str, *, changes: bool = False)
         log_notifications=config.topics.log_notifications,
         transforms=transforms,
         changes=changes,
+        form=form,
     )
 
 

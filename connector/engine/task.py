@@ -19,6 +19,7 @@ from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.start.included_tables import CapturedTablesChanged, IncludedTables
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import RecordForm
 from rowtide.connector.rows.native import implementation
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
@@ -45,6 +46,7 @@ class ConnectorTask:
         sink: a sink to use instead of ``rowtide.sink``.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects.
         signalling: the signals of the connector.
+        form: what rows and statements become instead of Debezium's messages.
 
     Attributes:
         current: the current run, or the last one.
@@ -62,6 +64,7 @@ class ConnectorTask:
         sink: RecordSink | None = None,
         changes: bool = False,
         signalling: Signalling | None = None,
+        form: RecordForm | None = None,
     ) -> None:
         self.config = config
         self._sink = sink
@@ -71,7 +74,7 @@ class ConnectorTask:
         self.restarts = 0
         self.snapshot = SnapshotStatus(progress, time.monotonic)
         self._signalling = signalling or Signalling()
-        settings = pipeline_settings(config, run_id(), changes=changes)
+        settings = pipeline_settings(config, run_id(), changes=changes, form=form)
         self._settings = replace(settings, on_notification=self._signalling.notifications.add)
         self._ended: str | None = None
         self._on_end = on_end

@@ -93,7 +93,7 @@ class Pipeline:
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
-        self.xa = XaTransactions(self.progress, start, read_xa, self._leave_out, self._captured.emitted)
+        self.xa = XaTransactions(self.progress, start, read_xa, self._leave_out, self._captured.emitted, settings.form)
         self._row_writer = RowWriter(settings, self.progress, self._monitor, clock, self._batch_offset, self._put)
         self.signals = signals
         self._event_end = start.pos

@@ -69,6 +69,7 @@ class Progress:
         self.group = start.file, start.pos
         self.in_transaction = False
         self.filtered = False
+        self._placed = True
         self._published = published
         self.carried = start.carried
         # Asked by GTIDs, a server begins at the head of a file: not a position behind the transactions of the set.
@@ -96,13 +97,16 @@ class Progress:
             ts_us: when the source made the change, µs since the epoch.
             now: when it is processed, ns since the epoch.
         """
-        return SourcePosition(self.file, self.pos, self.gtid, self.server_id, self.thread, self.query, ts_us, now)
+        ordinal = 0 if self._placed else self._events_done
+        at = self.file, self.pos, self.gtid, self.server_id, self.thread, self.query
+        return SourcePosition(*at, ts_us, now, ordinal=ordinal)
 
     def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
         """Advance to the next event; ``end`` 0 means that it has no position of its own (in compressed ones)."""
         self.server_id = server_id
         self.timestamp_before = self.timestamp
         self.timestamp = timestamp
+        self._placed = end > 0
         if not end:
             return
         self.pos, self.end = start, end

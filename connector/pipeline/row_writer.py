@@ -13,11 +13,6 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.source import stream_snapshot_marker
 
-_MAX_ROWS = 4096
-"""Rows in a batch at most. A row event has more only if ``binlog_row_event_max_size`` is larger than 8 KB."""
-_MAX_QUERY_BYTES = 16 << 20
-"""Bytes of SQL in a batch at most: with ``include.query`` each record repeats its statement."""
-
 
 class RowWriter:
     """Makes the batches of row events.
@@ -65,7 +60,8 @@ class RowWriter:
         if skip >= total:
             return
         context = self._context(captured)
-        most = min(_MAX_ROWS, _MAX_QUERY_BYTES // (len(progress.query or "") + 1) + 1)
+        assert context.position is not None
+        most = codec.batch_rows(event, total, context.position)
         while total - skip > most:
             stop = skip + most
             progress.rows(stop - 1, total)

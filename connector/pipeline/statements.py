@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -158,7 +158,19 @@ class Statements:
                 self._truncated(change, context, out)
             else:
                 self._changed(change, context, out)
+        out += self._in_form(applied, statement, context)
         return _together(out)
+
+    def _in_form(self, applied: StatementResult, statement: QueryEvent, context: StatementContext) -> Iterator[Batch]:
+        """The messages of the form that has taken the place of Debezium's (``PipelineSettings.form``)."""
+        form, captures = self._settings.form, self._names.captures
+        named = ((change, (change.table_id, change.previous_id)) for change in applied.changes)
+        changes = [change for change, ids in named if any(one and captures(one.database, one.table) for one in ids)]
+        if form is not None and changes:
+            position = context.progress.source_position(context.micros, context.now)
+            made = form.statement(changes, statement, self._tables.server, position, context.offset())
+            if made is not None:
+                yield made
 
     def _is_recorded(self, applied: StatementResult) -> bool:
         """Whether a statement concerns a captured table or database, or a table that may take a captured name."""

@@ -18,6 +18,7 @@ from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
+from rowtide.connector.records.settings import RecordForm
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class XaTransactions:
         read_xa: reads a transaction again; without it all records are held.
         leave_out: called with a problem of reading a transaction again; raises it, or continues without the rows.
         emitted: called with each batch of a committed transaction.
+        form: writes the batches of a committed transaction, if it is not that of Debezium's messages.
 
     Attributes:
         state: the transactions that have not ended; assign an earlier value to return to it.
@@ -85,8 +87,10 @@ class XaTransactions:
         read_xa: ReadXa | None,
         leave_out: Callable[[ProtocolError], None],
         emitted: Callable[[Batch], None] = lambda _batch: None,
+        form: RecordForm | None = None,
     ) -> None:
         self._progress = progress
+        self._form = form
         self._hold_all = read_xa is None
         self._read_xa = read_xa or _unreadable
         self._leave_out = leave_out
@@ -179,7 +183,7 @@ class XaTransactions:
             if last is not None:
                 progress.resume_within(replace(before, event=number))
                 yield last._replace(offset=self.offset(plain()))
-            last = batch
+            last = batch if self._form is None else self._form.moved(batch, progress.source_position(0, 0), number)
         self._forget(xid)
         progress.executed()
         if last is not None:

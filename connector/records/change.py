@@ -24,6 +24,8 @@ class SourcePosition(NamedTuple):
         ts_us: when the source changed or read the rows, µs since the epoch.
         read_ns: when the connector processed the event, ns since the epoch.
         snapshot: the snapshot's marker (``first``, ``true``, ``last`` …); ``None`` for changes of the binlog.
+        ordinal: for an event without a position of its own, such as one in a compressed transaction, its number among
+            the events that share ``pos``; else 0.
     """
 
     file: str
@@ -35,6 +37,7 @@ class SourcePosition(NamedTuple):
     ts_us: int
     read_ns: int
     snapshot: str | None = None
+    ordinal: int = 0
 
 
 class TransactionOrder(NamedTuple):

@@ -1,14 +1,19 @@
 """The pipeline's settings as plain values: without property names, secrets and servers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from rowtide.connector.records.batch import Headers
+from rowtide.connector.records.batch import Batch, Headers
+from rowtide.connector.records.change import SourcePosition
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.settings import FailureMode, JsonSettings
-from rowtide.envelope.table import RecordRules
+from rowtide.envelope.table import RecordRules, TableSchema
 from rowtide.envelope.transforms import TransformChain
+from rowtide.schema_history.catalog.changes import SchemaChange
+from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.topics.filters import Selection, TableFilter
 from rowtide.topics.naming import TopicNaming
 
@@ -29,6 +34,48 @@ class Transforms:
     chain: TransformChain
     keys: JsonSettings
     values: JsonSettings
+
+
+class RecordForm(Protocol):
+    """What rows and statements become, instead of Debezium's messages. It is pickled for the decoder processes."""
+
+    def codec(self, records: TableSchema, columns: Sequence[Column]) -> Any:
+        """The codec of a table, a :class:`~rowtide.connector.records.codecs.rows.RowsCodec`.
+
+        Args:
+            records: the schemas of Debezium's records of the table.
+            columns: all columns of the row images, with Connect values as their output.
+        """
+        ...
+
+    def statement(
+        self,
+        changes: Sequence[SchemaChange],
+        statement: QueryEvent,
+        server: Server,
+        position: SourcePosition,
+        offset: SourceOffset,
+    ) -> Batch | None:
+        """The messages of a statement; ``None`` if it has none.
+
+        Args:
+            changes: what it changes in captured tables.
+            statement: the statement.
+            server: the server that has executed it.
+            position: where it stands.
+            offset: the resume position behind the messages.
+        """
+        ...
+
+    def moved(self, batch: Batch, position: SourcePosition, number: int) -> Batch:
+        """A batch of an XA transaction, as it is written when the transaction is committed.
+
+        Args:
+            batch: as it was made where the transaction was prepared.
+            position: where XA COMMIT stands.
+            number: of the batch in its transaction, from 0.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +110,8 @@ class PipelineSettings:
         transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
             :data:`LOSSLESS`.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
+        form: what rows and statements become instead of Debezium's messages; ``None`` for these. Heartbeats,
+            notifications and the schema history are the same in all forms.
     """
 
     connector: Literal["mysql", "mariadb"]
@@ -91,3 +140,4 @@ class PipelineSettings:
     on_notification: Callable[[Mapping[str, Any]], None] | None = None
     transforms: Transforms | None = None
     changes: bool = False
+    form: RecordForm | None = None

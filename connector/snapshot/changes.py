@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import UNAVAILABLE, Change, DebeziumMessage, SourcePosition
 from rowtide.connector.records.codecs.builder import column_output
@@ -109,6 +110,11 @@ def snapshot_table(table: Table, settings: PipelineSettings, *, custom_query: bo
         table: the table's structure.
         settings: the pipeline's settings.
         custom_query: whether the query is one of ``snapshot.select.statement.overrides``.
+
+    Raises:
+        SnapshotError: the form of the records has no rows of snapshots.
     """
+    if settings.form is not None and not settings.changes:
+        raise SnapshotError(f"table {table.id}: the topic has no rows of snapshots; read them from a dump")
     made = ChangeTable if settings.changes else SnapshotTable
     return made(table, settings, custom_query=custom_query)

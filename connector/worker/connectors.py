@@ -9,6 +9,7 @@ from typing import Any
 from mode import Service
 
 from rowtide.connector.config import Configuration
+from rowtide.connector.records.settings import RecordForm
 from rowtide.connector.worker.service import ConnectorService
 
 _LEAST_STOP_S = 1.0
@@ -25,6 +26,7 @@ class Connectors(Service):
 
     Args:
         configs: their configurations, with different names (see ``config.conflicts``).
+        form: what rows and statements become instead of Debezium's messages.
 
     Attributes:
         services: the connectors by name.
@@ -34,9 +36,9 @@ class Connectors(Service):
 
     logger = ConnectorService.logger
 
-    def __init__(self, configs: Iterable[Configuration], **kwargs: Any) -> None:
+    def __init__(self, configs: Iterable[Configuration], form: RecordForm | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.services = {config.name: ConnectorService(config) for config in configs}
+        self.services = {config.name: ConnectorService(config, form) for config in configs}
         self.on_failure: Callable[[Failure], None] = lambda _failure: None
         self.on_end: Callable[[], None] = lambda: None
 

@@ -14,6 +14,7 @@ import click
 
 from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.files.environment import CONFIG_VARIABLE
+from rowtide.connector.records.settings import RecordForm
 from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.process import Worker
@@ -27,6 +28,7 @@ def create_app(
     web_bind: str | None = None,
     web_port: int | None = None,
     web_token: str | None = None,
+    form: RecordForm | None = None,
 ) -> App:
     """Create the Faust app of one or several connectors.
 
@@ -35,6 +37,7 @@ def create_app(
         web_bind: address of the web server; by default ``WEB_BIND`` of the environment, or the loopback address.
         web_port: its port; by default ``WEB_PORT`` of the environment, or 6066, or a free one if 6066 is in use.
         web_token: the token of requests that control the connector; by default ``WEB_TOKEN`` of the environment.
+        form: what rows and statements become instead of Debezium's messages.
 
     Raises:
         ConfigurationError: ``WEB_PORT`` of the environment is no port.
@@ -51,7 +54,7 @@ def create_app(
     )
     app.any_port = address.any_port
     app.token = web_token or os.environ.get("WEB_TOKEN") or None
-    app.connectors = Connectors(configs)
+    app.connectors = Connectors(configs, form)
     services = app.connectors.services.values()
     app.reporter = Reporter([service.status for service in services])
     notifier = SystemdNotifier([service.status_at_once for service in services])

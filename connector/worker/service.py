@@ -17,6 +17,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.pipeline.signals.actions import SignalHook
+from rowtide.connector.records.settings import RecordForm
 from rowtide.connector.rows.native import implementation
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
@@ -39,6 +40,7 @@ class ConnectorService(Service):
 
     Args:
         config: the connector's configuration.
+        form: what rows and statements become instead of Debezium's messages.
 
     Attributes:
         connector: the task that runs the connector.
@@ -48,9 +50,10 @@ class ConnectorService(Service):
 
     logger = logging.getLogger("mode.rowtide")
 
-    def __init__(self, config: Configuration, **kwargs: Any) -> None:
+    def __init__(self, config: Configuration, form: RecordForm | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
+        self._form = form
         self.on_end: Callable[[], None] = lambda: None
         self.failure: BaseException | None = None
         self._binlog_end = BinlogEnd(config)
@@ -63,7 +66,7 @@ class ConnectorService(Service):
     def _new_task(self) -> ConnectorTask:
         self._tasks_made += 1
         on_end = functools.partial(self._ended, self._tasks_made)
-        return ConnectorTask(self.config, on_end=on_end, signalling=self._signalling)
+        return ConnectorTask(self.config, on_end=on_end, signalling=self._signalling, form=self._form)
 
     def properties(self) -> Mapping[str, str]:
         """The configuration, with secrets masked."""

@@ -1,4 +1,4 @@
-"""The catalogue of properties: Debezium's for MySQL and MariaDB, Kafka Connect's, Canal's, and rowtide's own.
+"""The catalogue of properties: Debezium's for MySQL and MariaDB, Kafka Connect's, Canal's, databus', and rowtide's own.
 
 There is one module per section of the reference. The loader looks up values by the constants defined there.
 """
@@ -11,6 +11,7 @@ from rowtide.connector.config.catalogue import (
     capture,
     connect,
     connection,
+    databus,
     history,
     running,
     snapshot,
@@ -21,7 +22,18 @@ from rowtide.connector.config.catalogue.property import Family, Property
 
 __all__ = ["FAMILIES", "PROPERTIES", "SECTIONS", "entries"]
 
-SECTIONS: tuple[ModuleType, ...] = (connection, capture, values, snapshot, running, topics, history, connect, canal)
+SECTIONS: tuple[ModuleType, ...] = (
+    connection,
+    capture,
+    values,
+    snapshot,
+    running,
+    topics,
+    history,
+    connect,
+    canal,
+    databus,
+)
 """The sections, in the order of the reference; each has a ``TITLE``."""
 
 

@@ -26,6 +26,7 @@ from rowtide.connector.config.choices import (
 )
 from rowtide.connector.config.kafka.clients import ClientSettings
 from rowtide.connector.config.model.database import DatabaseConfig
+from rowtide.connector.config.model.databus import DatabusConfig
 from rowtide.connector.config.model.signals import IncrementalConfig, SignalsConfig
 from rowtide.connector.config.secret import Sanitizer, Secret
 from rowtide.topics.column_rules import ColumnRules
@@ -370,6 +371,7 @@ class Configuration:
     guardrail: GuardrailConfig
     metric_tags: Mapping[str, str]
     canal_gtids: bool
+    databus: DatabusConfig
     warnings: tuple[str, ...]
     sanitizer: Sanitizer
     properties: "Properties"

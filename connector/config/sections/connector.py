@@ -15,6 +15,7 @@ from rowtide.connector.config.model import (
     Properties,
 )
 from rowtide.connector.config.secret import Sanitizer
+from rowtide.connector.config.sections.databus import databus_config
 from rowtide.connector.config.sections.kafka import (
     converters_config,
     delivery_config,
@@ -77,6 +78,7 @@ def build(
         guardrail=GuardrailConfig(reader[running.GUARDRAIL_MAX], reader[running.GUARDRAIL_ACTION]),
         metric_tags=_metric_tags(reader),
         canal_gtids=reader[canal.GTIDS],
+        databus=databus_config(reader),
         warnings=tuple(reader.warnings),
         sanitizer=sanitizer,
         properties=Properties(properties if written is None else written),

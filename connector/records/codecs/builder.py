@@ -36,7 +36,7 @@ _PLACEHOLDER_TYPES = frozenset(
 
 
 Codec = RowsCodec[Any, Any]
-"""The codec of Debezium's messages, or that of Python values (``PipelineSettings.changes``)."""
+"""The codec of Debezium's messages, of Python values (``PipelineSettings.changes``), or of another form."""
 
 
 class Codecs:
@@ -58,6 +58,9 @@ class Codecs:
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
         records = build_table_schema(table, topic, settings.rules, "stream", warn_unknown, augment)
         columns = self._columns(structure, table, records)
+        if settings.form is not None and not settings.changes:
+            found: Codec = settings.form.codec(records, columns)
+            return found
         end = row_end(table)
         current = None if end is None else CurrentRows(columns, end)
         minimal = settings.rules.values.minimal_row_images

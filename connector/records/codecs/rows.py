@@ -21,6 +21,12 @@ Record = TypeVar("Record")
 """What the codec makes of a change."""
 
 
+_MAX_ROWS = 4096
+"""Rows in a batch at most. A row event has more only if ``binlog_row_event_max_size`` is larger than 8 KB."""
+_MAX_QUERY_BYTES = 16 << 20
+"""Bytes of SQL in a batch at most: with ``include.query`` each record repeats its statement."""
+
+
 @dataclass(frozen=True, slots=True)
 class EventContext:
     """What an event adds to the records of its rows: its position, and JSON text that is rendered once.
@@ -69,6 +75,16 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
     def topic(self) -> str:
         """The topic of the records."""
         return self.records.topic
+
+    def batch_rows(self, event: Rows, rows: int, position: SourcePosition) -> int:
+        """How many rows of an event a batch holds at most.
+
+        Args:
+            event: the event.
+            rows: the number of its rows.
+            position: where it stands.
+        """
+        return min(_MAX_ROWS, _MAX_QUERY_BYTES // (len(position.query or "") + 1) + 1)
 
     @abstractmethod
     def created(self, rows: Sequence[Row], first: int, context: EventContext) -> list[Record]:

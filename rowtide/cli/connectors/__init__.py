@@ -1,7 +1,7 @@
 """The commands of running connectors, and how all commands read configurations."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -24,6 +24,8 @@ __all__ = [
     "read_configurations",
     "read_connector",
     "sink_option",
+    "token_of",
+    "web_options",
 ]
 
 CONFIG = click.Path(exists=True, dir_okay=False)
@@ -103,6 +105,43 @@ def ignore_unsupported_option(function: F) -> F:
         help="Leave out properties of Debezium that rowtide does not support, where all records stay the same, and "
         "list them.",
     )(function)
+
+
+_WEB_OPTIONS = (
+    click.option(
+        "--web-port",
+        type=click.IntRange(1, 65535),
+        help="Port of the web server.  [default: 6066, or a free port if it is in use]",
+    ),
+    click.option("--web-bind", help="Address of the web server; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]"),
+    click.option(
+        "--web-token-file",
+        type=click.File(encoding="utf-8"),
+        help="A file with the token of requests that control the connector. Without one (or WEB_TOKEN in the "
+        "environment), only programs on this machine may send them, if the web server listens on the loopback "
+        "interface.",
+    ),
+    click.option("--no-web", is_flag=True, help="Do not start the web server."),
+)
+
+
+def web_options(function: F) -> F:
+    """The options --web-port, --web-bind, --web-token-file and --no-web."""
+    for option in reversed(_WEB_OPTIONS):
+        function = option(function)
+    return function
+
+
+def token_of(file: TextIO | None) -> str | None:
+    """The token in the file of --web-token-file; ``None`` without one.
+
+    Raises:
+        click.ClickException: the file is empty.
+    """
+    token = None if file is None else file.read().strip()
+    if token == "":
+        raise click.ClickException("the file of --web-token-file is empty: it must have a token")
+    return token
 
 
 def connector_files(common: Sequence[str], connectors: Sequence[str]) -> dict[str, list[str]]:

@@ -14,6 +14,8 @@ from rowtide.cli.connectors import (
     log_options,
     read_configurations,
     sink_option,
+    token_of,
+    web_options,
 )
 from rowtide.connector.config import ConfigurationError
 
@@ -36,19 +38,7 @@ from rowtide.connector.config import ConfigurationError
     type=click.Path(dir_okay=False),
     help="Append the log to this file instead of writing it to the terminal.",
 )
-@click.option(
-    "--web-port",
-    type=click.IntRange(1, 65535),
-    help="Port of the web server.  [default: 6066, or a free port if it is in use]",
-)
-@click.option("--web-bind", help="Address of the web server; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]")
-@click.option(
-    "--web-token-file",
-    type=click.File(encoding="utf-8"),
-    help="A file with the token of requests that control the connector. Without one (or WEB_TOKEN in the environment), "
-    "only programs on this machine may send them, if the web server listens on the loopback interface.",
-)
-@click.option("--no-web", is_flag=True, help="Do not start the web server.")
+@web_options
 @click.option(
     "--summary-interval",
     type=click.FloatRange(min=0),
@@ -93,9 +83,7 @@ def run(
       rowtide run connector.json worker.properties
       rowtide run --connector shop.json --connector crm.json worker.properties
     """  # noqa: D301 - Click's mark of a paragraph
-    token = None if web_token_file is None else web_token_file.read().strip()
-    if token == "":
-        raise click.ClickException("the file of --web-token-file is empty: it must have a token")
+    token = token_of(web_token_file)
     more = from_options(sink, from_mirror, ignore_unsupported=ignore_unsupported)
     configurations = read_configurations(config, connectors, more)
     if any(one.delivery.sink == "python" for one in configurations.values()):

@@ -18,7 +18,7 @@ from recorded_server import FILE, RecordedServer, recorded_stream
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.pipeline import row_writer, xa_transactions
+from rowtide.connector.pipeline import xa_transactions
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
@@ -27,6 +27,7 @@ from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer, TransformFailed
+from rowtide.databus.server.record_form import DatabusForm
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
 
@@ -44,6 +45,7 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
         "transforms.unwrap.delete.tombstone.handling.mode": "rewrite-with-tombstone",
         "skipped.operations": "none",
     },
+    "databus": {"databus.topic": "d"},
 }
 _STATEMENT = re.compile(rb'"row":\d+(.*"ddl":)')
 """The row number of a statement is that of the last record of the same connection."""
@@ -70,7 +72,9 @@ def pipeline_settings_of(connector: str, properties: str) -> PipelineSettings:
         "schema.history.internal.kafka.topic": "history",
         **PROPERTIES[properties],
     }
-    return pipeline_settings(from_properties(found), "run")
+    config = from_properties(found)
+    topic = config.databus.topic
+    return pipeline_settings(config, "run", form=None if topic is None else DatabusForm(topic))
 
 
 class Connector:
@@ -136,7 +140,7 @@ def whole(name: str, properties: str) -> tuple[list[Record], list[Stop], list[St
                 found += records([output])
                 batches.append(Stop(output.offset, tables, len(found)))
         events.append(Stop(connector.offset, tables, len(found)))
-    assert len(found) > 40
+    assert len(found) > (20 if properties == "databus" else 40)  # one for each event, not for each row
     return found, events, batches
 
 
@@ -195,19 +199,40 @@ def test_xa_transactions_that_are_read_again_yield_the_same(name: str, monkeypat
         check(name, "plain", stop, [3, 0, 2, _TO_THE_NEXT])
 
 
-@pytest.mark.parametrize("properties", PROPERTIES)
+@pytest.mark.parametrize("properties", [name for name in PROPERTIES if name != "databus"])
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_restart_inside_a_row_event_that_makes_several_batches(
     name: str, properties: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = whole(name, properties)[0]
-    monkeypatch.setattr(row_writer, "_MAX_ROWS", 1)
+    monkeypatch.setattr("rowtide.connector.records.codecs.rows._MAX_ROWS", 1)
     found, _, batches = whole.__wrapped__(name, properties)
     assert found == expected
     inside = [stop for stop in batches if stop.offset.row and stop.done < len(expected)]
     assert len(inside) > 5
     for stop in inside:
         check(name, properties, stop, [1, 2 * _TO_THE_NEXT])
+
+
+@pytest.fixture
+def rows_apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Messages of one row each."""
+    monkeypatch.setattr("rowtide.databus.server.record_form._MAX_ROWS", 1)
+    whole.cache_clear()
+    yield
+    whole.cache_clear()
+
+
+@pytest.mark.usefixtures("rows_apart")
+@pytest.mark.parametrize("name", ["mysql", "mysql-gtid-off"])
+def test_a_restart_inside_a_row_event_that_makes_several_messages_of_databus(name: str) -> None:
+    """MariaDB's row events have no position of their own, so each makes one message."""
+    found, _, batches = whole(name, "databus")
+    assert len({key for _, key, _ in found}) == len(found) > 30
+    inside = [stop for stop in batches if stop.offset.row and stop.done < len(found)]
+    assert len(inside) > 5
+    for stop in inside:
+        check(name, "databus", stop, [1, 2 * _TO_THE_NEXT])
 
 
 @pytest.mark.parametrize("name", SERVERS)

@@ -1,0 +1,68 @@
+"""``rowtide databus``: publishes changes in the form of mysql-databus."""
+
+from typing import TextIO
+
+import click
+
+from rowtide.cli.connectors import (
+    config_argument,
+    from_mirror_option,
+    from_options,
+    log_options,
+    read_configuration,
+    token_of,
+    web_options,
+)
+from rowtide.connector.config import ConfigurationError
+from rowtide.connector.config.catalogue import snapshot
+from rowtide.connector.config.load import read_properties
+from rowtide.connector.worker import faust_app
+from rowtide.databus.server.worker import create_app
+
+
+@click.command()
+@config_argument()
+@from_mirror_option
+@log_options
+@web_options
+def databus(
+    config: tuple[str, ...],
+    *,
+    from_mirror: str | None,
+    log_level: str,
+    log_format: str,
+    web_port: int | None,
+    web_bind: str | None,
+    web_token_file: TextIO | None,
+    no_web: bool,
+) -> None:
+    """Publish changes in the form of mysql-databus until stopped.
+
+    CONFIG... are the files of a connector, with databus.topic. All changes go to partition 0 of that topic, in the
+    form that databus' clients read: one message for each row event and each statement. Positions, schema history,
+    exactly-once delivery, /health and /metrics are those of rowtide run. The topic has no rows of snapshots
+    (snapshot.mode is no_data by default); clients read them from a dump.
+
+    \b
+    Examples:
+      rowtide databus shop.properties
+    """  # noqa: D301 - Click's mark of a paragraph
+    token = token_of(web_token_file)
+    try:
+        written = read_properties(config)[0]
+        default = {} if snapshot.MODE.name in written else {snapshot.MODE.name: "no_data"}
+        found = read_configuration(
+            config, more={**from_options(None, from_mirror, ignore_unsupported=False), **default}
+        )
+        app = create_app(found, web_bind=web_bind, web_port=web_port, web_token=token)
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+    faust_app.run(
+        app,
+        log_level=log_level,
+        log_format=log_format,
+        log_file=None,
+        summary_interval=60.0,
+        web=not no_web,
+        progress=False,
+    )

@@ -1,0 +1,47 @@
+"""What a connector's configuration must have, and may not have, for its messages to be those of databus."""
+
+from collections.abc import Iterator
+
+from rowtide.connector.config import Configuration, ConfigurationError, Problem
+from rowtide.connector.config.catalogue import capture, connect, databus, snapshot, values
+from rowtide.connector.config.choices import NewTables, SnapshotMode, SourceStructVersion
+
+_WITHOUT_ROWS = frozenset({SnapshotMode.NO_DATA, SnapshotMode.RECOVERY})
+
+
+def checked_topic(config: Configuration) -> str:
+    """The topic of the messages.
+
+    Raises:
+        ConfigurationError: with all properties that do not fit.
+    """
+    problems = [*_problems(config)]
+    if problems or config.databus.topic is None:
+        raise ConfigurationError(problems)
+    return config.databus.topic
+
+
+def _problems(config: Configuration) -> Iterator[Problem]:
+    if config.databus.topic is None:
+        yield Problem(databus.TOPIC.name, "is required: the topic of all messages")
+    if config.delivery.sink != "kafka":
+        yield Problem(connect.SINK.name, f"must be kafka, not {config.delivery.sink}: databus' clients read Kafka")
+    if config.snapshot.mode not in _WITHOUT_ROWS:
+        yield Problem(
+            snapshot.MODE.name,
+            f"must be no_data or recovery, not {config.snapshot.mode}: the topic has changes only. Clients that begin "
+            "with the rows read a dump",
+        )
+    if config.snapshot.incremental.new_tables is NewTables.INCREMENTAL:
+        yield Problem(snapshot.NEW_TABLES.name, "must not be incremental: the topic has no rows of snapshots")
+    refused = {
+        connect.TRANSFORMS.name: bool(config.transforms),
+        "column.mask and column.truncate": bool(config.values.column_rules.rules),
+        capture.SKIP_UNCHANGED.name: config.capture.skip_messages_without_change,
+        values.MINIMAL_ROW_IMAGES.name: config.values.minimal_row_images,
+        values.TRANSACTION_METADATA.name: config.values.transaction_metadata,
+        values.SOURCE_STRUCT_VERSION.name: config.values.source_struct_version is SourceStructVersion.V1,
+    }
+    for name, is_set in refused.items():
+        if is_set:
+            yield Problem(name, "has no counterpart in the messages of databus: leave it out")

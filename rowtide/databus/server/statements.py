@@ -1,0 +1,85 @@
+"""Names the database of each table in a statement, because messages do not have the session's default database."""
+
+from collections.abc import Iterator, Sequence
+
+from rowtide.schema_history.ddl.lexer import QUOTED, WORD, Dialect, Token, tokenize
+from rowtide.schema_history.errors import UnparsedDdl
+
+_BEFORE_NAME = frozenset({"IF", "NOT", "EXISTS"})
+_NOT_TABLES = frozenset({"COLUMN", "INDEX", "KEY"})
+"""What follows RENAME in ALTER TABLE, if not the table is renamed."""
+
+
+def with_database(sql: str, database: str, dialect: Dialect) -> str:
+    """A statement in which every table has a database.
+
+    Args:
+        sql: ALTER, CREATE, DROP, RENAME or TRUNCATE TABLE, or CREATE or DROP INDEX.
+        database: the session's default database; empty if there was none.
+        dialect: of the statement.
+    """
+    try:
+        tokens = tokenize(sql, dialect)
+    except UnparsedDdl:  # the structure was recovered without the statement
+        return sql
+    prefix, end = f"`{database.replace('`', '``')}`.", 0
+    made: list[str] = []
+    for place in _tables(tokens) if database else ():
+        if tokens[place].kind in (WORD, QUOTED) and tokens[place + 1].word != ".":
+            made += sql[end : tokens[place].start], prefix
+            end = tokens[place].start
+    return "".join((*made, sql[end:]))
+
+
+def _tables(tokens: Sequence[Token]) -> Iterator[int]:
+    """The places of the names of tables, in order; those with a database are the places of the database."""
+    words = [token.word for token in tokens]
+    first = words[0]
+    of_index = first in ("CREATE", "DROP") and "TABLE" not in words[: _first(words, ("ON", "TABLE")) + 1]
+    named = False
+    for place, word in enumerate(words[:-1]):
+        behind = _behind(words, place + 1)
+        if of_index:
+            if word == "ON" and not named:
+                named = True
+                yield behind
+        elif word in ("TABLE", "TABLES") and (not named or words[place - 1] == "WITH"):
+            several = not named and first in ("DROP", "RENAME")
+            named = True
+            yield from _list(words, behind) if several else (behind,)
+            if first == "CREATE":
+                yield from _like(words, behind)
+        elif first == "TRUNCATE" and place == 0 and words[1] != "TABLE":
+            yield 1
+        elif word == "REFERENCES":
+            yield behind
+        elif word == "RENAME" and first == "ALTER" and words[place + 1] not in _NOT_TABLES:
+            yield place + 2 if words[place + 1] in ("TO", "AS", "=") else place + 1
+
+
+def _behind(words: Sequence[str], place: int) -> int:
+    """The place behind IF EXISTS and IF NOT EXISTS."""
+    while words[place] in _BEFORE_NAME:
+        place += 1
+    return place
+
+
+def _list(words: Sequence[str], place: int) -> Iterator[int]:
+    """The names in ``a, b`` of DROP TABLE, and in ``a TO b, c TO d`` of RENAME TABLE."""
+    yield place
+    for separator in range(place, len(words) - 1):
+        if words[separator] in (",", "TO"):
+            yield separator + 1
+
+
+def _like(words: Sequence[str], place: int) -> Iterator[int]:
+    """The model of CREATE TABLE name LIKE model, which may be in parentheses."""
+    place += 3 if words[place + 1] == "." else 1
+    if words[place] == "(":
+        place += 1
+    if words[place] == "LIKE":
+        yield place + 1
+
+
+def _first(words: Sequence[str], wanted: Sequence[str]) -> int:
+    return next((place for place, word in enumerate(words) if word in wanted), len(words))

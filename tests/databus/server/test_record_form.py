@@ -1,0 +1,98 @@
+"""The messages of databus: keys that ascend, and rows and statements as the client reads them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from connector_properties import CONNECTORS
+from recorded_server import FILE, RecordedServer, recorded_stream
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.databus.events import KafkaKey, QueryEvent, RowsEvent, decode_message
+from rowtide.databus.server.record_form import DatabusForm
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
+
+SERVERS = ["mysql", "mysql-gtid-off", "mariadb"]
+Message = tuple[KafkaKey, RowsEvent | QueryEvent]
+
+
+def settings_of(connector: str) -> PipelineSettings:
+    properties = {
+        "name": "databus",
+        "connector.class": CONNECTORS[connector],
+        "topic.prefix": "p",
+        "database.hostname": "127.0.0.1",
+        "database.user": "u",
+        "database.password": "p",
+        "database.server.id": "184055",
+        "bootstrap.servers": "127.0.0.1:1",
+        "schema.history.internal.kafka.topic": "history",
+    }
+    return pipeline_settings(from_properties(properties), "run", form=DatabusForm("shop"))
+
+
+def batches(server: RecordedServer, settings: PipelineSettings | None = None) -> list[Batch]:
+    """The batches of a stream from its beginning."""
+    decoder, found = server.decoder(), settings or settings_of(server.connector)
+    assert decoder.format is not None
+    tables = Tables(Server(Flavor(server.connector), decoder.format.server_version))
+    pipeline = Pipeline(found, tables, server.start(), lambda: 0)
+    pipeline.enter_file(FILE, decoder)
+    outputs = itertools.chain.from_iterable(
+        step for packet in server.stream(server.start()) for step in pipeline.receive(packet)
+    )
+    return [output for output in outputs if isinstance(output, Batch)]
+
+
+def messages(made: Sequence[Batch]) -> list[Message]:
+    found = [(key, value) for batch in made for key, value, _ in batch.messages]
+    return [decode_message("shop", offset, key, value) for offset, (key, value) in enumerate(found)]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4096])
+@pytest.mark.parametrize("name", SERVERS)
+def test_positions_ascend_strictly_as_the_clients_of_the_original_need(
+    name: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These drop what is not behind the last message. XA transactions count at XA COMMIT."""
+    monkeypatch.setattr("rowtide.databus.server.record_form._MAX_ROWS", rows)
+    positions = [(key.position.number, key.position.pos) for key, _ in messages(batches(recorded_stream(name)))]
+    assert len(positions) > 20
+    assert positions == sorted(set(positions))
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_all_messages_are_in_partition_0_of_one_topic(name: str) -> None:
+    made = [batch for batch in batches(recorded_stream(name)) if batch.messages]
+    assert {(batch.topic, batch.partition) for batch in made} == {("shop", 0)}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_rows_are_those_of_debezium_s_records(name: str) -> None:
+    """Each change has one row, or two, with the values that Python has of the same event."""
+    server = recorded_stream(name)
+    changes = batches(server, replace(settings_of(server.connector), form=None, changes=True))
+    expected: list[list[object]] = []
+    for change in (change for batch in changes for change in batch.changes):
+        expected += [list(row.values()) for row in (change.before, change.after) if row is not None]
+    found = [row for _, event in messages(batches(server)) if isinstance(event, RowsEvent) for row in event.values()]
+    assert len(found) > 30
+    assert sorted(map(str, found)) == sorted(map(str, expected))
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_statements_name_the_database_and_have_the_structure_behind_them(name: str) -> None:
+    found = [(key, event) for key, event in messages(batches(recorded_stream(name))) if isinstance(event, QueryEvent)]
+    assert {key.action for key, _ in found} == {"DDL"}
+    assert {event.action for _, event in found} >= {"create", "alter"}
+    for _, event in found:
+        assert f"`{event.table.schema}`." in event.query or f"{event.table.schema}." in event.query, event
+        assert bool(event.table.columns) is (event.action != "drop"), event
