@@ -7,6 +7,7 @@ from functools import partial
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.signals.binlog_position import (
     is_repeated,
+    next_start,
     restart_position,
     with_restart_position,
 )
@@ -82,7 +83,8 @@ class Signals:
         except SignalError as error:
             error.signal_id, error.signal_type = signal.id, signal.type
             return self.refuse(error, signal.channel, context.at)
-        self._notifier.keep(AGGREGATE, "COMPLETED", {"channel": signal.channel, "signal_type": signal.type}, signal.id)
+        data = {"channel": signal.channel, "signal_type": signal.type, **context.answer}
+        self._notifier.keep(AGGREGATE, "COMPLETED", data, signal.id)
         return outputs
 
     def refuse(self, error: SignalError, channel: str, at: SourceOffset) -> list[Output]:
@@ -137,6 +139,6 @@ def _set_binlog_position(connector: str, signal: Signal, context: SignalContext)
         log.info("signal %r was carried out before: its row is read again", signal.id)
         return ()
     context.progress.carried = with_restart_position(carried, start, signal)
-    position = start.position_json()
-    log.warning("the next start of the connector resumes from %s, as signal %r demands", position, signal.id)
+    context.answer["next_start"] = reads = next_start(start, context.behind, connector)
+    log.warning("signal %r has set another position: %s", signal.id, reads)
     return ()

@@ -8,6 +8,7 @@ from typing import Any
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.position.binlog_position import file_number
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 _RESTART, _MOVED_BY = "rowtide_signal_restart", "rowtide_signal_moved_by"
@@ -58,6 +59,50 @@ def _gtid_set(text: str, connector: str) -> str:
     if not parsed:
         raise SignalError("'gtid_set' is empty")
     return parsed
+
+
+def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str:
+    """What the next start reads, in words.
+
+    Args:
+        start: the position that the signal has set.
+        behind: the resume position behind the signal. The stream goes on from there until the connector stops.
+        connector: ``mysql`` or ``mariadb``.
+    """
+    if start.gtids is not None:
+        reads = f"the next start reads the transactions that are not in {start.gtids}"
+        again, ahead = _compared_gtids(start, behind, connector) if behind.gtids is not None else ("", "")
+    else:
+        reads = f"the next start reads from {start.file}:{start.pos} on"
+        here, there = _place(start), _place(behind)
+        place = f"{behind.file}:{behind.pos}"
+        again = f"what is between there and {place}" if here < there else ""
+        ahead = f"what is between {place} and there" if here > there else ""
+    return "; ".join(
+        part
+        for part in (
+            reads,
+            again and f"of what has been read so far, {again} comes again",
+            ahead and f"{ahead} is never read, unless the connector reads it before it stops",
+        )
+        if part
+    )
+
+
+def _compared_gtids(start: SourceOffset, behind: SourceOffset, connector: str) -> tuple[str, str]:
+    """The transactions that come again, and those that have not been read yet and are left out."""
+    here, there = start.gtid_set(connector), behind.gtid_set(connector)
+    if isinstance(here, GtidSet) and isinstance(there, GtidSet):
+        return str(there - here), str(here - there)
+    assert isinstance(here, MariadbGtidPosition)
+    assert isinstance(there, MariadbGtidPosition)
+    again = ", ".join(f"what follows the set up to {gtid}" for gtid in there if not here.contains(gtid))
+    ahead = ", ".join(f"what follows up to {gtid}" for gtid in here if not there.contains(gtid))
+    return again, ahead
+
+
+def _place(position: SourceOffset) -> tuple[int, int]:
+    return file_number(position.file) or 0, position.pos
 
 
 def with_restart_position(carried: Mapping[str, Any] | None, start: SourceOffset, signal: Signal) -> dict[str, Any]:

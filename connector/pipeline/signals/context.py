@@ -1,6 +1,6 @@
 """Where a signal stands in the stream, and what its action may use."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
@@ -20,6 +20,7 @@ class SignalContext:
         tables: every table's structure.
         captured: the captured tables.
         table: the signal table, if the signal is a row of it.
+        answer: further fields of ``additional_data`` in the notification that the signal is carried out.
     """
 
     at: SourceOffset
@@ -28,3 +29,4 @@ class SignalContext:
     tables: Tables
     captured: CapturedTables
     table: TableId | None = None
+    answer: dict[str, str] = field(default_factory=dict)

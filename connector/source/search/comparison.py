@@ -1,6 +1,6 @@
 """What a start at one position would repeat or miss, compared with another position. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rowtide.connector.records.offset import SourceOffset
@@ -24,7 +24,13 @@ class Difference:
     unknown: str | None = None
 
 
-def compared(found: Found, stored: SourceOffset, connector: str, sizes: Mapping[str, int]) -> Difference:
+UnreadRows = Callable[[], int | None]
+"""How many rows of the stored position's transaction are not processed yet; ``None`` if that is unknown."""
+
+
+def compared(
+    found: Found, stored: SourceOffset, connector: str, sizes: Mapping[str, int], unread: UnreadRows
+) -> Difference:
     """Compare a found position with the stored one: by GTIDs if both have them, else by file and position.
 
     Args:
@@ -32,40 +38,58 @@ def compared(found: Found, stored: SourceOffset, connector: str, sizes: Mapping[
         stored: the stored position.
         connector: ``mysql`` or ``mariadb``.
         sizes: the sizes of the binlog files by their names, oldest first.
+        unread: called if the stored position is within a transaction that a start at the found one passes over.
     """
     if found.gtids is not None and stored.gtids is not None:
-        return _by_gtids(found.gtids, stored, connector)
+        return _by_gtids(found.gtids, stored, connector, unread)
     if found.file.rpartition(".")[0] != stored.file.rpartition(".")[0]:
         return Difference(unknown=f"binlog files {found.file} and {stored.file} are not of one server")
     here, there = _place(found.file, found.pos), _place(stored.file, stored.pos)
     between = f"{_text(min(here, there), found)} to {_text(max(here, there), found)}{_bytes(here, there, sizes)}"
     if here > there:
-        return Difference(misses=f"{between}, apart from {stored.done_within}" if stored.done_within else between)
+        return Difference(
+            misses=f"{between}, apart from {_read_part(stored, unread())}" if stored.done_within else between
+        )
     if here < there:
         return Difference(repeats=between)
     return Difference(repeats=stored.done_within or None)
 
 
-def _by_gtids(gtids: str, stored: SourceOffset, connector: str) -> Difference:
+def _by_gtids(gtids: str, stored: SourceOffset, connector: str, unread: UnreadRows) -> Difference:
     current = stored.within if stored.done_within else None
     if connector == "mysql":
         here, there = GtidSet.parse(gtids), GtidSet.parse(stored.gtids or "")
         repeats, misses = str(there - here) or None, str(here - there) or None
         if current is not None and GtidSet.parse(current) <= here:
-            return Difference(repeats, _behind(stored, str(here - there - GtidSet.parse(current))))
+            return Difference(repeats, _behind(stored, str(here - there - GtidSet.parse(current)), unread()))
     else:
         before, after = MariadbGtidPosition.parse(gtids), MariadbGtidPosition.parse(stored.gtids or "")
         repeats, misses = _ahead(after, before), _ahead(before, after)
         if current is not None and before.contains(MariadbGtid.parse(current)):
             after.add(MariadbGtid.parse(current))
-            return Difference(repeats, _behind(stored, _ahead(before, after)))
+            return Difference(repeats, _behind(stored, _ahead(before, after), unread()))
     return Difference(repeats or stored.done_within or None, misses)
 
 
-def _behind(stored: SourceOffset, others: str | None) -> str:
+def _behind(stored: SourceOffset, others: str | None, unread: int | None) -> str | None:
     """What a start misses that is behind the transaction that the connector has read in part, or as a whole."""
-    rest = f"what follows {stored.done_within}, if anything does"
-    return f"{others}, and {rest}" if others else rest
+    rest = None
+    if unread is None:
+        rest = f"what follows {stored.done_within}, if anything does (the binlog does not show it)"
+    elif unread:
+        rest = f"{_rows(unread)} behind {stored.done_within}"
+    return " and ".join(part for part in (others, rest) if part) or None
+
+
+def _read_part(stored: SourceOffset, unread: int | None) -> str:
+    """The part of the stored position's transaction that the connector has read."""
+    if unread is None:
+        return stored.done_within
+    return f"{stored.done_within}, {f'behind which {_rows(unread)} follow' if unread else 'which are all of its rows'}"
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' * (count != 1)}"
 
 
 def _ahead(one: MariadbGtidPosition, other: MariadbGtidPosition) -> str | None:

@@ -5,6 +5,7 @@ import datetime as dt
 import json
 import zoneinfo
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -29,6 +30,7 @@ from rowtide.connector.source.search.positions import (
     find_gtids,
     find_time,
 )
+from rowtide.connector.source.search.unread import unread_rows
 from rowtide.connector.source.server_queries import binlog_files, current_position
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.position.binlog_position import parse_gtids
@@ -91,7 +93,7 @@ def position(
     try:
         files, sizes = _files(configuration, folder)
         found = _found(files, configuration, folder, micros, gtid, gtids)
-        report = _report(found, sizes, configuration, folder, stored=not without_stored)
+        report = _report(found, files, sizes, configuration, folder, stored=not without_stored)
     except PositionNotFound as error:
         click.echo(json.dumps({"found": False, "error": str(error)}) if as_json else f"Error: {error}", err=not as_json)
         raise SystemExit(_NOT_FOUND) from None
@@ -155,7 +157,13 @@ def _found(
 
 
 def _report(
-    found: Found, sizes: Mapping[str, int], configuration: Configuration | None, folder: Path | None, *, stored: bool
+    found: Found,
+    files: BinlogFiles,
+    sizes: Mapping[str, int],
+    configuration: Configuration | None,
+    folder: Path | None,
+    *,
+    stored: bool,
 ) -> Report:
     if configuration is None:
         return Report(found)
@@ -165,7 +173,9 @@ def _report(
     offset, problem = _stored(configuration)
     if offset is None:
         return Report(found, report.server, stored_problem=problem)
-    difference = compared(found, offset, configuration.flavor.value, sizes)
+    capture = configuration.capture
+    unread = partial(unread_rows, files, offset, capture.tables.captures, capture.skipped_operations)
+    difference = compared(found, offset, configuration.flavor.value, sizes, unread)
     return Report(found, report.server, offset, difference=difference)
 
 

@@ -13,7 +13,7 @@ from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.signals.actions import SignalHook, Signals
-from rowtide.connector.pipeline.signals.binlog_position import start_of
+from rowtide.connector.pipeline.signals.binlog_position import next_start, restart_position, start_of
 from rowtide.connector.pipeline.signals.context import SignalContext
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.pipeline.signals.snapshots import NoSnapshots
@@ -23,7 +23,8 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.topics.naming import StandardNaming
 
-OFFSET = SourceOffset("binlog.000001", 4, "0-0-0", carried={"rowtide_signal_kafka": 5})
+UUID = "70506b22-e621-11f1-b9cd-02fc00000001"
+OFFSET = SourceOffset("binlog.000001", 4, f"{UUID}:1", carried={"rowtide_signal_kafka": 5})
 TAGGED = "70506b22-e621-11f1-b9cd-02fc00000001:1-10:tagged:1-3"
 
 
@@ -42,11 +43,12 @@ class Connector:
             StandardNaming("shop"),
             on_notification=self.notified.append,
         )
-        self.progress = Progress(OFFSET)
+        offset = replace(OFFSET, gtids="0-0-0") if mariadb else OFFSET
+        self.progress = Progress(offset)
         self._signals = Signals(settings, lambda: 5_000_000, NoSnapshots(), hooks)
         tables = Tables(Server(Flavor(connector)))
         captured = CapturedTables(settings, tables, lambda: 0)
-        self._context = SignalContext(OFFSET, OFFSET, self.progress, tables, captured)
+        self._context = SignalContext(offset, offset, self.progress, tables, captured)
 
     def send(self, kind: str, signal_id: str = "1", /, **data: Any) -> None:
         assert self._signals.execute(Signal(signal_id, kind, data, self._channel), self._context) == []
@@ -82,11 +84,75 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
     connector = Connector()
     connector.send("set-binlog-position", binlog_filename="mysql-bin.000003", binlog_position=1234)
     assert [one["type"] for one in connector.notified] == ["COMPLETED"]
+    assert connector.notified[0]["additional_data"]["next_start"].startswith(
+        "the next start reads from mysql-bin.000003:1234 on"
+    )
     assert connector.progress.offset(None).pos == 4, "the stream goes on meanwhile"
     start = connector.start()
     carried = {"rowtide_signal_kafka": 5, "rowtide_signal_moved_by": "1"}
     assert start == SourceOffset("mysql-bin.000003", 1234, carried=carried)
     assert start_of(start) is start, "it counts once"
+
+
+@pytest.mark.parametrize(
+    ("connector", "behind", "data", "answer"),
+    [
+        (
+            "mysql",
+            SourceOffset("b.000003", 500),
+            {"binlog_filename": "b.000002", "binlog_position": 900},
+            (
+                "the next start reads from b.000002:900 on; of what has been read so far, what is between there and "
+                "b.000003:500 comes again"
+            ),
+        ),
+        (
+            "mysql",
+            SourceOffset("b.000003", 500),
+            {"binlog_filename": "b.000003", "binlog_position": 900},
+            (
+                "the next start reads from b.000003:900 on; what is between b.000003:500 and there is never read, "
+                "unless the connector reads it before it stops"
+            ),
+        ),
+        (
+            "mysql",
+            SourceOffset("b.000003", 500),
+            {"binlog_filename": "b.000003", "binlog_position": 500},
+            "the next start reads from b.000003:500 on",
+        ),
+        (
+            "mysql",
+            SourceOffset("b.000003", 500, f"{UUID}:1-8"),
+            {"gtid_set": f"{UUID}:1-5:12"},
+            (
+                f"the next start reads the transactions that are not in {UUID}:1-5:12; of what has been read so far, "
+                f"{UUID}:6-8 comes again; {UUID}:12 is never read, unless the connector reads it before it stops"
+            ),
+        ),
+        (
+            "mysql",
+            SourceOffset("b.000003", 500),
+            {"gtid_set": f"{UUID}:1-5"},
+            f"the next start reads the transactions that are not in {UUID}:1-5",
+        ),
+        (
+            "mariadb",
+            SourceOffset("b.000003", 500, "0-1-8,1-1-4"),
+            {"gtid_set": "0-1-5,1-1-9"},
+            (
+                "the next start reads the transactions that are not in 0-1-5,1-1-9; of what has been read so far, what "
+                "follows the set up to 0-1-8 comes again; what follows up to 1-1-9 is never read, unless the connector "
+                "reads it before it stops"
+            ),
+        ),
+    ],
+)
+def test_the_answer_says_what_the_next_start_reads(
+    connector: str, behind: SourceOffset, data: dict[str, Any], answer: str
+) -> None:
+    found = restart_position(Signal("1", "set-binlog-position", data, "http"), connector, behind)
+    assert next_start(found, behind, connector) == answer
 
 
 def test_a_signal_that_moves_back_before_its_own_row_counts_once() -> None:

@@ -180,7 +180,7 @@ def test_the_end_never_cuts_a_transaction(case: str) -> None:
 
 def test_what_a_start_repeats_and_misses_by_gtids() -> None:
     def difference(found: str, stored: SourceOffset, connector: str = "mysql") -> Difference:
-        return compared(Found("binlog.000009", 4, found), stored, connector, {})
+        return compared(Found("binlog.000009", 4, found), stored, connector, {}, not_needed)
 
     five = SourceOffset("other.000001", 4, f"{UUID}:1-5")
     assert difference(f"{UUID}:1-5", five) == Difference()
@@ -195,35 +195,53 @@ def test_what_a_start_repeats_and_misses_by_gtids() -> None:
     assert difference("0-1-9", maria, "mariadb") == Difference(repeats="1-1-1 to 1-1-7", misses="0-1-6 to 0-1-9")
 
 
-def test_a_start_behind_a_transaction_that_was_read_in_part_does_not_repeat_it() -> None:
-    def difference(found: str, stored: SourceOffset, connector: str = "mysql") -> Difference:
-        return compared(Found("b.000009", 4, found), stored, connector, {})
+def not_needed() -> int:
+    """The start does not pass over a transaction that was read in part."""
+    raise AssertionError
+
+
+def test_a_start_behind_a_transaction_that_was_read_in_part_misses_its_other_rows() -> None:
+    def difference(found: str, unread: int | None, stored: SourceOffset, connector: str = "mysql") -> Difference:
+        return compared(Found("b.000009", 4, found), stored, connector, {}, lambda: unread)
 
     inside = SourceOffset("b.000001", 100, f"{UUID}:1-5", event=2, row=1, within=f"{UUID}:6")
-    rest = f"what follows 2 events and 1 row of transaction {UUID}:6, if anything does"
-    assert difference(f"{UUID}:1-6", inside) == Difference(misses=rest)
-    assert difference(f"{UUID}:1-8", inside) == Difference(misses=f"{UUID}:7-8, and {rest}")
-    assert difference(f"{UUID}:2-6", inside) == Difference(repeats=f"{UUID}:1", misses=rest)
-    assert difference(f"{UUID}:1-5", inside) == Difference(repeats=f"2 events and 1 row of transaction {UUID}:6")
-    assert difference(f"{UUID}:1-5:7", inside) == Difference(
-        repeats=f"2 events and 1 row of transaction {UUID}:6", misses=f"{UUID}:7"
-    )
+    part = f"2 events and 1 row of transaction {UUID}:6"
+    assert difference(f"{UUID}:1-6", 0, inside) == Difference()
+    assert difference(f"{UUID}:1-6", 1, inside) == Difference(misses=f"1 row behind {part}")
+    assert difference(f"{UUID}:1-6", 7, inside) == Difference(misses=f"7 rows behind {part}")
+    unknown = f"what follows {part}, if anything does (the binlog does not show it)"
+    assert difference(f"{UUID}:1-6", None, inside) == Difference(misses=unknown)
+    assert difference(f"{UUID}:1-8", 0, inside) == Difference(misses=f"{UUID}:7-8")
+    assert difference(f"{UUID}:1-8", 3, inside) == Difference(misses=f"{UUID}:7-8 and 3 rows behind {part}")
+    assert difference(f"{UUID}:2-6", 2, inside) == Difference(repeats=f"{UUID}:1", misses=f"2 rows behind {part}")
+    assert difference(f"{UUID}:1-5", 3, inside) == Difference(repeats=part)
+    assert difference(f"{UUID}:1-5:7", 3, inside) == Difference(repeats=part, misses=f"{UUID}:7")
     maria = SourceOffset("b.000001", 100, "0-1-5,1-1-7", event=2, row=1, within="0-1-6")
-    rest = "what follows 2 events and 1 row of transaction 0-1-6, if anything does"
-    assert difference("0-1-6,1-1-7", maria, "mariadb") == Difference(misses=rest)
-    assert difference("0-1-9,1-1-7", maria, "mariadb") == Difference(misses=f"0-1-7 to 0-1-9, and {rest}")
-    plain = SourceOffset("b.000001", 100, event=2, row=1)
-    assert compared(Found("b.000001", 200), plain, "mysql", {}) == Difference(
-        misses="b.000001:100 to b.000001:200 (100 bytes), apart from 2 events and 1 row of the transaction at "
-        "b.000001:100"
+    part = "2 events and 1 row of transaction 0-1-6"
+    assert difference("0-1-6,1-1-7", 0, maria, "mariadb") == Difference()
+    assert difference("0-1-6,1-1-7", 4, maria, "mariadb") == Difference(misses=f"4 rows behind {part}")
+    assert difference("0-1-9,1-1-7", 4, maria, "mariadb") == Difference(
+        misses=f"0-1-7 to 0-1-9 and 4 rows behind {part}"
     )
+
+
+@pytest.mark.parametrize(
+    ("unread", "rest"), [(None, ""), (0, ", which are all of its rows"), (2, ", behind which 2 rows follow")]
+)
+def test_without_gtids_a_start_behind_a_transaction_that_was_read_in_part_says_what_was_read(
+    unread: int | None, rest: str
+) -> None:
+    stored = SourceOffset("b.000001", 100, event=2, row=1)
+    found = compared(Found("b.000001", 200), stored, "mysql", {}, lambda: unread)
+    part = "2 events and 1 row of the transaction at b.000001:100"
+    assert found == Difference(misses=f"b.000001:100 to b.000001:200 (100 bytes), apart from {part}{rest}")
 
 
 def test_what_a_start_repeats_and_misses_by_file_and_position() -> None:
     sizes = {"binlog.000001": 500, "binlog.000002": 300, "binlog.000003": 200}
 
     def difference(pos: int, file: str, stored: SourceOffset) -> Difference:
-        return compared(Found(file, pos), stored, "mysql", sizes)
+        return compared(Found(file, pos), stored, "mysql", sizes, not_needed)
 
     stored = SourceOffset("binlog.000002", 150)
     assert difference(150, "binlog.000002", stored) == Difference()
