@@ -120,7 +120,7 @@ class Load:
             thread.start()
 
     def allow(self, share: float) -> None:
-        """Let the writers go on until this share of their transactions is written."""
+        """Let the writers go on until this share of their changes is written."""
         with self._allowed:
             self._share = share
             self._allowed.notify_all()
@@ -141,9 +141,11 @@ class Load:
     def _run(self, plan: list[Transaction]) -> None:
         try:
             with self._database.connect(autocommit=False) as connection, connection.cursor() as cursor:
-                for number, transaction in enumerate(plan):
-                    if not self._may_write(number / len(plan)):
+                written, changes = 0, sum(len(transaction.rows) for transaction in plan)
+                for transaction in plan:
+                    if not self._may_write(written / changes):
                         return
+                    written += len(transaction.rows)
                     for statement in transaction.statements:
                         cursor.execute(statement)
                     connection.commit()

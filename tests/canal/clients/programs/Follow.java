@@ -70,15 +70,18 @@ public class Follow {
 
     public static void main(String[] a) throws Exception {
         while (true) {
-            CanalConnector client = connector(a);
+            CanalConnector client = null;
             try {
+                client = connector(a);
                 follow(client);
             } catch (Exception e) {
                 OUT.print("lost\t" + String.valueOf(e).replaceAll("\\s+", " ") + "\n");
                 OUT.flush();
             }
             try {
-                client.disconnect();
+                if (client != null) {
+                    client.disconnect();
+                }
             } catch (Exception e) {
                 // nothing is left to end
             }
