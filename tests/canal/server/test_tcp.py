@@ -214,3 +214,37 @@ def test_a_stop_while_clients_wait_logs_no_error(caplog: pytest.LogCaptureFixtur
 
     asyncio.run(run())
     assert not caplog.records
+
+
+def test_a_rollback_after_a_lost_connection_gives_out_again_and_its_batches_are_unknown() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        destination.store.put([entry(1), entry(2)])
+        async with serving(destination) as address:
+            async with connected(address) as client:
+                await client.log_in()
+                assert await client.ask(get(1, -1)) == messages(1, [entry(1).raw])
+            async with connected(address) as client:
+                await client.read()
+                assert await client.ask(AUTHENTICATE) == success()
+                client.writer.write(packet(12, WHO))  # has no answer
+                assert await client.ask(SUBSCRIBE) == success()
+                unknown = await client.ask(packet(8, WHO + protobuf.integer(3, 1)))
+                assert protobuf.integer(1, 400) in unknown
+                assert b"clientId:1001 batchId:1 is not exist" in unknown
+                assert await client.ask(get(1, -1)) == messages(2, [entry(1).raw])
+
+    asyncio.run(run())
+
+
+def test_a_rollback_after_the_end_of_a_subscription_has_no_answer() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        async with serving(destination) as address, connected(address) as client:
+            await client.log_in()
+            assert await client.ask(packet(5, WHO)) == success()
+            client.writer.write(packet(12, WHO))
+            assert b"should subscribe first" in await client.ask(get(1, -1))
+            assert await client.ask(SUBSCRIBE) == success()
+
+    asyncio.run(run())
