@@ -27,11 +27,15 @@ VALUE_SCHEMA = struct(
     version=1,
 )
 
+_COPIED_MAP = 8
+"""The capacity of Debezium's map of ``additional_data``, the copy of one with three to five fields."""
 _LONGEST_LIST = 250_000
 """Characters; of up to four bytes each in UTF-8, they leave room below ``max.message.bytes`` (1 MB by default)."""
 
 End = Literal["COMPLETED", "SKIPPED", "ABORTED", "PAUSED", "RESUMED"]
-Kind = Literal["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"] | End
+Kind = (
+    Literal["STARTED", "IN_PROGRESS", "TABLE_CHUNK_IN_PROGRESS", "TABLE_CHUNK_COMPLETED", "TABLE_SCAN_COMPLETED"] | End
+)
 
 
 class Notifier:
@@ -103,11 +107,12 @@ class Notifier:
     def _value(
         self, aggregate: str, kind: str, data: Mapping[str, str], notification_id: str, millis: int
     ) -> dict[str, Any]:
+        data = {**data, "connector_name": self._settings.topic_prefix}
         return {
             "id": notification_id,
             "type": kind,
             "aggregate_type": aggregate,
-            "additional_data": java_hash_map_order({**data, "connector_name": self._settings.topic_prefix}),
+            "additional_data": java_hash_map_order(data, _COPIED_MAP),
             "timestamp": millis,
         }
 
@@ -162,6 +167,37 @@ class Notifications:
             "data_collections": self._tables,
         }
         yield from self._notified("IN_PROGRESS", data, offset)
+
+    def part_in_progress(
+        self, table: TableId, number: int, total: int, rows: int, offset: SourceOffset
+    ) -> Iterator[Batch]:
+        """One of several connections reads a part of a table.
+
+        Args:
+            table: the table.
+            number: the part's number, from 0.
+            total: the parts of the table, as far as is known.
+            rows: rows of the table that were read until now.
+            offset: the offset of the snapshot.
+        """
+        data = {
+            "current_collection_in_progress": str(table),
+            "chunk_index": str(number),
+            "total_chunks": str(total),
+            "total_rows_scanned": str(rows),
+        }
+        yield from self._notified("TABLE_CHUNK_IN_PROGRESS", data, offset)
+
+    def part_completed(self, table: TableId, number: int, total: int, offset: SourceOffset) -> Iterator[Batch]:
+        """All rows of a part were read; see :meth:`part_in_progress`."""
+        data = {
+            "scanned_collection": str(table),
+            "chunk_index": str(number),
+            "total_chunks": str(total),
+            "data_collections": self._sorted_tables,
+            "status": "SUCCEEDED",
+        }
+        yield from self._notified("TABLE_CHUNK_COMPLETED", data, offset)
 
     def table_completed(self, table: TableId, rows: int, offset: SourceOffset) -> Iterator[Batch]:
         """All rows of a table were read."""

@@ -26,6 +26,13 @@ _QUEUED = 4
 
 
 @dataclass(frozen=True, slots=True)
+class PartBegun:
+    """A connection begins to read a part."""
+
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRows:
     """Rows of a table.
 
@@ -33,15 +40,24 @@ class ReadRows:
         table: the table.
         micros: the server's time when their part was begun, in µs since the epoch.
         rows: the rows.
-        part: set behind the last rows of a part, without rows.
-        complete: whether all rows of the table were read, behind its last part.
     """
 
     table: TableToRead
     micros: int
     rows: Rows
-    part: Part | None = None
-    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartRead:
+    """All rows of a part were read.
+
+    Attributes:
+        part: the part.
+        complete: whether all rows of its table were read.
+    """
+
+    part: Part
+    complete: bool
 
 
 class ReadFailed(Exception):
@@ -85,7 +101,7 @@ class ParallelReading:
         self._taking = threading.Lock()
         state = threading.Lock()
         self._arrived, self._taken = threading.Condition(state), threading.Condition(state)
-        self._read: list[ReadRows] = []
+        self._read: list[PartBegun | ReadRows | PartRead] = []
         self._failure: ReadFailed | None = None
         self._running = len(sessions)
         self._closed = False
@@ -111,8 +127,8 @@ class ParallelReading:
         for thread in self._threads:
             thread.join()
 
-    def __iter__(self) -> Iterator[ReadRows]:
-        """Yield the rows as they arrive, those of several tables in turns.
+    def __iter__(self) -> Iterator[PartBegun | ReadRows | PartRead]:
+        """Yield the rows as they arrive, those of several tables in turns, between the ends of their parts.
 
         Raises:
             ReadFailed: a connection failed.
@@ -151,14 +167,14 @@ class ParallelReading:
 
     def _read_part(self, session: Session, part: Part) -> None:
         table = part.table
+        self._put(PartBegun(part))
         micros = server_queries.now_micros(session)
         for rows in session.rows(table.listed.id, part.query, table.captured.reader):
             self._put(ReadRows(table, micros, rows))
-        with self._taking:
-            complete = self._parts.completed(part)
-        self._put(ReadRows(table, micros, (), part, complete))
+        with self._taking:  # so that the part that completes its table comes behind all others
+            self._put(PartRead(part, self._parts.completed(part)))
 
-    def _put(self, item: ReadRows) -> None:
+    def _put(self, item: PartBegun | ReadRows | PartRead) -> None:
         with self._taken:
             self._taken.wait_for(lambda: self._closed or len(self._read) < _QUEUED * len(self._sessions))
             self._read.append(item)

@@ -58,6 +58,7 @@ class Part:
         place: the table's place among all.
         number: the part's number in its table, from 0.
         upper: its last key; ``None`` for the last part.
+        total: the parts of its table; before the last one is handed out, as the server's estimate of rows has it.
     """
 
     place: int
@@ -65,6 +66,7 @@ class Part:
     query: str
     number: int = 0
     upper: Bound | None = None
+    total: int = 1
 
 
 class TableParts:
@@ -112,7 +114,8 @@ class TableParts:
         self._number += 1
         if upper is None:
             self._next, self._number = self._next + 1, 0
-        return Part(place, table, f"{table.query} WHERE {table.ranges.where(lower, upper)}", number, upper)
+        total = number + 1 if upper is None else max(number + 2, -(-(table.listed.rows or 0) // self._rows))
+        return Part(place, table, f"{table.query} WHERE {table.ranges.where(lower, upper)}", number, upper, total)
 
     def completed(self, part: Part) -> bool:
         """Note that a part was read; whether it was the last one of its table."""

@@ -93,12 +93,10 @@ class ResumableOffsets:
             complete: whether it was the last one of its table.
         """
         table = part.table.listed.id
-        unread = self._unread.get(table)
-        if unread is None:
-            return  # several connections may report the last parts of a table in any order
         if complete:
             del self._unread[table]
             return
+        unread = self._unread[table]
         unread.beyond[part.number] = part.upper
         while unread.next in unread.beyond:
             unread.added, unread.added_rows = unread.beyond.pop(unread.next), unread.rows

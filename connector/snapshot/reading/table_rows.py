@@ -15,8 +15,14 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.changes import TableForm
 from rowtide.connector.snapshot.chunks.key_ranges import ChunkKey, KeyRanges, resumable_key
-from rowtide.connector.snapshot.chunks.parallel_reading import ParallelReading, ReadFailed, next_part
-from rowtide.connector.snapshot.chunks.table_parts import TableParts, TableToRead, key_ranges
+from rowtide.connector.snapshot.chunks.parallel_reading import (
+    ParallelReading,
+    PartBegun,
+    PartRead,
+    ReadFailed,
+    next_part,
+)
+from rowtide.connector.snapshot.chunks.table_parts import Part, TableParts, TableToRead, key_ranges
 from rowtide.connector.snapshot.reading.resumable_offsets import ResumableOffsets
 from rowtide.connector.snapshot.records import (
     ParallelRecordStream,
@@ -190,21 +196,19 @@ class TableRows:
         done: dict[TableId, int] = {}
         with ParallelReading(sessions, parts) as reading:
             try:
-                for read in reading:
-                    listed, captured = read.table.listed, read.table.captured
-                    if listed.id not in done:
-                        log.info("reading table %s, estimated rows: %s", listed.id, _shown(listed.rows))
-                        yield from self._notifications.in_progress(listed.id, offsets.offset)
-                    count = done[listed.id] = done.get(listed.id, 0) + len(read.rows)
-                    if read.part is None:
-                        self._report(listed, count)
-                        offsets.add(listed.id, len(read.rows))
-                        yield from stream.rows(captured, self._read_time(read.micros, offsets.offset), read.rows)
-                        continue
-                    offsets.added(read.part, complete=read.complete)
-                    if read.complete:
-                        yield from stream.finished(captured)
-                        yield from self._completed(listed, count, offsets.offset)
+                for step in reading:
+                    if isinstance(step, PartBegun):
+                        yield from self._part_begun(step.part, done, offsets.offset)
+                    elif isinstance(step, PartRead):
+                        offsets.added(step.part, complete=step.complete)
+                        yield from self._part_read(step, done, offsets.offset, stream)
+                    else:
+                        listed = step.table.listed
+                        done[listed.id] += len(step.rows)
+                        self._report(listed, done[listed.id])
+                        offsets.add(listed.id, len(step.rows))
+                        read_time = self._read_time(step.micros, offsets.offset)
+                        yield from stream.rows(step.table.captured, read_time, step.rows)
             except ReadFailed as failure:
                 error = failure.__cause__
                 if failure.table is None or not isinstance(error, SnapshotError | DatabaseUnreachableError):
@@ -212,6 +216,26 @@ class TableRows:
                 yield from self._notifications.table_failed(failure.table.listed.id, offsets.offset)
                 _fail(failure.table.listed, error)
         yield from stream.finish(completed)
+
+    def _part_begun(self, part: Part, done: dict[TableId, int], offset: SourceOffset) -> Iterator[Output]:
+        listed = part.table.listed
+        if listed.id not in done:
+            done[listed.id] = 0
+            log.info("reading table %s, estimated rows: %s", listed.id, _shown(listed.rows))
+            yield from self._notifications.in_progress(listed.id, offset)
+        if self._config.cut_tables:
+            yield from self._notifications.part_in_progress(listed.id, part.number, part.total, done[listed.id], offset)
+
+    def _part_read(
+        self, read: PartRead, done: dict[TableId, int], offset: SourceOffset, stream: ParallelRecordStream
+    ) -> Iterator[Output]:
+        part = read.part
+        listed = part.table.listed
+        if self._config.cut_tables:
+            yield from self._notifications.part_completed(listed.id, part.number, part.total, offset)
+        if read.complete:
+            yield from stream.finished(part.table.captured)
+            yield from self._completed(listed, done[listed.id], offset)
 
     def _read_time(self, micros: int, offset: SourceOffset) -> ReadTime:
         return ReadTime(micros, replace(offset, ts_sec=micros // 1_000_000), self._clock, self._event)

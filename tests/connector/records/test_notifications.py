@@ -66,6 +66,35 @@ def test_notifications_of_a_complete_snapshot() -> None:
     ]
 
 
+def test_notifications_of_the_parts_of_a_table() -> None:
+    """Their fields and order are those of Debezium 3.6 with ``snapshot.max.threads=2``."""
+    some = notifications()
+    some.reading(TABLES, TABLES)
+    begun, read = payloads(
+        [*some.part_in_progress(TABLES[0], 1, 4, 24, OFFSET), *some.part_completed(TABLES[0], 1, 4, OFFSET)]
+    )
+    assert (begun["type"], read["type"]) == ("TABLE_CHUNK_IN_PROGRESS", "TABLE_CHUNK_COMPLETED")
+    assert json.dumps(begun["additional_data"]) == json.dumps(
+        {
+            "current_collection_in_progress": "d.b",
+            "chunk_index": "1",
+            "connector_name": "shop",
+            "total_chunks": "4",
+            "total_rows_scanned": "24",
+        }
+    )
+    assert json.dumps(read["additional_data"]) == json.dumps(
+        {
+            "scanned_collection": "d.b",
+            "chunk_index": "1",
+            "connector_name": "shop",
+            "total_chunks": "4",
+            "data_collections": "d.a,d.b",
+            "status": "SUCCEEDED",
+        }
+    )
+
+
 def test_notifications_of_a_failed_snapshot() -> None:
     some = notifications()
     some.reading(TABLES, TABLES)

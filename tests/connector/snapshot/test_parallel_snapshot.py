@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from golden import written
 from live_database import configured, markers, snapshot
 
 from rowtide.connector.errors import SnapshotError
@@ -88,6 +90,47 @@ def test_every_row_is_read_once(filled: Database, locking: str, legacy: str, cap
             for last in ("last", "last_in_data_collection")
         }
         assert set(found[1:-1]) == {"true"}
+
+
+def test_notifications_tell_the_parts_of_each_table(filled: Database) -> None:
+    properties = {
+        "snapshot.max.threads": "3",
+        "notification.enabled.channels": "sink",
+        "notification.sink.topic.name": "notes",
+    }
+    read: dict[str, list[dict[str, Any]]] = {}
+    for message in written(snapshot(configured(filled, properties)).outputs()):
+        if message.topic == "notes":
+            note = json.loads(str(message.value))
+            data = note["additional_data"]
+            name = data.get("current_collection_in_progress") or data.get("scanned_collection", "")
+            read.setdefault(name.partition(".")[2], []).append({"type": note["type"], **data})
+    assert [note["type"] for note in read.pop("")] == ["STARTED", "COMPLETED"]
+    parts = {"a": 8, "b": 8, "c": 1, "d": 1}
+    assert read.keys() == parts.keys()
+    for name, count in parts.items():
+        notes = read[name]
+        assert [note["type"] for note in notes[:2]] == ["IN_PROGRESS", "TABLE_CHUNK_IN_PROGRESS"]
+        assert [note["type"] for note in notes[-2:]] == ["TABLE_CHUNK_COMPLETED", "TABLE_SCAN_COMPLETED"]
+        begun, ended = (
+            [note for note in notes if note["type"] == kind]
+            for kind in ("TABLE_CHUNK_IN_PROGRESS", "TABLE_CHUNK_COMPLETED")
+        )
+        assert sorted(int(note["chunk_index"]) for note in begun) == [*range(count)]
+        assert sorted(int(note["chunk_index"]) for note in ended) == [*range(count)]
+        assert all(int(note["chunk_index"]) < int(note["total_chunks"]) for note in begun)
+        assert {note["total_chunks"] for note in ended if int(note["chunk_index"]) == count - 1} == {str(count)}
+        assert all(int(note["total_rows_scanned"]) <= int(notes[-1]["total_rows_scanned"]) for note in begun)
+
+
+@pytest.mark.parametrize("threads", [{}, {"snapshot.max.threads": "2", "legacy.snapshot.max.threads": "true"}])
+def test_tables_that_are_read_as_a_whole_have_no_parts_to_tell(filled: Database, threads: dict[str, str]) -> None:
+    properties = {**threads, "notification.enabled.channels": "sink", "notification.sink.topic.name": "notes"}
+    notes = [
+        str(one.value) for one in written(snapshot(configured(filled, properties)).outputs()) if one.topic == "notes"
+    ]
+    assert len(notes) == 2 + 2 * 4
+    assert not [note for note in notes if "CHUNK" in note]
 
 
 def test_a_snapshot_that_is_stopped(filled: Database, sessions: list[Session]) -> None:

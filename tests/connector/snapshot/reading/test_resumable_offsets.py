@@ -83,9 +83,9 @@ class Reading:
             self.offsets.add(self.names[place], size)
             rows = [(f"{place} {number} {batch} {row}".encode(),) for row in range(size)]
             self.batches += self._stream.rows(read.captured, ReadTime(0, self.offsets.offset, lambda: 0), rows)
+        yield
         self._left[place] -= 1
         complete = not self._left[place]
-        yield
         last = number == len(self.tables[place]) - 1
         part = Part(place, read, "", number, None if last else (str(number),))
         self.offsets.added(part, complete=complete)
