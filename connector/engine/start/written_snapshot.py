@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable
 
 from rowtide.connector.delivery.event_store import EventStore
-from rowtide.connector.records.batch import HistoryEntry, Output
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
 
@@ -13,6 +13,9 @@ def write_snapshot(
     outputs: Iterable[Output], history: SchemaHistoryStore, store: EventStore, stop: threading.Event
 ) -> bool:
     """Write the outputs of a snapshot to the schema history and the event store.
+
+    An output that comes after ``stop`` is not taken, so the snapshot stands behind the last one that was. Those of its
+    end are, because nothing is left to be interrupted.
 
     The history is complete before the first offset is put into the store from which a start streams: that of the
     completed snapshot, or one with what is still to read.
@@ -22,16 +25,15 @@ def write_snapshot(
     """
     with contextlib.ExitStack() as buffering:
         buffering.enter_context(history.buffered())
+        complete = False
         for output in outputs:
+            complete = complete or (isinstance(output, Batch) and output.offset.snapshot is None)
+            if stop.is_set() and not complete:
+                return False
             if isinstance(output, HistoryEntry):
                 history.append(output.text)
-            else:
-                complete = output.offset.snapshot is None
-                if complete or output.offset.reads_on:
-                    buffering.close()
-                store.put([output])
-                if complete:
-                    continue  # nothing is left to be interrupted
-            if stop.is_set():
-                return False
+                continue
+            if complete or output.offset.reads_on:
+                buffering.close()
+            store.put([output])
     return True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pymysql
 import pytest
@@ -13,10 +14,12 @@ from live_database import configured, markers, offsets, purge_binlogs, snapshot,
 from pymysql.constants import ER
 
 from rowtide.connector.config import Configuration
+from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.errors import PositionPurged, SnapshotError
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, Snapshot, decide
+from rowtide.connector.snapshot.reading import table_rows
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.position.check import check_position
 from rowtide.connector.source.session import Session
@@ -142,6 +145,48 @@ def test_an_interrupted_snapshot_starts_again_from_the_beginning(large: Database
     again = markers(snapshot(config, stored).outputs())
     assert [key for _, key, _ in again] == list(range(1, 401))
     assert again[0][2], again[-1][2] == ("first", "last")
+
+
+class Stopping:
+    """A store that keeps batches, and a history that keeps nothing; the stop is set with the batch of a number."""
+
+    def __init__(self, last: int) -> None:
+        self.batches: list[Batch] = []
+        self.stop = threading.Event()
+        self._last = last
+
+    @contextmanager
+    def buffered(self) -> Iterator[None]:
+        yield
+
+    def append(self, text: str) -> None:
+        """Keep nothing."""
+
+    def put(self, batches: list[Batch]) -> None:
+        self.batches += batches
+        if len(self.batches) >= self._last:
+            self.stop.set()
+
+
+def test_the_notification_of_an_abort_repeats_nothing(small: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the last record of the run, so its offset is the one from which the next start goes on."""
+    monkeypatch.setattr(table_rows, "RESUMABLE_PART_ROWS", 1)
+    properties = {
+        "rowtide.snapshot.resumable": "true",
+        "notification.enabled.channels": "sink",
+        "notification.sink.topic.name": "notes",
+    }
+    reading_on = set()
+    for last in range(1, 100):
+        taken, seen = snapshot(configured(small, properties)), Stopping(last)
+        with closing(taken.outputs()) as outputs:
+            if write_snapshot(outputs, cast("Any", seen), cast("Any", seen), seen.stop):
+                break
+        (aborted,) = taken.aborted()
+        assert aborted.topic == "notes"
+        assert aborted.offset == seen.batches[-1].offset
+        reading_on.add(str(aborted.offset.carried))
+    assert len(reading_on) > 3
 
 
 # --- locks -----------------------------------------------------------------------------------------------------------
