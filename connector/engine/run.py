@@ -31,6 +31,7 @@ from rowtide.connector.engine.start.included_tables import (
     with_included_tables,
 )
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
+from rowtide.connector.engine.start.new_tables import plan_new_tables
 from rowtide.connector.engine.start.position import decide_start, log_findings
 from rowtide.connector.engine.start.recovered_tables import recovered_tables
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
@@ -362,7 +363,10 @@ class ConnectorRun:
             self._stop.is_set,
             self._signalling.inbox.run,
         )
-        requests = NewTableRequests(self._settings, new, snapshots.incremental, time.time_ns, new_signal_id)
+        plan = partial(plan_new_tables, config)
+        requests = NewTableRequests(
+            self._settings, new, snapshots.entered, plan, snapshots.incremental, time.time_ns, new_signal_id
+        )
         actions = {SET_INCLUDE_LIST: partial(set_include_list, self._configured, self._include)}
         self.reader = Reader(
             config,

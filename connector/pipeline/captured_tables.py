@@ -91,6 +91,8 @@ class CapturedTables:
     Attributes:
         topics: the owners of topics.
         observer: is shown row events, and which tables change.
+        on_entered: called with a table that was not captured until a statement gave it another name. The swap of an
+            online schema change is no such statement: the stream has all rows of its helper table.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class CapturedTables:
         self._hidden = set() if hidden is None else hidden
         self.topics = TopicGuard(settings, tables)
         self.observer: RowObserver | None = None
+        self.on_entered: Callable[[TableId], None] | None = None
         self._settings = settings
         self._tables = tables
         self._names = CapturedNames(settings.tables, tables.exists)
@@ -222,6 +225,14 @@ class CapturedTables:
         """Report a table that a statement has renamed."""
         if self.observer is not None:
             self.observer.renamed(former, now)
+        if self.on_entered is not None and self._enters((former.database, former.table), (now.database, now.table)):
+            self.on_entered(now)
+
+    def _enters(self, former: "_Name", now: "_Name") -> bool:
+        names, always = self._names, self._settings.tables.always
+        if now in always or not names.captures(*now):  # rows of the signal table are not read
+            return False
+        return not names.captures(*former) and names.helped(*former) is None
 
     def observed(self, steps: Iterator[None], event: Rows, captured: CapturedTable) -> Iterator[None]:
         """The steps that make the records of a row event, which is shown to the observer if it watches the table."""

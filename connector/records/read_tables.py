@@ -83,6 +83,14 @@ def with_read(carried: Mapping[str, Any] | None, tables: Collection[TableId | No
     return replace(known, unread=tuple(one for one in known.unread if one not in tables)).carried(carried)
 
 
+def with_unread(carried: Mapping[str, Any] | None, table: TableId) -> Mapping[str, Any] | None:
+    """The fields of all offsets from now on, after a captured table got rows that the stream does not have."""
+    known = ReadTables.from_carried(carried)
+    if known is None or table in known.unread:
+        return carried
+    return replace(known, unread=(*known.unread, table)).carried(carried)
+
+
 def with_renamed(
     carried: Mapping[str, Any] | None, former: TableId, now: TableId, *, remains: bool
 ) -> Mapping[str, Any] | None:

@@ -1,15 +1,20 @@
 """Snapshots that signals start and control: what a stream needs of them, and which kind a signal concerns."""
 
+import logging
+from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest, snapshot_type
 from rowtide.connector.pipeline.signals.snapshots import Window
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import with_unread
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.blocking.snapshots import BlockingSnapshots, SignalsThatCame
 from rowtide.connector.snapshot.blocking.table_reader import TableReader
@@ -17,6 +22,9 @@ from rowtide.connector.snapshot.incremental.building import incremental_snapshot
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import TableId
+
+log = logging.getLogger(__name__)
 
 
 class RequestedSnapshots:
@@ -28,17 +36,26 @@ class RequestedSnapshots:
     Attributes:
         incremental: the incremental snapshots.
         blocking: the blocking snapshots.
+        entered: tables that a statement has given a captured name, and whose rows are therefore not read.
     """
 
     def __init__(self, incremental: IncrementalSnapshots, blocking: BlockingSnapshots) -> None:
         self.incremental = incremental
         self.blocking = blocking
+        self.entered: deque[TableId] = deque()
 
     def attach(self, pipeline: Pipeline, captured: CapturedTables) -> None:
         """Go on with a new stream."""
         captured.observer = self.incremental
+        captured.on_entered = partial(self._entered, pipeline.progress)
         self.incremental.attach(pipeline)
         self.blocking.attach(pipeline, captured)
+
+    def _entered(self, progress: Progress, table: TableId) -> None:
+        """From the statement on, each offset has the table as unread."""
+        log.info("%s has got a captured name (at %s:%d)", table, progress.file, progress.pos)
+        progress.carried = with_unread(progress.carried, table)
+        self.entered.append(table)
 
     @property
     def active(self) -> bool:

@@ -11,6 +11,7 @@ from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.delivery.kafka.second_writer import SecondWriter
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.source.stream_reader import ReaderStatus
 
@@ -208,6 +209,7 @@ def health(status: Status) -> dict[str, Any]:
             "max_bytes": queue.max_bytes,
         },
         "snapshot": None if not status.snapshot else _snapshot(status.snapshot),
+        "unread_tables": _unread(stored),
         "snapshot_tables": dict(islice(_unfinished(status.snapshot), _MOST_TABLES)),
         "second_writer": None if status.second_writer is None else asdict(status.second_writer),
     }
@@ -224,6 +226,12 @@ def tables_of(status: Status) -> dict[str, dict[str, Any]]:
         }
         for name, rows in status.snapshot.items()
     }
+
+
+def _unread(stored: SourceOffset | None) -> list[str]:
+    """The captured tables of which rows are missing: those that they had before they were captured."""
+    read = None if stored is None else ReadTables.from_carried(stored.carried)
+    return [] if read is None else [str(table) for table in read.unread[:_MOST_TABLES]]
 
 
 def _unfinished(tables: Mapping[str, TableRows]) -> Iterator[tuple[str, str]]:

@@ -1,21 +1,28 @@
 """Requests the incremental snapshot of new tables from the reader's thread, some tables at a time."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from rowtide.connector.engine.start.later_structures import LaterStructure
+from rowtide.connector.engine.start.new_tables import NewTablePlan
+from rowtide.connector.engine.start.position import log_findings
 from rowtide.connector.engine.start.table_lookup import StartTables
 from rowtide.connector.engine.start.written_structure import written_structure
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Output
+from rowtide.connector.records.read_tables import with_read
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import TableToRead
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, stream_position
 from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.model import Table, TableId
 
 log = logging.getLogger(__name__)
+
+Plan = Callable[[Sequence[TableId], Callable[[TableId], Table | None], Collection[TableId | None]], NewTablePlan]
 
 _AT_ONCE = 100
 """The names of the tables of a snapshot are stored with each position."""
@@ -25,11 +32,13 @@ class NewTableRequests:
     """Requests the snapshot between two transactions, and captures hidden tables when their structure is known.
 
     The position behind the first boundary is stored, so that the lists of captured tables are stored soon after a
-    start.
+    start. A table that gets a captured name while the connector streams is new from there on.
 
     Args:
         settings: of the records.
         found: the new tables.
+        entered: tables that have got a captured name meanwhile; they are taken out.
+        plan: decides what becomes of them, see :func:`plan_new_tables`.
         snapshots: reads them.
         clock: nanoseconds since the epoch.
         new_id: makes the id of a request, which its notifications have.
@@ -42,6 +51,8 @@ class NewTableRequests:
         self,
         settings: PipelineSettings,
         found: StartTables,
+        entered: deque[TableId],
+        plan: Plan,
         snapshots: IncrementalSnapshots,
         clock: Callable[[], int],
         new_id: Callable[[], str],
@@ -50,6 +61,8 @@ class NewTableRequests:
         self._settings = settings
         self._waiting = list(found.wanted)
         self._later = list(found.later)
+        self._entered = entered
+        self._plan = plan
         self._awaited = AwaitedPosition(settings.connector)
         self._snapshots = snapshots
         self._clock = clock
@@ -59,7 +72,7 @@ class NewTableRequests:
     @property
     def due(self) -> bool:
         """Whether :meth:`run` has not run yet, or more tables can be captured or requested."""
-        if not self._begun or (self._waiting and not self._snapshots.tables):
+        if not self._begun or self._entered or (self._waiting and not self._snapshots.tables):
             return True
         progress = self._snapshots.progress
         return bool(self._later and progress and self._awaited.may_be_passed(progress.file, progress.end))
@@ -68,11 +81,31 @@ class NewTableRequests:
         """Capture the hidden tables whose position the stream has passed, and request the next tables."""
         self._begun = True
         yield from self._captured(pipeline)
+        self._take_entered(pipeline)
         if self._waiting and not self._snapshots.tables:
             tables, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
             request = self._new_id()
             wanted = [TableToRead(str(table), table, request) for table in tables]
             yield from self._snapshots.add(wanted, request, pipeline.offset())
+
+    def _take_entered(self, pipeline: Pipeline) -> None:
+        progress, tables, found = pipeline.progress, pipeline.tables, []
+        while self._entered:
+            table = self._entered.popleft()
+            if tables.exists(table.database, table.table):
+                found.append(table)
+            else:
+                log.warning(
+                    "%s has got a captured name, and its structure is not known here: the next start reads its rows",
+                    table,
+                )
+        if not found:
+            return
+        reading = {one.table for one in self._snapshots.tables}
+        plan = self._plan(found, lambda table: tables.table(table.database, table.table), reading)
+        progress.carried = with_read(progress.carried, {*found} - {*plan.read.unread})
+        log_findings(plan.findings)
+        self._waiting += plan.wanted
 
     def _captured(self, pipeline: Pipeline) -> Iterator[Output]:
         position = stream_position(pipeline)

@@ -1,7 +1,7 @@
 """Tables that have entered the captured tables since the stored position was written, and what becomes of their rows.
 
 A table is new if the lists of the stored position do not capture it, those of the configuration do, and it existed at
-the position. A table that was created later is complete in the stream. Pure.
+the position. A table that was created later is complete in the stream, unless it got a captured name by a rename. Pure.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

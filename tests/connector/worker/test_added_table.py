@@ -309,3 +309,38 @@ def test_a_signal_changes_the_list_without_a_restart(database: Database, kafka: 
     with Worker(connector.config).wait_for_log(f"{READ} 2 rows of table {database.name}.b") as worker:
         assert "'grow'" not in worker.stop()
     connector.check_rows("b")
+
+
+@pytest.mark.parametrize("flavor", ["mysql", BY_HAND])
+def test_a_table_gets_a_captured_name_by_a_rename(database: Database, kafka: Kafka, tmp_path: Path) -> None:
+    """The rows that it had are read beside the stream, also after a crash; those without a key are named as missing."""
+    connector = Connector(database, kafka, tmp_path)
+    connector.create("a", "staged_away")
+    connector.create("staging", rows=ROWS)
+    database.execute("CREATE TABLE staging_log (id INT, ver INT)", "INSERT INTO staging_log VALUES (1, 1)")
+    connector.captures("a", "orders.*")
+    with Worker(connector.config).streaming() as worker:
+        connector.marker()
+        database.execute(
+            "UPDATE staging SET ver = 600 WHERE id = 1",
+            "RENAME TABLE staging_log TO orders_log, staging TO orders",
+            "UPDATE orders SET ver = 700 WHERE id = 2",
+        )
+        with connector.load("orders"):
+            worker.wait_for_log(f"{database.name}.orders: {NEW}. An incremental snapshot reads the rows")
+            connector.chunk_stored(worker)
+            unread = [f"{database.name}.orders_log", f"{database.name}.orders"]
+            eventually(lambda: worker.health()["unread_tables"] == unread, "/health names them")
+            worker.kill()
+            missing = f"{database.name}.orders_log: {NEW}, but the rows that it has are not read: it has no primary key"
+            assert missing in worker.log
+            assert missing in connector.check()
+            with Worker(connector.config).wait_for_log("goes on behind its last chunk") as next_one:
+                log = next_one.wait_for_log(f"{READ} ").wait_for_log("rows of table").stop()
+                assert missing in log
+    with Worker(connector.config).streaming() as worker:
+        connector.marker()
+        eventually(lambda: worker.health()["unread_tables"] == unread[:1], "only the one without a key is left")
+        worker.stop()
+    connector.check_rows("orders")
+    assert ROWS * 0.5 < connector.reads("orders") < ROWS * 1.5

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from configurations import PROPERTIES
 
+from rowtide.connector.config import from_properties
 from rowtide.connector.engine.start.later_structures import LaterStructure
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
+from rowtide.connector.engine.start.new_tables import plan_new_tables
 from rowtide.connector.engine.start.table_lookup import StartTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.read_tables import ReadTables, with_unread
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.state import TableToRead
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.topics.filters import TableFilter
 from rowtide.topics.naming import StandardNaming
 
 AT = SourceOffset("b.000001", 4)
@@ -37,7 +44,7 @@ class Snapshots:
         self.progress: Progress | None = None
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Any]:
-        assert at == AT
+        assert replace(at, carried=None) == AT
         assert {table.signal_id for table in tables} == {request_id}
         self.tables = (*self.tables, *tables)
         return ()
@@ -46,7 +53,7 @@ class Snapshots:
 class Run:
     """A stream, and the requests beside it."""
 
-    def __init__(self, count: int = 0, *later: LaterStructure) -> None:
+    def __init__(self, count: int = 0, *later: LaterStructure, new_tables: str | None = None) -> None:
         self.snapshots = Snapshots()
         self.tables = Tables(Server(Flavor.MYSQL))
         self.connect()
@@ -55,13 +62,31 @@ class Run:
         found = StartTables(AT, names, later, hidden)
         ids = iter("abcdef")
         snapshots = cast("Any", self.snapshots)
-        self.work = NewTableRequests(SETTINGS, found, snapshots, lambda: 0, lambda: next(ids))
+        more = {} if new_tables is None else {"rowtide.snapshot.new.tables": new_tables}
+        self.entered: deque[TableId] = deque()
+        plan = partial(plan_new_tables, from_properties({**PROPERTIES, **more}))
+        self.work = NewTableRequests(SETTINGS, found, self.entered, plan, snapshots, lambda: 0, lambda: next(ids))
 
     def connect(self) -> None:
         """Begin a new stream."""
         self.pipeline = Pipeline(SETTINGS, self.tables, AT, lambda: 0)
         self.pipeline.decoder.format = cast("Any", SimpleNamespace(header=SimpleNamespace(server_id=7)))
         self.snapshots.progress = self.pipeline.progress
+
+    def enter(self, structure: str | None = "id INT PRIMARY KEY") -> None:
+        """A rename gives a table a captured name."""
+        if structure is not None:
+            self.tables.apply(QueryEvent(f"CREATE TABLE x ({structure})", "d"))
+        lists = ReadTables(TableFilter()).carried(None)
+        self.pipeline.progress.carried = with_unread(lists, X)
+        self.entered.append(X)
+
+    @property
+    def unread(self) -> tuple[TableId, ...]:
+        """The tables that the next position has as unread."""
+        read = ReadTables.from_carried(self.pipeline.progress.carried)
+        assert read is not None
+        return read.unread
 
     def run(self) -> list[Output]:
         return list(self.work.run(self.pipeline))
@@ -140,3 +165,47 @@ def test_positions_of_another_server_keep_the_table_hidden(caplog: pytest.LogCap
     assert not run.work.due
     assert run.work.hidden == {("d", "x")}
     assert "d.x: not captured before the next start" in caplog.text
+
+
+def test_a_table_that_gets_a_captured_name_is_requested() -> None:
+    run = Run()
+    run.run()
+    run.enter()
+    assert run.work.due
+    run.run()
+    assert run.requested() == ["d.x"]
+    assert run.unread == (X,), "until it is read"
+    assert not run.work.due
+
+
+def test_a_table_that_is_being_read_is_not_requested_again() -> None:
+    run = Run()
+    run.snapshots.tables = (TableToRead("d.x", X, "s"),)
+    run.enter()
+    run.run()
+    assert run.requested() == ["d.x"]
+
+
+@pytest.mark.parametrize(
+    ("structure", "new_tables", "message"),
+    [
+        (
+            "id INT",
+            None,
+            "d.x: new among the captured tables, but the rows that it has are not read: it has no primary",
+        ),
+        ("id INT PRIMARY KEY", "none", "d.x: new among the captured tables, and the rows that they have are not read"),
+        (None, None, "d.x has got a captured name, and its structure is not known here: the next start reads its rows"),
+    ],
+)
+def test_a_table_with_a_captured_name_that_is_not_read(
+    structure: str | None, new_tables: str | None, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = Run(new_tables=new_tables)
+    run.enter(structure)
+    run.run()
+    assert run.requested() == []
+    assert run.unread == (X,), "each start names it"
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert message in record.getMessage()
