@@ -69,7 +69,7 @@ class Connector:
 
     def check(self) -> str:
         """What ``rowtide check`` prints."""
-        return CliRunner().invoke(main, ["check", str(self.config.path)]).output
+        return CliRunner(env={"ROWTIDE_CAMPAIGN": None}).invoke(main, ["check", str(self.config.path)]).output
 
     def run_once(self) -> str:
         """Stream until a change has been delivered; returns the log."""
