@@ -116,7 +116,8 @@ def requested_snapshots(
         stopped: whether the connector stops.
         signals: carries out the signals that come while a blocking snapshot is taken.
     """
-    reader = TableReader(config.database, settings, config.snapshot, tables, clock, progress)
+    semi_sync = config.streaming.semi_sync is not None
+    reader = TableReader(config.database, settings, config.snapshot, tables, clock, progress, semi_sync=semi_sync)
     return RequestedSnapshots(
         incremental_snapshots(config, settings, tables, start, clock, progress),
         BlockingSnapshots(settings, reader, clock, stopped, signals),

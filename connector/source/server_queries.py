@@ -220,3 +220,15 @@ def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:
     if len(status) < 5 or str(session.query("SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
         return None
     return str(status[4] or "").replace("\n", "") or None
+
+
+def commits_wait_for_all_replicas(session: Session) -> bool:
+    """Whether commits wait for an acknowledgement of every semi-synchronous replica that is connected."""
+    found = session.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_%'")
+    found += session.query("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%'")
+    values = {str(name).lower().removeprefix("rpl_semi_sync_"): str(value) for name, value in found}
+    for side, awaited in (("source", "wait_for_replica_count"), ("master", "wait_for_slave_count")):
+        if values.get(f"{side}_status") == "ON":
+            needed = int(values.get(f"{side}_{awaited}", 1))
+            return int(values[f"{side}_clients"]) <= needed
+    return False

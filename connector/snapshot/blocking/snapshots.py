@@ -19,7 +19,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_read
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.blocking.state import BlockingRequest, BlockingState
-from rowtide.connector.snapshot.blocking.table_reader import TableReader
+from rowtide.connector.snapshot.blocking.table_reader import SnapshotRefused, TableReader
 from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.view.opening import OpenSnapshot
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, has_passed, is_same, stream_position
@@ -117,6 +117,8 @@ class BlockingSnapshots:
             opened = self._view_at(request, position)
         except DatabaseUnreachableError as error:
             self._try_later(str(error))
+        except SnapshotRefused as error:
+            yield from self._given_up(request, str(error), at)
         except (SnapshotError, pymysql.MySQLError) as error:
             self._tries += 1
             if self._tries < _MAX_TRIES:

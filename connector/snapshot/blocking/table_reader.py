@@ -35,6 +35,15 @@ from rowtide.schema_history.server.query_event import QueryEvent
 log = logging.getLogger(__name__)
 
 BLOCKING = "BLOCKING"
+_COMMITS_WAIT = (
+    "commits on the server wait for rowtide (rowtide.semi.sync), and would hang while the stream stands still. Send an "
+    "incremental snapshot instead; or add another semi-synchronous replica, or switch semi-synchronous replication off "
+    "on the server for that time (SET GLOBAL rpl_semi_sync_source_enabled = OFF, or rpl_semi_sync_master_enabled)"
+)
+
+
+class SnapshotRefused(SnapshotError):
+    """A blocking snapshot must not be taken, now or a moment later."""
 
 
 class TableReader:
@@ -48,6 +57,7 @@ class TableReader:
         tables: every table's structure, as the stream has it.
         clock: nanoseconds since the epoch.
         progress: receives the progress.
+        semi_sync: whether the stream is semi-synchronous.
     """
 
     def __init__(
@@ -58,7 +68,10 @@ class TableReader:
         tables: Tables,
         clock: Callable[[], int],
         progress: SnapshotProgress | None,
+        *,
+        semi_sync: bool,
     ) -> None:
+        self._semi_sync = semi_sync
         self._database = database
         self._settings = settings
         self._config = replace(config, include=None)
@@ -83,7 +96,15 @@ class TableReader:
         """Open a view of the tables; see :func:`open_snapshot`.
 
         Prepared XA transactions are in the stream: their rows come when they are committed.
+
+        Raises:
+            SnapshotRefused: commits wait for the stream, which acknowledges none while it stands still. The lock of the
+                snapshot would wait for such a commit, and the commit for the end of the snapshot.
         """
+        if self._semi_sync:
+            with Session(self._database, mariadb=self._mariadb) as session:
+                if server_queries.commits_wait_for_all_replicas(session):
+                    raise SnapshotRefused(_COMMITS_WAIT)
         scope = _Scope(request, self._database, self._settings, self._config, self._tables)
         return open_snapshot(
             self._database, self._config, scope, mariadb=self._mariadb, threads=self._config.threads, xa=False

@@ -22,6 +22,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.blocking import snapshots
 from rowtide.connector.snapshot.blocking.snapshots import BlockingSnapshots
 from rowtide.connector.snapshot.blocking.state import BlockingState
+from rowtide.connector.snapshot.blocking.table_reader import SnapshotRefused
 from rowtide.connector.snapshot.view.consistent_view import View
 from rowtide.connector.snapshot.view.opening import OpenSnapshot
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -313,3 +314,13 @@ def test_tables_that_were_read_as_a_whole_are_not_new_at_the_next_start() -> Non
     batches = run.run()
     found = [ReadTables.from_carried(one.offset.carried) for one in batches]
     assert [list(map(str, one.unread)) for one in found if one] == [["d.t", "d.u", "d.x"], *[["d.u", "d.x"]] * 2]
+
+
+def test_a_snapshot_that_is_refused_is_not_tried_again() -> None:
+    reader = Reader(failures=[SnapshotRefused("commits wait")])
+    run = Run(reader, at(0))
+    run.execute("d.t")
+    assert run.run() == []
+    assert run.notified == [("Signal", "FAILED"), ("Initial Snapshot", "ABORTED")]
+    assert not run.snapshots.active
+    assert BlockingState.from_carried(run.pipeline.offset().carried).requests == ()

@@ -30,7 +30,7 @@ def outputs(hidden: set[tuple[str, str]]) -> list[Output]:
     """Those of a snapshot of two tables that the stream lacks, of which no row is read."""
     config = from_properties(PROPERTIES)
     settings, tables = pipeline_settings(config, "run"), Tables(Server(Flavor.MYSQL))
-    reader = TableReader(config.database, settings, config.snapshot, tables, lambda: 1, None)
+    reader = TableReader(config.database, settings, config.snapshot, tables, lambda: 1, None, semi_sync=False)
     created = {TableId("d", name): f"CREATE TABLE `{name}` (id INT PRIMARY KEY)" for name in ("t", "u")}
     found = reader.outputs(
         OpenSnapshot(View(AT, ()), cast("Any", ()), table_statements(created), []),
