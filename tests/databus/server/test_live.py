@@ -1,0 +1,188 @@
+"""A databus server with MySQL, MariaDB and Kafka: its client rebuilds the tables, also behind kills."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from topic_tools import Topics
+from worker_process import Worker, WorkerConfig, eventually
+from write_load import Change, WriteLoad
+
+from rowtide.databus.client import Client, ClientSettings
+from rowtide.databus.events import Event, KafkaKey, QueryEvent, RowsEvent, decode_message
+from rowtide.databus.sql import statements
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, Kafka
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+KILLS = int(os.environ.get("ROWTIDE_CAMPAIGN", "3"))
+SERVERS = ["mysql", "mariadb"]
+WAIT_S = 30.0
+OPERATIONS = {"insert": "c", "update": "u", "delete": "d"}
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> Database:
+    """A database of each server."""
+    return request.getfixturevalue(f"{request.param}_db")  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def copy(database: Database) -> Iterator[Database]:
+    """Another database of the same server."""
+    with database.server.database() as found:
+        yield found
+
+
+@pytest.fixture
+def config(tmp_path: Path, database: Database, kafka: Kafka) -> WorkerConfig:
+    more = {
+        "database.include.list": database.name,
+        "exactly.once.source.support": "enabled",
+        "exactly.once.support": "required",
+    }
+    made = WorkerConfig(tmp_path, database.server, kafka.bootstrap, more)
+    made.properties["databus.topic"] = f"{made.name}-databus"
+    return made
+
+
+def server(config: WorkerConfig) -> Worker:
+    command = [sys.executable, "-m", "rowtide", "databus", str(config.path), "--web-port", "{port}"]
+    return Worker(config, command=command)
+
+
+def drain(config: WorkerConfig) -> None:
+    """Run a server until everything is delivered."""
+    with server(config).streaming() as worker:
+        eventually(lambda: worker.health()["lag"] == {"seconds": 0.0, "bytes": 0}, "everything is read")
+        worker.stop()
+
+
+def events(topics: Topics, config: WorkerConfig) -> list[tuple[KafkaKey, RowsEvent | QueryEvent]]:
+    """All messages, whose positions must ascend."""
+    name = config.properties["databus.topic"]
+    found = [decode_message(name, seen.offset, seen.key, seen.value) for seen in topics.read(name)]
+    positions = [(key.position.number, key.position.pos) for key, _ in found]
+    assert positions == sorted(set(positions))
+    return found
+
+
+TYPES = """
+    id BIGINT UNSIGNED PRIMARY KEY, t TINYINT, y YEAR, dec1 DECIMAL(30, 10), f FLOAT, d DOUBLE, bits BIT(12),
+    text1 VARCHAR(40) CHARACTER SET latin1, text2 TEXT, bin BINARY(4), var VARBINARY(10), blob1 BLOB,
+    e ENUM('a', 'b''c', '2'), s SET('x', 'y', 'z'), day DATE, moment DATETIME(3), stamp TIMESTAMP(6) NULL,
+    clock TIME(2), doc JSON, place POINT
+"""
+FULL_ROW = (
+    "18446744073709551615, -128, 2024, -12345678901234567890.0123456789, 1.1, 1e300, b'101010101010', 'Käse', "
+    r"'€ \\ \'', X'00FF', X'FF00', X'00010203', '2', 'x,z', '2024-02-29', '2024-01-02 03:04:05.678', "
+    "'2024-01-02 03:04:05.678901', '-838:59:59.00', '{\"a\": [1, 2.5, null, \"ä\"]}', ST_GeomFromText('POINT(1 2)')"
+)
+EMPTY_ROW = "0" + ", NULL" * 19
+
+
+@pytest.mark.parametrize("database", SERVERS, indirect=True)
+def test_the_client_rebuilds_the_tables(
+    database: Database, copy: Database, config: WorkerConfig, topics: Topics, kafka: Kafka, tmp_path: Path
+) -> None:
+    with server(config).streaming() as worker:
+        database.execute(
+            "SET time_zone = '+00:00'",
+            f"CREATE TABLE types ({TYPES})",
+            f"INSERT INTO types VALUES ({FULL_ROW}), ({EMPTY_ROW})",
+            "CREATE TABLE plain (n INT, u INT)",
+            "INSERT INTO plain VALUES (1, 1), (1, 1), (NULL, 2)",
+            "DELETE FROM plain WHERE n IS NULL",
+            "UPDATE types SET f = 2.5, e = 'b''c' WHERE id = 0",
+            "ALTER TABLE types ADD COLUMN more INT DEFAULT 7",
+            "RENAME TABLE plain TO renamed",
+            "CREATE INDEX i ON renamed (n)",
+            "INSERT INTO types (id) VALUES (5), (6)",
+            "UPDATE types SET id = 7 WHERE id = 6",
+            "CREATE TABLE gone (n INT)",
+            "DROP TABLE gone",
+            "CREATE TABLE truncated (n INT)",
+            "INSERT INTO truncated VALUES (1)",
+            "TRUNCATE TABLE truncated",
+            "INSERT INTO truncated VALUES (2)",
+            "XA START 'x'",
+            "INSERT INTO truncated VALUES (3)",
+            "XA END 'x'",
+            "XA PREPARE 'x'",
+            "XA COMMIT 'x'",
+        )
+        if database.server.name == "mysql":
+            values = ",".join(f"({number}, {number % 7})" for number in range(20_000))
+            database.execute(
+                "SET SESSION binlog_transaction_compression = ON",
+                f"INSERT INTO renamed VALUES {values}",
+                "DELETE FROM truncated WHERE n = 2",
+            )
+        database.execute("CREATE TABLE the_end (n INT)")
+        eventually(lambda: any("the_end" in event.table.name for _, event in events(topics, config)), "the end")
+        worker.stop()
+    first = events(topics, config)[0][0].position
+    settings = ClientSettings(
+        (kafka.bootstrap,),
+        config.properties["databus.topic"],
+        tmp_path / "Repl.info",
+        master_name=first.file,
+        master_pos=first.pos,
+    )
+    found: list[Event] = []
+    with copy.connect() as connection, Client(settings) as client, connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+        for event in client:
+            found.append(event)
+            for statement in statements(event.event):
+                cursor.execute(statement.replace(f"`{database.name}`", f"`{copy.name}`"))
+            connection.commit()
+            client.ack(event)
+            if event.event.table.name == "the_end":
+                break
+    assert len(found) == len(events(topics, config))
+    tables = {name for (name,) in database.query("SHOW TABLES")}
+    assert tables == {name for (name,) in copy.query("SHOW TABLES")} == {"types", "renamed", "truncated", "the_end"}
+    for table in tables:
+        assert sorted(map(str, copy.query(f"SELECT * FROM {table}"))) == sorted(
+            map(str, database.query(f"SELECT * FROM {table}"))
+        ), table
+
+
+def changes(found: list[tuple[KafkaKey, RowsEvent | QueryEvent]], table: str) -> list[Change]:
+    """The changes of a table, as a load has recorded them."""
+    made: list[Change] = []
+    for _, event in found:
+        if isinstance(event, RowsEvent) and event.table.name == table:
+            for before, after in event.changes():
+                row = event.table.columns and (after or before)
+                assert row
+                number = int((after or (b"0", b"0"))[1] or b"0")
+                made.append((OPERATIONS[event.action], int(row[0] or b"0"), number))
+    return made
+
+
+@pytest.mark.parametrize("database", SERVERS, indirect=True)
+def test_every_change_is_published_once_behind_kills(database: Database, config: WorkerConfig, topics: Topics) -> None:
+    load, chance = WriteLoad(database, seed=7), random.Random(3)
+    with server(config).streaming() as worker:
+        worker.stop()
+    with load:
+        for _ in range(KILLS):
+            with server(config).streaming() as worker:
+                time.sleep(chance.uniform(0, 1.0))
+                worker.kill()
+    drain(config)
+    found = events(topics, config)
+    for table, wanted in load.changes.items():
+        assert changes(found, table) == wanted
+    assert len([event for _, event in found if isinstance(event, QueryEvent)]) == len(load.statements)
