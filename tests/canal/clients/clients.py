@@ -50,7 +50,7 @@ def _go() -> Program:
         shutil.copytree(HERE / "go", source)
         run(["go", "build", "-o", folder / "follow", "."], cwd=source)
 
-    return Program([str(cached("canal-go-1.1.2-1", build) / "follow")])
+    return Program([str(cached("canal-go-1.1.2-2", build) / "follow")])
 
 
 def _python() -> Program:

@@ -4,7 +4,7 @@ A client program writes lines whose fields are separated by tabs::
 
     connected                                   it has subscribed
     batch ID                                    the lines of a batch follow
-    at FILE POSITION                            the begin or the end of a transaction
+    at FILE POSITION                            the begin or the end of a transaction, or DDL
     row TABLE KIND BEFORE... | AFTER...         KIND INSERT, UPDATE or DELETE
     ack ID                                      it acknowledges the batch now
     lost REASON                                 its connection ended; it connects again

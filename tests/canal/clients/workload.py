@@ -1,7 +1,7 @@
 """The load: every row change is planned from a seed, so that what a client gets can be compared with it.
 
 Each writer has a table of its own, whose changes are in the order of the plan. Each change of a row has a number ``n``,
-which increases within the table; what a change reads as depends on it alone.
+which increases within the table; the values of a row depend on it alone. Now and then, the table gets a further column.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ __all__ = ["Load", "Row", "Transaction", "planned", "table"]
 _KEYS = 5000
 _SMALL, _LARGE = 12, 600
 """The most rows of a statement."""
+_COLUMNS = 6
+"""How many columns are added to each table."""
 _LARGE_SHARE = 0.02
 _NOTES = "né ☃ 水 "
 
@@ -38,7 +40,7 @@ class Transaction:
 
     Attributes:
         statements: of SQL.
-        rows: its changes, in their order.
+        rows: its changes, in their order; none if it alters the table.
     """
 
     statements: list[str]
@@ -50,8 +52,9 @@ def table(writer: int) -> str:
     return f"load_{writer}"
 
 
-def _image(key: int, n: int) -> tuple[str, ...]:
-    return str(key), str(n), r"\N" if n % 7 == 0 else f"{n} {_NOTES * (n % 9)}."
+def _image(key: int, n: int, columns: int = 0) -> tuple[str, ...]:
+    added = [str(number) for number in range(columns)]
+    return str(key), str(n), r"\N" if n % 7 == 0 else f"{n} {_NOTES * (n % 9)}.", *added
 
 
 def _literal(key: int, n: int) -> str:
@@ -63,8 +66,11 @@ def planned(seed: int, writer: int, changes: int) -> Iterator[Transaction]:
     """The transactions of a writer, with about so many changes in all."""
     chance = random.Random(f"{seed} {writer}")
     keys: dict[int, int] = {}
-    n = made = 0
+    n = made = columns = 0
     while made < changes:
+        if made * (_COLUMNS + 1) // changes > columns:
+            yield Transaction([f"ALTER TABLE {table(writer)} ADD COLUMN c{columns} INT NOT NULL DEFAULT {columns}"], [])
+            columns += 1
         statements, rows = [], []
         for _ in range(chance.randint(1, 5)):
             size = chance.randint(_SMALL, _LARGE) if chance.random() < _LARGE_SHARE else chance.randint(1, _SMALL)
@@ -79,19 +85,19 @@ def planned(seed: int, writer: int, changes: int) -> Iterator[Transaction]:
             base = n + 1
             if kind == "INSERT":
                 values = ", ".join(_literal(key, base + key - first) for key in found)
-                statements.append(f"INSERT INTO {table(writer)} VALUES {values}")
+                statements.append(f"INSERT INTO {table(writer)} (id, n, note) VALUES {values}")
             else:
                 where = f"WHERE id BETWEEN {first} AND {first + size - 1} ORDER BY id"
                 note = f"IF(n % 7 = 0, NULL, CONCAT(n, ' ', REPEAT('{_NOTES}', n % 9), '.'))"
                 change = f"UPDATE {table(writer)} SET n = id + {base - first}, note = {note} "
                 statements.append((change if kind == "UPDATE" else f"DELETE FROM {table(writer)} ") + where)
             for key in found:
-                before = _image(key, keys[key]) if kind != "INSERT" else ()
+                before = _image(key, keys[key], columns) if kind != "INSERT" else ()
                 if kind == "DELETE":
                     del keys[key]
                 else:
                     keys[key] = base + key - first
-                rows.append(Row(kind, before, _image(key, keys[key]) if kind != "DELETE" else ()))
+                rows.append(Row(kind, before, _image(key, keys[key], columns) if kind != "DELETE" else ()))
             n = base + size
         if rows:
             made += len(rows)

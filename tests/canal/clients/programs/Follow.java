@@ -32,12 +32,19 @@ public class Follow {
         }
     }
 
+    static void showPosition(Entry entry) {
+        OUT.print("at\t" + entry.getHeader().getLogfileName() + "\t" + entry.getHeader().getLogfileOffset() + "\n");
+    }
+
     static void show(Entry entry) throws Exception {
         if (entry.getEntryType() != EntryType.ROWDATA) {
-            OUT.print("at\t" + entry.getHeader().getLogfileName() + "\t" + entry.getHeader().getLogfileOffset() + "\n");
+            showPosition(entry);
             return;
         }
         RowChange change = RowChange.parseFrom(entry.getStoreValue());
+        if (change.getIsDdl()) {
+            showPosition(entry);
+        }
         for (RowData row : change.getRowDatasList()) {
             StringBuilder line = new StringBuilder("row\t").append(entry.getHeader().getTableName());
             line.append('\t').append(change.getEventType().name());

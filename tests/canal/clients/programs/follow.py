@@ -19,12 +19,18 @@ def image(columns):
     return [r"\N" if column.isNull else column.value for column in columns]
 
 
+def show_position(header):
+    show("at", header.logfileName, str(header.logfileOffset))
+
+
 def show_entry(entry):
     if entry.entryType != protocol.ROWDATA:
-        show("at", entry.header.logfileName, str(entry.header.logfileOffset))
+        show_position(entry.header)
         return
     change = protocol.RowChange()
     change.MergeFromString(entry.storeValue)
+    if change.isDdl:
+        show_position(entry.header)
     for row in change.rowDatas:
         kind, before, after = KINDS[change.eventType], image(row.beforeColumns), image(row.afterColumns)
         show("row", entry.header.tableName, kind, *before, "|", *after)

@@ -32,15 +32,22 @@ func image(columns []*pbe.Column) []string {
 	return values
 }
 
+func showPosition(header *pbe.Header) {
+	show("at", header.GetLogfileName(), strconv.FormatInt(header.GetLogfileOffset(), 10))
+}
+
 func showEntry(entry *pbe.Entry) error {
 	header := entry.GetHeader()
 	if entry.GetEntryType() != pbe.EntryType_ROWDATA {
-		show("at", header.GetLogfileName(), strconv.FormatInt(header.GetLogfileOffset(), 10))
+		showPosition(header)
 		return nil
 	}
 	change := &pbe.RowChange{}
 	if err := proto.Unmarshal(entry.GetStoreValue(), change); err != nil {
 		return err
+	}
+	if change.GetIsDdl() {
+		showPosition(header)
 	}
 	for _, row := range change.GetRowDatas() {
 		fields := []string{"row", header.GetTableName(), change.GetEventType().String()}
