@@ -2,15 +2,13 @@
 
 ================  ============================================================
 ``worker``        runs a connector whose messages are those of databus
-``dumping``       when dumps are made and announced
-``tcp``           serves dumps to clients
+``service``       dumps for a connector, and which of several servers runs
+``dumps``         dumps: all rows at one position of the binlog
 ``registration``  this server in ZooKeeper
-``folder``        the files of dumps
 ``record_form``   makes the messages
 ``cells``         makes the texts of values
 ``statements``    names the database of each table in a statement
 ``structure``     describes the structure of a table
 ``settings``      checks the configuration
-``source``        what a dump is made of
 ================  ============================================================
 """

@@ -13,7 +13,6 @@ The original's servers compete by the time in the keep-alive node alone. rowtide
 not changed for a while.
 """
 
-import asyncio
 import logging
 import threading
 import time
@@ -81,6 +80,9 @@ class Registration:
             (``masteralive_timeout``).
         clock: in seconds.
         now: the time, in seconds since the epoch.
+
+    Attributes:
+        on_end: called in the polling thread when the term has ended that :meth:`wait` has waited for.
     """
 
     def __init__(
@@ -105,6 +107,10 @@ class Registration:
         self._seen: tuple[bytes, float] | None = None  # the keep-alive of an original server, and since when
         self._polling = threading.Lock()
         self._away = False
+        self.on_end: Callable[[], None] = lambda: None
+        self._running = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="databus-zookeeper", daemon=True)
 
     @property
     def term(self) -> int | None:
@@ -112,11 +118,42 @@ class Registration:
         nodes = self._candidate.nodes
         return None if nodes is None else nodes.term
 
-    async def run(self) -> None:
-        """Poll until it is cancelled."""
-        while True:
-            await asyncio.to_thread(self.poll)
-            await asyncio.sleep(_POLL_S)
+    def start(self) -> None:
+        """Poll in a thread, about once a second."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the term, and poll no more."""
+        self._stop.set()
+        self._thread.join()
+        self.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until this server runs.
+
+        Args:
+            seconds: how long.
+
+        Returns:
+            Whether it does.
+        """
+        return self._running.wait(seconds)
+
+    def _run(self) -> None:
+        known: int | None = None
+        while not self._stop.is_set():
+            try:
+                self.poll()
+            except Exception:  # whatever it is: the thread must go on
+                log.exception("ZooKeeper cannot be looked at")
+            term = self.term
+            if known is not None and term != known:
+                self._running.clear()
+                self.on_end()
+            known = term
+            if term is not None:
+                self._running.set()
+            self._stop.wait(_POLL_S)
 
     def poll(self) -> None:
         """See who runs, begin or end a term, and keep the present one alive."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,10 +23,10 @@ from rowtide.databus.client import ClientSettings
 from rowtide.databus.client.start import DumpStart, _dump
 from rowtide.databus.discovery import ROOT, DumpDescriptor, KeepAlive
 from rowtide.databus.events import Position, RowsEvent
-from rowtide.databus.server.dumping import Dumping
-from rowtide.databus.server.folder import DumpFolder
+from rowtide.databus.server.dumps.dumping import Dumping
+from rowtide.databus.server.dumps.folder import DumpFolder
+from rowtide.databus.server.dumps.source import Dump, DumpPart
 from rowtide.databus.server.registration import Registration, ServerNodes
-from rowtide.databus.server.source import DumpPart
 
 if TYPE_CHECKING:
     from rowtide_stack import ZooKeeper
@@ -237,41 +236,38 @@ def test_a_server_gives_way_to_one_of_the_original(cluster: Servers, client: Kaz
 # --- dumps ---------------------------------------------------------------------------------------------------------
 
 
-class _Dump:
-    def __init__(self, source: _Source) -> None:
-        self.position, self.offset = Position("binlog.000003", 100 * source.taken), source.taken
-        self._source = source
-
-    async def parts(self) -> AsyncGenerator[DumpPart]:
-        yield DumpPart(RowsEvent(ITEMS, "insert", (item(1),)).encoded(), 1)
-        self._source.during()
-
-
 class _Source:
     """Counts the dumps that are taken."""
 
     taken = 0
 
-    async def dump(self, tables: Collection[str] | None = None) -> _Dump:
+    @contextmanager
+    def dump(self) -> Iterator[Dump]:
         self.taken += 1
-        return _Dump(self)
+        yield Dump(Position("binlog.000003", 100 * self.taken), self.taken, self._parts())
+
+    def _parts(self) -> Iterator[DumpPart]:
+        self.during()
+        yield DumpPart(RowsEvent(ITEMS, "insert", (item(1),)).encoded(), 1)
 
     def during(self) -> None:
-        """What happens while a dump is written."""
+        """What happens while a dump is made."""
 
 
 def test_a_dump_is_made_when_it_is_missing_or_due(cluster: Servers, tmp_path: Path) -> None:
-    source, folder = _Source(), DumpFolder(tmp_path / "1")
+    source, folder, streams = _Source(), DumpFolder(tmp_path / "1"), False
     with cluster.server(1) as server:
-        dumping = Dumping(source, folder, server, 100.0, lambda: cluster.now)
+        dumping = Dumping(source, folder, server, 100.0, lambda: streams, lambda: cluster.now)
 
         def taken() -> int:
             server.poll()
-            asyncio.run(dumping.poll())
+            dumping.poll()
             return source.taken
 
-        asyncio.run(dumping.poll())
+        dumping.poll()
         assert source.taken == 0  # another server may run
+        assert taken() == 0
+        streams = True
         assert (taken(), taken()) == (1, 1)
         first = cluster.found().dump
         assert (first.position, first.offset) == (Position("binlog.000003", 100), 1)
@@ -280,15 +276,15 @@ def test_a_dump_is_made_when_it_is_missing_or_due(cluster: Servers, tmp_path: Pa
         assert taken() == 2
         assert cluster.found().dump.offset == 2
         assert (folder.path / first.file).exists()  # for clients that have read the first name
-        again = Dumping(source, folder, server, None, lambda: cluster.now)
-        asyncio.run(again.poll())
+        again = Dumping(source, folder, server, None, lambda: True, lambda: cluster.now)
+        again.poll()
         assert source.taken == 2  # the announced one is still here
-        elsewhere = Dumping(source, DumpFolder(tmp_path / "2"), server, None, lambda: cluster.now)
-        asyncio.run(elsewhere.poll())
+        elsewhere = Dumping(source, DumpFolder(tmp_path / "2"), server, None, lambda: True, lambda: cluster.now)
+        elsewhere.poll()
         assert source.taken == 3
         server.announce(replace(first, offset=3), term(server))
         server._session._client.set(cluster.nodes.dump, b"damaged")
-        asyncio.run(Dumping(source, folder, server, None, lambda: cluster.now).poll())
+        Dumping(source, folder, server, None, lambda: True, lambda: cluster.now).poll()
         assert source.taken == 4
         assert cluster.found().dump.offset == 4
 
@@ -299,5 +295,5 @@ def test_a_dump_of_a_term_that_ends_is_not_announced(cluster: Servers, tmp_path:
         source.during = server.release  # type: ignore[method-assign]
         server.poll()
         with pytest.raises(ZooKeeperError):
-            asyncio.run(Dumping(source, folder, server, None, lambda: cluster.now).poll())
+            Dumping(source, folder, server, None, lambda: True, lambda: cluster.now).poll()
         assert server.dump() is None

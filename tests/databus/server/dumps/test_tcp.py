@@ -16,10 +16,10 @@ from databus_messages import ITEMS, ROW, item
 from rowtide.databus.client.dump import DumpReader
 from rowtide.databus.errors import DumpError
 from rowtide.databus.events import RowsEvent
-from rowtide.databus.server import tcp
-from rowtide.databus.server.folder import DumpFolder
-from rowtide.databus.server.source import DumpPart
-from rowtide.databus.server.tcp import Address, DumpServer
+from rowtide.databus.server.dumps import tcp
+from rowtide.databus.server.dumps.folder import DumpFolder
+from rowtide.databus.server.dumps.source import DumpPart
+from rowtide.databus.server.dumps.tcp import Address, DumpServer
 from rowtide.databus.tables import Cell
 
 NAME = "DB.Data1.Json"

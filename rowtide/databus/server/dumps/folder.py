@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rowtide.databus.server.source import DumpPart
+from rowtide.databus.server.dumps.source import DumpPart
 
 _NAME = re.compile(r"DB\.Data[0-9A-Za-z-]{1,100}\.Json")
 _PART = ".part"

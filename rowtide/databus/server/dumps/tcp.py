@@ -22,7 +22,7 @@ import socket
 from contextlib import suppress
 from typing import NamedTuple
 
-from rowtide.databus.server.folder import DumpFolder, StoredDump, end_marker
+from rowtide.databus.server.dumps.folder import DumpFolder, StoredDump, end_marker
 
 log = logging.getLogger(__name__)
 

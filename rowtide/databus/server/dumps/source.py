@@ -1,6 +1,7 @@
 """What a dump is made of: rows events of one consistent snapshot, encoded as in the topic."""
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from rowtide.databus.events import Position
@@ -18,36 +19,28 @@ class DumpPart(NamedTuple):
     rows: int
 
 
-class Dump(Protocol):
+class Dump(NamedTuple):
     """One consistent snapshot.
 
     Attributes:
         position: the rows are those at this position of the binlog.
         offset: the first event behind the position is at this offset of the topic, or behind it.
+        parts: the rows, table by table. They raise ``ConnectorError`` if the rows cannot be read.
     """
 
     position: Position
     offset: int
-
-    def parts(self) -> AsyncGenerator[DumpPart]:
-        """Yield the rows, table by table.
-
-        Raises:
-            ConnectorError: the rows cannot be read; the dump is not complete then.
-        """
-        ...
+    parts: Iterator[DumpPart]
 
 
 class DumpSource(Protocol):
     """Makes dumps."""
 
-    async def dump(self, tables: Collection[str] | None = None) -> Dump:
-        """Take a snapshot.
-
-        Args:
-            tables: ``database.table`` of the tables; by default all captured ones.
+    def dump(self) -> AbstractContextManager[Dump]:
+        """Take a snapshot, which ends with the block.
 
         Raises:
-            ConnectorError: the server or the topic cannot be read.
+            ConnectorError: the server cannot be read.
+            DatabusError: the topic cannot be read.
         """
         ...

@@ -1,19 +1,19 @@
 """Edge: when dumps are made and announced, while this server runs."""
 
-import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
-from contextlib import aclosing
 
 from rowtide.cluster.fence import TermEndedError
 from rowtide.cluster.session import ZooKeeperError
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.databus.discovery import DumpDescriptor
 from rowtide.databus.errors import DatabusError, DiscoveryError
-from rowtide.databus.server.folder import DumpFolder
+from rowtide.databus.server.dumps.folder import DumpFolder
+from rowtide.databus.server.dumps.source import DumpSource
 from rowtide.databus.server.registration import Registration
-from rowtide.databus.server.source import DumpSource
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,8 @@ class Dumping:
         source: makes the dumps.
         folder: has them.
         registration: of this server.
-        interval_s: how long a dump is announced, in seconds; ``None`` for ever (``dumpclock``).
+        interval_s: how long a dump is announced, in seconds; ``None`` for ever.
+        streams: whether all changes from now on are published: clients of a dump from before would miss some.
         clock: in seconds.
     """
 
@@ -41,30 +42,46 @@ class Dumping:
         folder: DumpFolder,
         registration: Registration,
         interval_s: float | None,
+        streams: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source = source
         self._folder = folder
         self._registration = registration
         self._interval_s = interval_s
+        self._streams = streams
         self._clock = clock
         self._term: int | None = None  # in which there is a dump
         self._due = 0.0  # when the next one is due in it, by the clock
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="databus-dumping", daemon=True)
 
-    async def run(self) -> None:
-        """Make dumps until it is cancelled. What fails is logged and repeated."""
+    def start(self) -> None:
+        """Make dumps in a thread. What fails is logged and repeated."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End. A dump that is being made is given up."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
         wait = _FIRST_WAIT_S
-        while True:
+        while not self._stop.is_set():
             try:
-                await self.poll()
+                self.poll()
                 wait = _FIRST_WAIT_S
-                await asyncio.sleep(_LOOK_S)
-            except (ConnectorError, DatabusError, ZooKeeperError, OSError) as error:
-                log.error("no dump is made: %s; retry in %.0f s", error, wait)  # noqa: TRY400
-                await asyncio.sleep(wait)
+                self._stop.wait(_LOOK_S)
+            except Exception as error:  # whatever it is: nobody would notice that the thread has ended
+                if self._stop.is_set():
+                    return
+                expected = ConnectorError, DatabaseUnreachableError, DatabusError, ZooKeeperError, OSError
+                trace = None if isinstance(error, expected) else error
+                log.error("no dump is made: %s; retry in %.0f s", error, wait, exc_info=trace)  # noqa: TRY400
+                self._stop.wait(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_S)
 
-    async def poll(self) -> None:
+    def poll(self) -> None:
         """Make a dump if this server runs and one is due.
 
         Raises:
@@ -73,15 +90,15 @@ class Dumping:
             OSError: the dump cannot be written.
         """
         term = self._registration.term
-        if term is None:
+        if term is None or not self._streams():
             return
         if term != self._term:
-            if await asyncio.to_thread(self._has_announced):
+            if self._has_announced():
                 self._made(term)
                 return
         elif self._clock() < self._due:
             return
-        await self._make(term)
+        self._make(term)
 
     def _has_announced(self) -> bool:
         """Whether the dump that is announced is here: this server was started again, or the folder is shared."""
@@ -97,22 +114,19 @@ class Dumping:
             found.close()
         return found is not None
 
-    async def _make(self, term: int) -> None:
+    def _make(self, term: int) -> None:
         begin = self._clock()
         name = self._folder.new_name()
-        dump = await self._source.dump()
-        with await asyncio.to_thread(self._folder.writer, name) as writer:
-            async with aclosing(dump.parts()) as parts:
-                async for part in parts:
-                    if self._registration.term != term:
-                        raise TermEndedError("another server may run")
-                    await asyncio.to_thread(writer.add, part)
-            await asyncio.to_thread(writer.complete)
-        descriptor = DumpDescriptor(name, dump.position, dump.offset)
-        await asyncio.to_thread(self._registration.announce, descriptor, term)
+        with self._folder.writer(name) as writer, self._source.dump() as dump:
+            for part in dump.parts:
+                if self._stop.is_set() or self._registration.term != term:
+                    raise TermEndedError("this server does not run any more")
+                writer.add(part)
+            writer.complete()
+        self._registration.announce(DumpDescriptor(name, dump.position, dump.offset), term)
         log.info("dump %s is complete: %d rows in %.0f s", name, writer.rows, self._clock() - begin)
         self._made(term)
-        await asyncio.to_thread(self._folder.keep, name, _KEPT)
+        self._folder.keep(name, _KEPT)
 
     def _made(self, term: int) -> None:
         self._term = term

@@ -1,0 +1,120 @@
+"""Edge: makes dumps of the connector's snapshots. Their rows have the texts that the stream has of them."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any, cast
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.change import Change
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
+from rowtide.connector.snapshot import Decision, Snapshot
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+from rowtide.databus.errors import TopicError
+from rowtide.databus.events import INSERT, Position
+from rowtide.databus.server.cells import cell_output
+from rowtide.databus.server.dumps.source import Dump, DumpPart
+from rowtide.databus.server.record_form import RowsEventEncoder, published
+from rowtide.envelope import source
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
+
+_PART_BYTES = 1 << 16
+"""Bytes of the values in a part, in base64."""
+
+
+class SnapshotSource:
+    """Takes dumps of the captured tables.
+
+    Args:
+        config: of the connector that publishes the changes.
+        topic: that it publishes to.
+    """
+
+    def __init__(self, config: Configuration, topic: str) -> None:
+        self._config = config
+        self._topic = topic
+
+    @contextmanager
+    def dump(self) -> Iterator[Dump]:
+        """Take a snapshot.
+
+        The offset is read first: what is in the topic before is of transactions that the snapshot has.
+
+        Raises:
+            SnapshotError, DatabaseUnreachableError: the server cannot be read.
+            TopicError: the topic cannot be read.
+        """
+        offset = self._end()
+        config = self._config
+        snapshot = Snapshot(
+            config.database,
+            pipeline_settings(config, "dump", changes=True),
+            replace(config.snapshot, resumable=False),
+            Decision(structure=True, rows=True, position=None, stream=True),
+            time.time_ns,
+            form=DumpTable,
+        )
+        with closing(snapshot.outputs()) as outputs:
+            first = [*islice(outputs, 1)]  # behind the position
+            position = Position(snapshot.offset.file, snapshot.offset.pos)
+            yield Dump(position, offset, _parts(chain(first, outputs)))
+
+    def _end(self) -> int:
+        """The offset behind the last message; 0 before the topic is created."""
+        kafka = self._config.kafka
+        try:
+            found = TopicReader(kafka.consumer, kafka.admin).extents(self._topic)
+        except TopicReadError as error:
+            raise TopicError(str(error)) from error
+        return 0 if found is None else found[0].high
+
+
+def _parts(outputs: Iterator[Output]) -> Iterator[DumpPart]:
+    for output in outputs:
+        if isinstance(output, Batch):
+            yield from cast("Sequence[DumpPart]", output.changes)
+
+
+class DumpTable(SnapshotTable):
+    """A table whose rows become parts of a dump."""
+
+    def __init__(self, table: Table, settings: PipelineSettings, *, custom_query: bool = False) -> None:
+        super().__init__(table, settings, custom_query=custom_query)
+        self._published = published(self._records)
+        self._encode = RowsEventEncoder(self._records)
+        self.columns = tuple(record.column.name for record in self._published)
+
+    def reader(self, names: Sequence[str]) -> TextRows:
+        """Compile a reader of cells."""
+        columns = [ResultColumn(record.column, cell_output(record), "") for record in self._published]
+        return key_value_rows(columns, (), names)
+
+    def messages(self, rows: Rows, marker: source.Snapshot, read_time: ReadTime) -> Sequence[Any]:
+        """The cells of rows, without keys."""
+        return [row for _, row in rows]
+
+    def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
+        """The parts, in the place of Python values."""
+        parts = [DumpPart(self._encode(INSERT, rows), len(rows)) for rows in _small(messages)]
+        size = sum([len(part.event) for part in parts])
+        return Batch(self.topic, 0, (), offset, size, ts_ms, changes=cast("Sequence[Change]", parts))
+
+
+def _small(rows: Sequence[tuple[str | None, ...]]) -> Iterator[Sequence[tuple[str | None, ...]]]:
+    """Groups of rows of about ``_PART_BYTES``."""
+    begin = size = 0
+    for place, row in enumerate(rows):
+        length = sum([len(cell or "") for cell in row])
+        if size and size + length > _PART_BYTES:
+            yield rows[begin:place]
+            begin, size = place, 0
+        size += length
+    if rows[begin:]:
+        yield rows[begin:]
