@@ -23,7 +23,7 @@ from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_reques
 from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader, ReaderSettings
+from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, ReaderSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.view.stream_order import has_passed
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken

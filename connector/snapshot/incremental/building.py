@@ -5,10 +5,10 @@ from collections.abc import Callable
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader, ReaderSettings
+from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, ReaderSettings
+from rowtide.connector.snapshot.incremental.reading.watermarks import SignalRows
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import SnapshotState
-from rowtide.connector.snapshot.incremental.watermarks import SignalRows
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables

@@ -18,10 +18,10 @@ from rowtide.connector.records.read_tables import with_read, with_renamed
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.incremental import requests
-from rowtide.connector.snapshot.incremental.chunk_reader import ChunkReader
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, row_batches
 from rowtide.connector.snapshot.incremental.kept_rows import kept_rows, record_event
 from rowtide.connector.snapshot.incremental.keys.journal import Journal
+from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader
 from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, ScanStatus
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan

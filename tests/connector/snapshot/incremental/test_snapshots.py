@@ -17,8 +17,8 @@ from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.incremental.chunk_reader import Found
 from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows
+from rowtide.connector.snapshot.incremental.reading.chunk_reader import Found
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead

@@ -8,8 +8,8 @@ import pytest
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.incremental import watermarks
-from rowtide.connector.snapshot.incremental.watermarks import await_position
+from rowtide.connector.snapshot.incremental.reading import watermarks
+from rowtide.connector.snapshot.incremental.reading.watermarks import await_position
 
 POSITION = SourceOffset("b.000001", 500, "0-1-5", server="1")
 

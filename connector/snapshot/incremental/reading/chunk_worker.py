@@ -1,0 +1,145 @@
+"""Edge: the connection of a thread that reads chunks."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pymysql
+
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
+from rowtide.connector.snapshot.incremental.reading.watermarks import (
+    SignalRows,
+    Window,
+    await_position,
+    close_window,
+    open_window,
+)
+from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Mark, ReadChunk, Scan
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.server_queries import end_of_binlog, row_estimates
+from rowtide.connector.source.session import Session
+
+log = logging.getLogger(__name__)
+
+_MAX_BYTES = 32 << 20
+"""Bytes of a chunk at most."""
+_POSITION_TIMEOUT_S = 60.0
+
+
+class TooLarge(Exception):
+    """A chunk has too many bytes."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__(rows)
+        self.rows = rows
+
+
+class ChunkWorker:
+    """The connection of a thread."""
+
+    def __init__(self, connect: Callable[[], Session], rows: SignalRows | None, closed: Callable[[], bool]) -> None:
+        self._connect = connect
+        self._closed = closed
+        self._signal_rows = rows
+        self._open: Session | None = None
+
+    @property
+    def _session(self) -> Session:
+        if self._open is None:
+            self._open = self._connect()
+        return self._open
+
+    def close(self) -> None:
+        """Close the connection; the next query opens another."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def begin(self, scan: Scan, mark: Mark) -> None:
+        """Find the largest key of a table at the mark or later, and whether it has rows whose key is NULL."""
+        session, ranges = self._session, scan.ranges
+        await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
+        if scan.last is None:
+            found = session.query(ranges.last_query(scan.condition))
+            scan.last = ranges.bound(found[0]) if found else None
+        if ranges.nulls is not None:
+            scan.nulls = bool(session.query(ranges.rows_query((), ranges.nulls, scan.condition) + " LIMIT 1"))
+        if scan.last is None or scan.lower == scan.last:
+            scan.cut = not scan.nulls
+        scan.estimated = row_estimates(session, [scan.structure.id])[scan.structure.id]
+        scan.begun = True
+
+    def bound(self, scan: Scan) -> tuple[str, ...] | None:
+        """The last key of the next chunk; ``None`` if it has all that is left."""
+        if scan.lower == scan.last:
+            return None
+        query = scan.ranges.bound_query(scan.lower, scan.size, upto=scan.last, condition=scan.condition)
+        found = self._session.query(query)
+        return scan.ranges.bound(found[0]) if found else None
+
+    def read(self, scan: Scan, chunk: Chunk, mark: Mark) -> ReadChunk:
+        """Read a chunk that sees all before the mark."""
+        session = self._session
+        window = self._open_window(session)
+        await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
+        blocks: list[Block] = []
+        names: list[str] = []
+        capture = _Capture(scan.table.reader)
+        size = 0
+        for rows in session.rows(scan.structure.id, scan.select(chunk), capture.reader):
+            block = Block(rows, capture.data, capture.single)
+            blocks.append(block)
+            size += len(block.data)
+            if size > _MAX_BYTES and scan.size > 1:
+                raise TooLarge(sum(len(one.rows) for one in blocks))
+        names = list(capture.names)
+        end = close_window(session, self._signal_rows, window)
+        return ReadChunk(chunk, mark.number, blocks, names, end, window.id)
+
+    def _open_window(self, session: Session) -> Window:
+        try:
+            return open_window(session, self._signal_rows)
+        except pymysql.MySQLError as error:
+            assert self._signal_rows is not None
+            log.warning(
+                "chunks are read without rows in the signal table %s: %s. Positions in the binlog are compared "
+                "instead. Grant the user INSERT and DELETE on it to have the rows there",
+                self._signal_rows.table, error.args[-1],
+            )  # fmt: skip
+            self._signal_rows = None
+            return open_window(session, None)
+
+    def position(self) -> SourceOffset | None:
+        """The end of the binlog, if it can be read."""
+        try:
+            return end_of_binlog(self._session)
+        except (SnapshotError, pymysql.MySQLError, DatabaseUnreachableError):
+            self.close()
+            return None
+
+
+class _Capture:
+    """Keeps the bytes from which a reader has decoded the latest rows."""
+
+    def __init__(self, make: Callable[[Sequence[str]], TextRows]) -> None:
+        self._make = make
+        self.names: Sequence[str] = ()
+        self.data = b""
+        self.single = False
+
+    def reader(self, names: Sequence[str]) -> TextRows:
+        """Compile the reader of a result set."""
+        made, self.names = self._make(names), names
+
+        def rows(buffer: bytes) -> tuple[Rows, int]:
+            found, stop = made.rows(buffer)
+            self.data, self.single = buffer[:stop], False
+            return found, stop
+
+        def row(payload: bytes) -> tuple[object, ...]:
+            self.data, self.single = payload, True
+            return made.row(payload)
+
+        return replace(made, rows=rows, row=row)
