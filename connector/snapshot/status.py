@@ -26,6 +26,10 @@ class SnapshotProgress(Protocol):
         """``done`` rows of a table were read, of an estimated number; ``None`` if the server has no estimate."""
         ...
 
+    def stuck(self, table: str, problem: str) -> None:
+        """A table makes no progress until further rows of it are read."""
+        ...
+
 
 @dataclass(slots=True)
 class TableRows:
@@ -36,12 +40,14 @@ class TableRows:
         estimated: rows of the table, as the server estimates; ``None`` if it has no estimate.
         finished: whether all rows were read.
         rate: rows per second since its first rows came; 0 if that is not known.
+        problem: why it makes no progress; ``None`` if it does.
     """
 
     done: int = 0
     estimated: int | None = None
     finished: bool = False
     rate: float = 0.0
+    problem: str | None = None
     _first: tuple[int, float] | None = None
 
     @property
@@ -52,6 +58,7 @@ class TableRows:
     def read(self, done: int, estimated: int | None, now: float, *, finished: bool) -> None:
         """Set the progress at a time in seconds."""
         self.done, self.estimated, self.finished = done, estimated, finished
+        self.problem = None
         if self._first is None and done:
             self._first = done, now
         rows, since = self._first or (0, now)
@@ -101,6 +108,12 @@ class SnapshotStatus:
         if name not in self.by_name:  # a blocking snapshot has come in between
             self.by_name = {**self.by_name, name: TableRows()}
         self.by_name[name].read(done, estimated, self._clock(), finished=finished)
+        self._changed()
+
+    def stuck(self, table: str, problem: str) -> None:
+        """Set why a table makes no progress."""
+        if table in self.by_name:
+            self.by_name[table].problem = problem
         self._changed()
 
     @property

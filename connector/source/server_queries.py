@@ -131,6 +131,15 @@ def row_estimates(session: Session, names: Sequence[TableId]) -> dict[TableId, i
     return found
 
 
+def has_row_versions(session: Session, table: TableId) -> bool:
+    """Whether a view shows the rows of a table as they were when it was opened."""
+    rows = session.query(
+        "SELECT ENGINE FROM information_schema.TABLES "
+        f"WHERE TABLE_SCHEMA = {session.literal(table.database)} AND TABLE_NAME = {session.literal(table.table)}"
+    )
+    return [str(row[0]).lower() for row in rows] == ["innodb"]
+
+
 def create_statement(session: Session, table: TableId) -> str:
     """The text of SHOW CREATE TABLE.
 
@@ -174,15 +183,20 @@ def now_micros(session: Session) -> int:
     return int(session.query("SELECT UNIX_TIMESTAMP()")[0][0]) * 1_000_000
 
 
+def binlog_status_statement(session: Session) -> str:
+    """The statement that returns the end of the binlog."""
+    if not session.mariadb and server(session).version_number >= 80200:
+        return "SHOW BINARY LOG STATUS"
+    return "SHOW MASTER STATUS"
+
+
 def current_position(session: Session) -> SourceOffset:
     """The current end of the binlog.
 
     Raises:
         SnapshotError: the server has no binlog, or the account may not read its position.
     """
-    statement = "SHOW MASTER STATUS"
-    if not session.mariadb and server(session).version_number >= 80200:
-        statement = "SHOW BINARY LOG STATUS"
+    statement = binlog_status_statement(session)
     try:
         rows = session.query(statement)
     except pymysql.MySQLError as error:

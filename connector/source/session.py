@@ -88,6 +88,10 @@ class Session:
         """Run a statement and return all rows of its result, which must be small."""
         return self.client.fetch(statement)
 
+    def query_each(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+        """Run statements in one round trip, and return the rows of each; their text must have no part from users."""
+        return self.client.fetch_each(statements)
+
     def literal(self, text: str) -> str:
         """A text as a string literal of SQL."""
         return str(self.client.escape(text))

@@ -211,6 +211,7 @@ def health(status: Status) -> dict[str, Any]:
         "snapshot": None if not status.snapshot else _snapshot(status.snapshot),
         "unread_tables": _unread(stored),
         "snapshot_tables": dict(islice(_unfinished(status.snapshot), _MOST_TABLES)),
+        "snapshot_problems": [rows.problem for rows in status.snapshot.values() if rows.problem],
         "second_writer": None if status.second_writer is None else asdict(status.second_writer),
     }
 
@@ -223,6 +224,7 @@ def tables_of(status: Status) -> dict[str, dict[str, Any]]:
             "rows": rows.done,
             "estimated_rows": rows.estimated,
             "rows_per_second": round(rows.rate, 1),
+            "problem": rows.problem,
         }
         for name, rows in status.snapshot.items()
     }

@@ -76,7 +76,7 @@ class BesideStream:
         self.broken = 0
         self._mariadb = self.config.flavor.value == "mariadb"
         self._settings = replace(pipeline_settings(self.config, "run"), **settings)
-        self._reader_settings = ReaderSettings(threads, target_s, None)
+        self._reader_settings = ReaderSettings(threads, target_s, None, chunk_size)
         self._chunk_size = chunk_size
         self._lag_s = lag_s
         self._history = InMemorySchemaHistory()

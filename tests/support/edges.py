@@ -116,6 +116,7 @@ EDGES = {
     "rowtide.connector.snapshot.blocking.snapshots": "clock mysql",
     "rowtide.connector.snapshot.chunks.parallel_reading": "mysql threads",
     "rowtide.connector.snapshot.incremental.reading.chunk_reader": "clock mysql threads",
+    "rowtide.connector.snapshot.incremental.reading.chunk_worker": "mysql",
     "rowtide.connector.snapshot.incremental.reading.watermarks": "clock",
     "rowtide.connector.snapshot.view.committed_position": "clock mysql",
     "rowtide.connector.snapshot.view.prepared_xa": "mysql",

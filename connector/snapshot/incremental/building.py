@@ -37,7 +37,7 @@ def incremental_snapshots(
     rows = None if incremental.read_only else _signal_rows(config, tables)
     goes_on = SnapshotState.from_carried(start.carried).unfinished
     threads = max(incremental.threads, config.snapshot.threads) if goes_on else incremental.threads
-    reader_settings = ReaderSettings(threads, incremental.target_ms / 1000, rows)
+    reader_settings = ReaderSettings(threads, incremental.target_ms / 1000, rows, incremental.chunk_size)
     reader = ChunkReader(lambda: Session(database, mariadb=config.flavor is Flavor.MARIADB), reader_settings)
     return IncrementalSnapshots(settings, tables, reader, incremental.chunk_size, clock, progress)
 

@@ -10,6 +10,7 @@ from rowtide.connector.records.notifications import Notifier
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.chunks.key_ranges import Bound
+from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.schema_history.model import Column, TableId
@@ -86,6 +87,17 @@ class Reports:
             "last_processed_key": _shown(columns, key),
         }
         yield from self._notifier.notify(aggregate, "IN_PROGRESS", data, offset, signal_id=table.signal_id)
+
+    def read_in_vain(self, name: str, attempts: Attempts, reason: str) -> None:
+        """A chunk of a table has to be read again; reported if that happens over and over."""
+        if not attempts.to_report:
+            return
+        problem = (
+            f"table {name} makes no progress: its last chunk was read {attempts.in_vain} times in vain, as {reason}"
+        )
+        log.warning("%s", problem)
+        if self._progress is not None:
+            self._progress.stuck(name, problem)
 
     def scanned(
         self, state: SnapshotState, status: ScanStatus, offset: SourceOffset, error: str | None = None

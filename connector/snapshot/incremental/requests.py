@@ -11,6 +11,16 @@ _COMPARED = 5000
 """Among more tables, no similar names are looked for, which takes milliseconds for a thousand."""
 
 
+ALTERED_TOO_OFTEN = (
+    "its structure has changed each time before the stream had passed the chunk. The snapshot goes on when no "
+    "statement alters the table for longer than the stream is behind the server"
+)
+CHANGED_TOO_OFTEN = (
+    "rows of the chunk have changed each time in the moment in which it was read, and the binlog has these changes in "
+    "part only. It is tried on; fewer changes of these rows, or binlog_row_image=FULL, help"
+)
+
+
 def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> list[TableToRead]:
     """The tables to read, in the order of the signal. A name that matches no table stands for itself, as in Debezium.
 

@@ -71,6 +71,7 @@ class ReadChunk:
         names: the columns of the result set.
         end: a position of the binlog behind all that it has seen.
         window: the id of its window in the signal table, if there is one.
+        seen: a position of the binlog before which all is in it; ``None`` if only ``since`` is known.
     """
 
     chunk: Chunk
@@ -79,6 +80,7 @@ class ReadChunk:
     names: Sequence[str]
     end: SourceOffset
     window: str | None
+    seen: SourceOffset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +112,19 @@ class Scan:
         row_keys: by which rows are compared with events.
         condition: a condition for its rows, as SQL; ``""`` for none.
         size: rows of the next chunk.
-        tries: how often it was begun again without a chunk in between.
+        refused: how often the server has refused the query since the last chunk.
+        held: whether the next chunk is read while the stream waits.
         begun: whether ``last`` is known.
         last: the largest key.
         lower: up to this key, chunks are cut.
         estimated: the server's estimate of the table's rows.
+        versioned: whether a view shows its rows as they were when it was opened.
         number: the number of the next chunk.
         nulls: whether rows whose key is NULL are to be read behind all others.
         cut: whether all chunks are cut.
         cutting: whether a worker searches for the next bound.
         failed: whether a worker has failed; nothing more is read then.
+        waiting: whether the stream waits for the chunk that is to be read while it waits.
         reading: the chunks that are being read or wait to be taken, each with the journal's number before it.
     """
 
@@ -130,16 +135,19 @@ class Scan:
     row_keys: RowKeys
     condition: str
     size: int
-    tries: int = 0
+    refused: int = 0
+    held: bool = False
     begun: bool = False
     last: Bound | None = None
     lower: Bound | None = None
     estimated: int | None = None
+    versioned: bool = False
     number: int = 0
     nulls: bool = False
     cut: bool = False
     cutting: bool = False
     failed: bool = False
+    waiting: bool = False
     reading: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -150,7 +158,8 @@ class Scan:
     @property
     def idle(self) -> bool:
         """Whether a worker may cut the next chunk."""
-        return not (self.cut or self.cutting or self.failed)
+        alone = not self.held or not self.reading  # the stream waits for one chunk at a time
+        return alone and not (self.cut or self.cutting or self.failed)
 
     def select(self, chunk: Chunk) -> str:
         """The query for the rows of a chunk."""

@@ -5,6 +5,7 @@ from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.chunks.key_ranges import chunk_ranges, row_key
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
+from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.scan import Scan
 from rowtide.connector.snapshot.incremental.state import TableToRead
 from rowtide.schema_history.model import Table
@@ -15,7 +16,7 @@ class NoUsableKey(Exception):
 
 
 def new_scan(
-    table: TableToRead, structure: Table, settings: PipelineSettings, topics: TopicGuard, *, size: int, tries: int
+    table: TableToRead, structure: Table, settings: PipelineSettings, topics: TopicGuard, attempts: Attempts
 ) -> Scan:
     """A scan of a table behind its last chunk, or from its beginning if its key is another one than that of the chunk.
 
@@ -24,8 +25,7 @@ def new_scan(
         structure: the table's structure in the stream.
         settings: of the records.
         topics: the owners of topics.
-        size: rows of the first chunk.
-        tries: how often it was begun again without a chunk in between.
+        attempts: how to read its first chunk.
 
     Raises:
         NoUsableKey: the table has no key, or one whose types cannot be compared.
@@ -42,8 +42,9 @@ def new_scan(
         ranges,
         RowKeys(structure, (row_key(structure) or key).columns, settings, topics),
         table.condition or "",
-        size,
-        tries,
+        attempts.size,
+        attempts.refused,
+        attempts.held,
         last=table.last if same_key else None,
         lower=table.lower if same_key else None,
     )

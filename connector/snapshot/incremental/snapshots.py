@@ -18,24 +18,24 @@ from rowtide.connector.records.read_tables import with_read, with_renamed
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.incremental import requests
-from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows, row_batches
-from rowtide.connector.snapshot.incremental.kept_rows import kept_rows, record_event
-from rowtide.connector.snapshot.incremental.keys.journal import Journal
-from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader
+from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
+from rowtide.connector.snapshot.incremental.read_chunks.chunk_records import ClosedWindows, row_batches
+from rowtide.connector.snapshot.incremental.read_chunks.kept_rows import kept_rows, record_event
+from rowtide.connector.snapshot.incremental.read_chunks.pending import PendingChunks
+from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, Ready
 from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, ScanStatus
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.status import SnapshotProgress
-from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, stream_position
+from rowtide.connector.snapshot.view.stream_order import stream_position
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
-_MAX_TRIES = 8
 _MAX_KEYS = 500_000
 """Keys that the journal holds at most. Behind a transaction with more rows, chunks are read again, and smaller."""
 
@@ -73,19 +73,15 @@ class IncrementalSnapshots:
         self._tables = tables
         self._names = CapturedNames(settings.tables, tables.exists)
         self._reader = reader
-        self._first_size = self._size = chunk_size
         self._clock = clock
         self._reports = Reports(settings, clock, progress)
         self._topics: TopicGuard | None = None
         self._state: SnapshotState | None = None
         self.progress: Progress | None = None
-        self._journal = Journal()
+        self._pending = PendingChunks(settings.connector)
         self._scan: Scan | None = None
-        self._failure: Failed | None = None
-        self._chunks: dict[int, ReadChunk] = {}
         self._windows = ClosedWindows()
-        self._awaited = AwaitedPosition(settings.connector)
-        self._next = self._tries = 0
+        self._attempts = Attempts(chunk_size)
 
     # --- the stream -----------------------------------------------------------------------------------------------
 
@@ -114,20 +110,22 @@ class IncrementalSnapshots:
 
     def observe(self, event: Rows, structure: TableStructure, table: Table) -> None:
         """Record the keys of a row event whose records are emitted, of the table that is :attr:`watched`."""
-        scan, journal = self._scan, self._journal
-        if scan is None:
+        scan, journal = self._scan, self._pending.journal
+        if scan is None or self.progress is None:
             return
         skip_unchanged = self._settings.skip_unchanged
         record_event(journal, scan, event, structure, table, skip_unchanged=skip_unchanged)
+        self._pending.recorded(self.progress)
         if len(journal) > _MAX_KEYS:
             log.info("more than %d rows of table %s have changed: its last chunk is read again", _MAX_KEYS, scan.name)
-            self._size = max(1, scan.size // 2)
+            self._attempts.too_large(scan.size)
             self._abandon()
 
     def emitted(self, topic: str) -> None:
         """Records were emitted whose keys are not known: those of an XA transaction."""
-        if self._scan is not None and self._scan.table.topic == topic:
-            self._journal.record_unknown()
+        if self._scan is not None and self.progress is not None and self._scan.table.topic == topic:
+            self._pending.journal.record_unknown()
+            self._pending.recorded(self.progress)
 
     def changed(self, table: TableId) -> None:
         """A statement has changed or truncated a table: what was read of it may be from before."""
@@ -158,61 +156,57 @@ class IncrementalSnapshots:
             return False
         if self._scan is None or self._reader.found:
             return True
-        return self._awaited.may_be_passed(progress.file, progress.end)
+        return self._pending.may_be_passed(progress)
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
         """Emit the rows of the chunks that the stream has passed. Call it between two transactions."""
         if not self.active:
             return
         at, position = pipeline.offset(), stream_position(pipeline)
-        self._take_found()
+        self._take_found(position)
         yield from self._outputs(at, position)
-        self._reader.mark(Mark(self._journal.number, position))
+        self._reader.mark(self._mark(position))
 
     def close(self) -> None:
         """End the threads."""
         self._reader.close()
 
+    def _mark(self, position: SourceOffset) -> Mark:
+        return Mark(self._pending.journal.number, position)
+
     def _outputs(self, at: SourceOffset, position: SourceOffset) -> Iterator[Output]:
+        pending = self._pending
         while self.active:
             if self._scan is None:
                 yield from self._begin(at, position)
             elif self._tables.table(*self._id) is not self._scan.structure:
-                log.info("the structure of table %s has changed: its last chunk is read again", self._scan.name)
-                self._abandon()
-            elif self._failure is not None and self._is_passed(self._failure.end, position):
-                yield from self._failed(self._failure, at)
-            elif self._failure is None and self._is_complete(self._scan):
+                self._structure_changed(self._scan)
+            elif pending.failure is not None and pending.is_passed(pending.failure.end, position):
+                yield from self._failed(pending.failure, at)
+            elif pending.failure is None and self._is_complete(self._scan):
                 yield from self._scanned("SUCCEEDED" if self._first.rows else "EMPTY", at)
-            elif (chunk := self._chunks.get(self._next)) is not None and self._is_passed(chunk.end, position):
+            elif (chunk := pending.passed(position)) is not None:
                 yield from self._emit(self._scan, chunk, at)
             else:
                 break
 
-    def _take_found(self) -> None:
+    def _take_found(self, position: SourceOffset) -> None:
         found = self._reader.found
         while found:
             scan, result = found.popleft()
             if scan is not self._scan:
                 continue
-            if isinstance(result, ReadChunk):
-                self._chunks[result.chunk.number] = result
-            elif isinstance(result, Failed):
-                self._failure = self._failure or result
-            else:
+            if result is Ready.TO_READ:
+                self._reader.hold(scan, self._mark(position))
+            elif result is Ready.BEGUN:
                 begun = replace(self._first, begun=True, last=scan.last, key=scan.key.signature)
                 self._change(replace(begun, estimated=scan.estimated))
-
-    def _is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
-        try:
-            return self._awaited.is_passed(end, position)
-        except SnapshotError as error:
-            self._failure = Failed(str(error))
-            return False
+            else:
+                self._pending.add(result, position.server)
 
     def _is_complete(self, scan: Scan) -> bool:
         """Whether all chunks are cut and emitted."""
-        return self._first.begun and scan.cut and self._next == scan.number
+        return self._first.begun and scan.cut and self._pending.next == scan.number
 
     def _captured(self) -> Iterator[TableId]:
         return (table for table in self._tables.names() if self._names.captures(table.database, table.table))
@@ -242,7 +236,7 @@ class IncrementalSnapshots:
             return
         self._topics = self._topics or TopicGuard(settings, self._tables)
         try:
-            scan = new_scan(first, structure, settings, self._topics, size=self._size, tries=self._tries)
+            scan = new_scan(first, structure, settings, self._topics, self._attempts)
         except NoUsableKey as reason:
             if first.initial:
                 raise SnapshotError(requests.lost_key(first.name, str(reason))) from None
@@ -252,33 +246,41 @@ class IncrementalSnapshots:
             log.info("the key of table %s has changed: the table is read again from its beginning", first.name)
             self._change(first.restarted())
         self._scan = scan
-        self.watched, self._next = structure.id, 0
-        self._reader.read(self._scan, Mark(self._journal.number, position))
+        self.watched = structure.id
+        self._reader.read(self._scan, self._mark(position))
 
     def _abandon(self) -> None:
         """Drop what was read and not emitted; the table is read on behind its last chunk."""
         self._reader.read(None)
-        self._scan = self.watched = self._failure = None
-        self._awaited.clear()
-        self._journal = Journal()
-        self._chunks.clear()
+        self._scan = self.watched = None
+        self._pending.clear()
         self._windows.clear()
+
+    def _structure_changed(self, scan: Scan) -> None:
+        log.info("the structure of table %s has changed: its last chunk is read again", scan.name)
+        self._abandon()
+        self._attempts.structure_changed()
+        self._reports.read_in_vain(self._first.name, self._attempts, requests.ALTERED_TOO_OFTEN)
+
+    def _rows_changed(self, scan: Scan) -> None:
+        log.info("rows of table %s have changed: its last chunk is read again, while the stream waits", scan.name)
+        self._abandon()
+        self._attempts.rows_changed()
+        self._reports.read_in_vain(self._first.name, self._attempts, requests.CHANGED_TOO_OFTEN)
 
     def _failed(self, failure: Failed, at: SourceOffset) -> Iterator[Output]:
         self._abandon()
         if failure.rows is not None:
-            self._size = max(1, failure.rows // 2)
+            self._attempts.too_large(failure.rows)
         elif not failure.lost:
-            yield from self._try_again(failure.reason, at)
+            yield from self._refused(failure.reason, at)
 
-    def _try_again(self, reason: str, at: SourceOffset) -> Iterator[Output]:
+    def _refused(self, reason: str, at: SourceOffset) -> Iterator[Output]:
         """Read the last chunk again, or give the table up."""
-        self._abandon()
-        self._tries += 1
-        name = self._first.name
-        if self._tries < _MAX_TRIES or self._first.initial:  # an initial snapshot leaves no table out
-            self._size = max(1, self._size // 2)
-            log.warning("the last chunk of table %s is read again (try %d): %s", name, self._tries + 1, reason)
+        attempts, name = self._attempts, self._first.name
+        attempts.server_refused()
+        if not attempts.exhausted or self._first.initial:  # an initial snapshot leaves no table out
+            log.warning("the last chunk of table %s is read again (try %d): %s", name, attempts.refused + 1, reason)
             return
         log.error("%s", requests.given_up(name, reason))
         yield from self._scanned("SQL_EXCEPTION", at, f"table {name} is not read completely: {reason}")
@@ -291,7 +293,7 @@ class IncrementalSnapshots:
         """The first table is done."""
         state, first = self._current, self._first
         self._abandon()
-        self._tries, self._size = 0, self._first_size
+        self._attempts.next_table()
         if status == "SUCCEEDED":
             log.info("the %s snapshot has read %d rows of table %s", first.kind, first.rows, first.name)
         # A new table that is done is not new at the next start.
@@ -301,9 +303,10 @@ class IncrementalSnapshots:
     # --- the rows of a chunk --------------------------------------------------------------------------------------
 
     def _emit(self, scan: Scan, read: ReadChunk, at: SourceOffset) -> Iterator[Output]:
-        kept = kept_rows(scan, read, self._journal)
+        pending = self._pending
+        kept = kept_rows(scan, read, pending.journal, pending.since(read))
         if kept is None:
-            yield from self._try_again("its rows were changed while it was read", at)
+            self._rows_changed(scan)
             return
         rows = sum(len(block.rows) for block in read.blocks)
         first = replace(self._first, lower=read.chunk.upper or self._first.lower, rows=self._first.rows + rows)
@@ -313,10 +316,9 @@ class IncrementalSnapshots:
         before = self._here(at)
         self._change(first)
         yield from row_batches(scan.table, kept, event, before, self._here(at), self._clock)
-        del self._chunks[read.chunk.number]
-        self._next += 1
-        self._tries, self._size = 0, scan.size
-        self._journal.prune(self._reader.taken(scan, read.chunk.number))
+        pending.emitted()
+        self._attempts.emitted(scan.size)
+        pending.journal.prune(self._reader.taken(scan, read.chunk.number))
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -367,7 +369,7 @@ class IncrementalSnapshots:
         left = tuple(table for table in state.tables if table not in stopped)
         if state.tables[0] in stopped:
             self._abandon()
-            self._tries, self._size = 0, self._first_size
+            self._attempts.next_table()
         self._carry(replace(state, tables=left, paused=state.paused and bool(left)), stopped)
         log.info("the incremental snapshot of %s is stopped", ", ".join(table.name for table in stopped))
         return list(self._reports.stopped(stopped, at))

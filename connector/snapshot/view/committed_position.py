@@ -13,6 +13,14 @@ from rowtide.connector.source.session import Session
 
 _INSTRUMENT = "wait/lock/metadata/sql/mdl"
 _POLL_S = 0.01
+COMMITS = (
+    "SELECT OWNER_THREAD_ID, OWNER_EVENT_ID, OBJECT_INSTANCE_BEGIN FROM performance_schema.metadata_locks "
+    "WHERE OBJECT_TYPE = 'COMMIT' AND LOCK_TYPE = 'INTENTION_EXCLUSIVE' AND LOCK_STATUS = 'GRANTED'"
+)
+"""The query for the commits in progress: each holds this metadata lock while it is written to the binlog and becomes
+visible."""
+VIEW_POSITION = "SHOW STATUS LIKE 'binlog_snapshot_%'"
+"""The query for the position of a view of MariaDB; see :func:`view_position`."""
 
 
 def committed_position(
@@ -58,18 +66,19 @@ def have_same_view(sessions: Sequence[Session], position: SourceOffset) -> bool:
         position: the result of :func:`committed_position` before the first view.
     """
     if sessions[0].mariadb:
-        return len({_view_position(session) for session in sessions}) == 1
+        return len({view_position(session.query(VIEW_POSITION)) for session in sessions}) == 1
     return _commits_are_listed(sessions[0]) and current_position(sessions[0]) == position
 
 
-def _view_position(session: Session) -> tuple[str, int]:
-    status = {str(name).lower(): value for name, value in session.query("SHOW STATUS LIKE 'binlog_snapshot_%'")}
-    return str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"])
+def view_position(rows: Sequence[tuple[object, ...]]) -> tuple[str, int]:
+    """File and position in the result of :data:`VIEW_POSITION`."""
+    status = {str(name).lower(): str(value) for name, value in rows}
+    return status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
 
 
 def _position_of_view(session: Session, position: SourceOffset, *, with_gtids: bool) -> SourceOffset:
     session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    file, pos = _view_position(session)
+    file, pos = view_position(session.query(VIEW_POSITION))
     session.execute("ROLLBACK")
     if not with_gtids:
         return replace(position, file=file, pos=pos, gtids=None)
@@ -82,7 +91,7 @@ def _commits_are_listed(session: Session) -> bool:
         enabled = session.query(
             f"SELECT ENABLED FROM performance_schema.setup_instruments WHERE NAME = '{_INSTRUMENT}'"
         )
-        _commits(session)
+        session.query(COMMITS)
     except pymysql.MySQLError as error:
         if error.args[0] not in DENIED:
             raise
@@ -92,21 +101,11 @@ def _commits_are_listed(session: Session) -> bool:
 
 def _await_commits(session: Session, timeout_s: int, way_out: str) -> None:
     limit = time.monotonic() + timeout_s
-    in_progress = _commits(session)
-    while in_progress := in_progress & _commits(session):
+    in_progress = {*session.query(COMMITS)}
+    while in_progress := in_progress & {*session.query(COMMITS)}:
         if time.monotonic() > limit:
             raise SnapshotError(
                 f"{len(in_progress)} commits have been in progress for {timeout_s} s (SHOW PROCESSLIST). Try again "
                 f"later, or {way_out}"
             )
         time.sleep(_POLL_S)
-
-
-def _commits(session: Session) -> set[tuple[object, ...]]:
-    """The commits in progress: each holds this metadata lock while it is written to the binlog and becomes visible."""
-    return {
-        *session.query(
-            "SELECT OWNER_THREAD_ID, OWNER_EVENT_ID, OBJECT_INSTANCE_BEGIN FROM performance_schema.metadata_locks "
-            "WHERE OBJECT_TYPE = 'COMMIT' AND LOCK_TYPE = 'INTENTION_EXCLUSIVE' AND LOCK_STATUS = 'GRANTED'"
-        )
-    }

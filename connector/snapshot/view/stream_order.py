@@ -43,6 +43,22 @@ def has_passed(position: SourceOffset, end: SourceOffset, connector: str) -> boo
     )
 
 
+def has_executed(executed: SourceOffset, position: SourceOffset, connector: str) -> bool:
+    """Whether a server has executed what a stream has read.
+
+    Args:
+        executed: what the server has executed, with the ``server_id`` as its server.
+        position: that of the stream; see :func:`has_passed`.
+        connector: ``mysql`` or ``mariadb``.
+
+    Raises:
+        SnapshotError: they are positions of different servers without GTIDs.
+    """
+    if executed.gtids is not None and position.gtids is not None:
+        return position.gtid_set(connector) <= executed.gtid_set(connector)  # type: ignore[operator]  # of one kind
+    return has_passed(executed, position, connector)
+
+
 def is_same(position: SourceOffset, end: SourceOffset, connector: str) -> bool:
     """Whether exactly the same transactions are before two positions; see :func:`has_passed` for the arguments."""
     if position.server is not None and position.server == end.server:

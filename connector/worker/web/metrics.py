@@ -202,6 +202,8 @@ def _snapshot(status: Status) -> Iterator[Metric]:
     yield Metric("snapshot_tables_finished", "gauge", "Tables that are read.", one(finished))
     whole = {name: int(rows.finished) for name, rows in tables.items()}
     yield Metric("snapshot_table_finished", "gauge", "Whether a table is read completely.", _by_table(whole))
+    stuck = {name: int(rows.problem is not None) for name, rows in tables.items()}
+    yield Metric("snapshot_table_stuck", "gauge", "Whether a table makes no progress.", _by_table(stuck))
     done = {name: rows.done for name, rows in tables.items()}
     yield Metric("snapshot_rows", "gauge", "Rows that were read.", _by_table(done))
     estimated = {name: rows.estimated for name, rows in tables.items() if rows.estimated is not None}

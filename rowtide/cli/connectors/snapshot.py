@@ -65,6 +65,8 @@ def _lines(now: Mapping[str, Any], last: Mapping[str, Mapping[str, Any]]) -> Ite
         if state == "reading" and table["rows_per_second"]:
             amount = f"{amount}, {table['rows_per_second']:,.0f} rows/s"
         yield f"  {name:<{width}}  {state:<8}  {amount}"
+        if table.get("problem"):
+            yield f"  {'':<{width}}  {table['problem']}"
     for aggregate, one in last.items():
         data = ", ".join(f"{key}={text}" for key, text in one["additional_data"].items() if key != "connector_name")
         state = one["type"].lower().replace("_", " ")

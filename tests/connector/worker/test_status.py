@@ -17,7 +17,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
 from rowtide.connector.source.binlog_end import bytes_behind
 from rowtide.connector.source.stream_reader import ReaderStatus
-from rowtide.connector.worker.status import STATES, Status, health, status_of
+from rowtide.connector.worker.status import STATES, Status, health, status_of, tables_of
 from rowtide.connector.worker.web import jmx_metrics, metrics
 from rowtide.schema_history.model import TableId
 
@@ -302,6 +302,19 @@ def test_the_snapshots_status() -> None:
     snapshot.rows(b, 0, None, finished=True)
     assert snapshot.complete
     assert shown == [0, 5, 10, 10]
+
+
+def test_a_table_without_progress_is_shown_until_rows_of_it_come() -> None:
+    snapshot = SnapshotStatus()
+    snapshot.added(["db.a"])
+    snapshot.stuck("db.gone", "dropped")
+    snapshot.stuck("db.a", "altered too often")
+    shown = status(snapshot=snapshot.by_name, tags={})
+    assert health(shown)["snapshot_problems"] == ["altered too often"]
+    assert tables_of(shown)["db.a"]["problem"] == "altered too often"
+    assert parsed(render(shown))["rowtide_snapshot_table_stuck"][("table", "db.a"),] == 1
+    snapshot.rows("db.a", 1, None, finished=False)
+    assert health(status(snapshot=snapshot.by_name))["snapshot_problems"] == []
 
 
 def test_tables_of_snapshots_beside_the_stream() -> None:

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import pymysql
 
@@ -21,10 +22,22 @@ log = logging.getLogger(__name__)
 _AHEAD = 2
 """Chunks that may wait to be taken, beside those that are being read."""
 _MAX_ROWS = 1 << 16
+_LONGEST_HOLD_S = 2.0
+"""How long the stream waits for a chunk at most. If it takes longer, it may have to be read again."""
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 10.0
 
-Found = tuple[Scan, ReadChunk | Failed | None]
-"""What a worker has found; ``None``: the scan has begun, its largest key is known."""
+
+class Ready(Enum):
+    """A worker is ready for the next step of a scan."""
+
+    BEGUN = auto()
+    """The largest key is known."""
+    TO_READ = auto()
+    """The next chunk can be read while the stream waits; see :meth:`ChunkReader.hold`."""
+
+
+Found = tuple[Scan, ReadChunk | Failed | Ready]
+"""What a worker has found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +48,13 @@ class ReaderSettings:
         threads: how many chunks are read at a time.
         target_s: how long a chunk should take; their size adapts to it. 0 for a fixed size.
         signal_rows: where windows are written, if anywhere.
+        chunk_size: rows of a chunk, if their number does not adapt to the time.
     """
 
     threads: int
     target_s: float
     signal_rows: SignalRows | None
+    chunk_size: int
 
 
 class ChunkReader:
@@ -79,10 +94,22 @@ class ChunkReader:
         """Set the moment of the stream that the next chunks see."""
         self._mark = mark
 
+    def hold(self, scan: Scan, mark: Mark) -> None:
+        """Let a worker read the next chunk now, and wait for it in the stream's thread, for a limited time."""
+        with self._changed:
+            self._mark, scan.waiting = mark, True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed or self.found, _LONGEST_HOLD_S)
+
     def taken(self, scan: Scan, number: int) -> int:
-        """Tell that a chunk was taken; returns the smallest number of an event that other chunks are compared with."""
+        """Note that a chunk was taken, and read the next ones beside the stream.
+
+        Returns:
+            The smallest number of an event that other chunks are compared with.
+        """
         with self._changed:
             scan.reading.pop(number, None)
+            scan.held = scan.waiting = False
             self._changed.notify_all()
             since = [*scan.reading.values()]
             if self._mark is not None:
@@ -123,15 +150,18 @@ class ChunkReader:
         begin = time.monotonic()
         chunk: Chunk | None = None
         try:
-            if scan.tries:
-                self._wait(scan, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(scan.tries - 1, 10)))
+            if scan.refused:
+                self._wait(scan, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(scan.refused - 1, 10)))
             if not scan.begun:
                 if (mark := self._mark) is not None:
                     worker.begin(scan, mark)
-                self._done(scan, None)
+                self._done(scan, Ready.BEGUN)
                 return
             bound = worker.bound(scan)
             with self._changed:
+                held = scan.held
+                if held:
+                    self._await_hold(scan)
                 chunk = scan.next_chunk(bound)
                 mark = self._mark
                 if scan is not self._scan or mark is None:
@@ -139,7 +169,7 @@ class ChunkReader:
                 scan.reading[chunk.number] = mark.number
                 scan.cutting = False
                 self._changed.notify_all()
-            read = worker.read(scan, chunk, mark)
+            read = worker.read_in_view(scan, chunk, mark) if held else worker.read(scan, chunk, mark)
             self._adapt(scan, read, time.monotonic() - begin)
             self._done(scan, read)
         except DatabaseUnreachableError as error:
@@ -157,13 +187,17 @@ class ChunkReader:
             worker.close()
             self._done(scan, Failed(f"{type(error).__name__}: {error}"))
 
+    def _await_hold(self, scan: Scan) -> None:
+        self.found.append((scan, Ready.TO_READ))
+        self._changed.wait_for(lambda: self._closed or self._scan is not scan or scan.waiting)
+
     def _wait(self, scan: Scan, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._scan is not scan, seconds)
 
-    def _done(self, scan: Scan, found: ReadChunk | Failed | None) -> None:
+    def _done(self, scan: Scan, found: ReadChunk | Failed | Ready) -> None:
         with self._changed:
-            if found is None:
+            if found is Ready.BEGUN:
                 scan.cutting = False
             elif isinstance(found, Failed):
                 scan.failed = True
@@ -171,9 +205,13 @@ class ChunkReader:
             self._changed.notify_all()
 
     def _adapt(self, scan: Scan, read: ReadChunk, seconds: float) -> None:
-        """Double or halve the size of chunks until one takes about the target time."""
+        """Double or halve the size of chunks until one takes about the target time, or has its fixed size again."""
         target, rows = self._settings.target_s, sum(len(block.rows) for block in read.blocks)
-        if not target or rows < scan.size // 2:
+        if not target:
+            with self._changed:
+                scan.size = min(2 * scan.size, self._settings.chunk_size)
+            return
+        if rows < scan.size // 2:
             return
         factor = min(2.0, max(0.5, target / max(seconds, 0.001)))
         with self._changed:

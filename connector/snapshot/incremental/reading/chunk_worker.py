@@ -9,6 +9,7 @@ import pymysql
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
+from rowtide.connector.snapshot.incremental.reading.table_view import open_table_view
 from rowtide.connector.snapshot.incremental.reading.watermarks import (
     SignalRows,
     Window,
@@ -18,7 +19,7 @@ from rowtide.connector.snapshot.incremental.reading.watermarks import (
 )
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Mark, ReadChunk, Scan
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.connector.source.server_queries import end_of_binlog, row_estimates
+from rowtide.connector.source.server_queries import end_of_binlog, has_row_versions, row_estimates
 from rowtide.connector.source.session import Session
 
 log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class ChunkWorker:
         if scan.last is None or scan.lower == scan.last:
             scan.cut = not scan.nulls
         scan.estimated = row_estimates(session, [scan.structure.id])[scan.structure.id]
+        scan.versioned = has_row_versions(session, scan.structure.id)
         scan.begun = True
 
     def bound(self, scan: Scan) -> tuple[str, ...] | None:
@@ -84,19 +86,39 @@ class ChunkWorker:
         session = self._session
         window = self._open_window(session)
         await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
+        blocks, names = self._rows(scan, chunk)
+        end = close_window(session, self._signal_rows, window)
+        return ReadChunk(chunk, mark.number, blocks, names, end, window.id)
+
+    def read_in_view(self, scan: Scan, chunk: Chunk, mark: Mark) -> ReadChunk:
+        """Read a chunk that sees all before the mark, in a view whose place in the binlog is known almost exactly.
+
+        Without window rows in the signal table: writing them would take time in which the stream waits.
+        """
+        session = self._session
+        await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
+        try:
+            view = open_table_view(session, scan.structure.id, mark.position, _POSITION_TIMEOUT_S)
+            blocks, names = self._rows(scan, chunk)
+            end = view.end if scan.versioned else end_of_binlog(session)
+            session.execute("ROLLBACK")
+        except BaseException:
+            self.close()  # the next chunk must not be read in this view
+            raise
+        return ReadChunk(chunk, mark.number, blocks, names, end, None, view.seen)
+
+    def _rows(self, scan: Scan, chunk: Chunk) -> tuple[list[Block], list[str]]:
+        """The rows of a chunk, and the names of the columns of the result set."""
         blocks: list[Block] = []
-        names: list[str] = []
         capture = _Capture(scan.table.reader)
         size = 0
-        for rows in session.rows(scan.structure.id, scan.select(chunk), capture.reader):
+        for rows in self._session.rows(scan.structure.id, scan.select(chunk), capture.reader):
             block = Block(rows, capture.data, capture.single)
             blocks.append(block)
             size += len(block.data)
             if size > _MAX_BYTES and scan.size > 1:
                 raise TooLarge(sum(len(one.rows) for one in blocks))
-        names = list(capture.names)
-        end = close_window(session, self._signal_rows, window)
-        return ReadChunk(chunk, mark.number, blocks, names, end, window.id)
+        return blocks, list(capture.names)
 
     def _open_window(self, session: Session) -> Window:
         try:

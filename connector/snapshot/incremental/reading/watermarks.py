@@ -11,7 +11,7 @@ from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.signals.signal import WINDOW_CLOSE, WINDOW_OPEN
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.view.committed_position import committed_position
-from rowtide.connector.snapshot.view.stream_order import has_passed
+from rowtide.connector.snapshot.view.stream_order import has_executed
 from rowtide.connector.source.server_queries import end_of_binlog, quoted, quoted_table, server_id
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
@@ -48,13 +48,6 @@ class Window:
     opened: dt.datetime
 
 
-def _has_executed(executed: SourceOffset, position: SourceOffset, connector: str) -> bool:
-    """Whether a server has executed what a stream has read."""
-    if executed.gtids is not None and position.gtids is not None:
-        return position.gtid_set(connector) <= executed.gtid_set(connector)  # type: ignore[operator]  # of one kind
-    return has_passed(executed, position, connector)
-
-
 def await_position(
     session: Session, position: SourceOffset, timeout_s: float, cancelled: Callable[[], bool] = lambda: False
 ) -> None:
@@ -78,7 +71,7 @@ def await_position(
     while not cancelled():
         committed = committed_position(session, int(timeout_s) or 1, _WAY_OUT, with_gtids=not same)
         executed = replace(committed, server=server)
-        if _has_executed(executed, position, connector):
+        if has_executed(executed, position, connector):
             return
         if time.monotonic() > limit:
             at = position.gtids or f"{position.file}:{position.pos}"

@@ -17,12 +17,13 @@ from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.incremental.chunk_records import ClosedWindows
-from rowtide.connector.snapshot.incremental.reading.chunk_reader import Found
+from rowtide.connector.snapshot.incremental.read_chunks.chunk_records import ClosedWindows
+from rowtide.connector.snapshot.incremental.reading.chunk_reader import Found, Ready
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.records import StreamEvent
+from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
@@ -39,6 +40,7 @@ class FakeReader:
     def __init__(self) -> None:
         self.found: deque[Found] = deque()
         self.scan: Scan | None = None
+        self.read_in_hold: list[Found] = []
 
     def read(self, scan: Scan | None, mark: Mark | None = None) -> None:
         self.scan = scan
@@ -47,6 +49,9 @@ class FakeReader:
 
     def taken(self, scan: Scan, number: int) -> int:
         return 0
+
+    def hold(self, scan: Scan, mark: Mark) -> None:
+        self.found += self.read_in_hold
 
     def close(self) -> None: ...
 
@@ -61,6 +66,7 @@ class Run:
         topic: str | None = None,
         lists: TableFilter | None = None,
     ) -> None:
+        self.status = SnapshotStatus()
         self.notifications: list[Mapping[str, Any]] = []
         settings = PipelineSettings(
             "mysql",
@@ -74,7 +80,7 @@ class Run:
         self.reader = FakeReader()
         self._tables = Tables(Server(Flavor.MYSQL))
         self.statement("CREATE TABLE d.t (id INT PRIMARY KEY, other INT NOT NULL)")
-        self.snapshots = IncrementalSnapshots(settings, self._tables, self.reader, 10, lambda: 0)  # type: ignore[arg-type]
+        self.snapshots = IncrementalSnapshots(settings, self._tables, self.reader, 10, lambda: 0, self.status)  # type: ignore[arg-type]
         self.pipeline = Pipeline(settings, self._tables, start, lambda: 0)
         self.snapshots.attach(self.pipeline)
         if start.carried is None:
@@ -110,7 +116,7 @@ class Run:
         scan.begun, scan.last, scan.lower, scan.number = True, (last,), (upper,), 1
         blocks = [Block([scan.table.reader(names).row(payload)], payload, single=True) for payload in payloads]
         read = ReadChunk(Chunk(0, None, (upper,)), 0, blocks, names, AT, None)
-        self.reader.found += [(scan, None), (scan, read)]
+        self.reader.found += [(scan, Ready.BEGUN), (scan, read)]
         return list(self.snapshots.run(self.pipeline))
 
 
@@ -147,8 +153,38 @@ def test_a_key_that_changes_while_a_table_is_read_begins_it_again() -> None:
     run = Run()
     run.read_chunk("500", "1000")
     run.statement("ALTER TABLE d.t MODIFY id BIGINT")
-    run.reader.found.append((run.reader.scan, None))  # type: ignore[arg-type]
+    run.reader.found.append((run.reader.scan, Ready.BEGUN))  # type: ignore[arg-type]
     assert run.scan().lower is None
+
+
+def test_a_table_that_is_altered_all_the_time_is_reported_until_a_chunk_is_read() -> None:
+    run = Run()
+    for number in range(8):
+        run.scan()
+        assert run.status.by_name["d.t"].problem is None
+        run.statement(f"ALTER TABLE d.t ADD COLUMN c{number} INT")
+        run.reader.found.append((run.reader.scan, Ready.BEGUN))  # type: ignore[arg-type]
+    run.scan()
+    assert str(run.status.by_name["d.t"].problem).startswith("table d.t makes no progress: its last chunk was read 8 ")
+    run.read_chunk("500", "1000")
+    assert run.status.by_name["d.t"].problem is None
+
+
+def test_a_chunk_whose_rows_have_changed_is_read_while_the_stream_waits() -> None:
+    run = Run()
+    payload = b"\x017\x018"
+    run.scan()
+    run.snapshots.emitted("shop.d.t")
+    assert not run.read_chunk("500", "1000", [payload])
+    scan = run.scan()
+    assert (scan.held, scan.refused) == (True, 0)
+    block = Block([scan.table.reader(["id", "other"]).row(payload)], payload, single=True)
+    read = ReadChunk(Chunk(0, None, ("500",)), 0, [block], ["id", "other"], AT, None, AT)
+    run.reader.read_in_hold = [(scan, read)]
+    run.reader.found.append((scan, Ready.TO_READ))
+    (rows,) = run.snapshots.run(run.pipeline)
+    assert isinstance(rows, Batch)
+    assert len(rows.messages) == 1
 
 
 def test_windows_of_others_are_not_kept_for_ever() -> None:

@@ -11,19 +11,20 @@ from rowtide.connector.snapshot.incremental.scan import ReadChunk, Scan
 from rowtide.schema_history.model import Table
 
 
-def kept_rows(scan: Scan, read: ReadChunk, journal: Journal) -> list[Rows] | None:
+def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list[Rows] | None:
     """The rows of each block whose key the stream has not emitted since the chunk was read.
 
     Args:
         scan: the table.
         read: the chunk.
         journal: the keys that the stream has emitted.
+        since: the number of the journal's last event that the chunk has certainly seen.
 
     Returns:
         The rows of each block; ``None`` if the chunk must be read again, because a row cannot be told from others, or
         because what the stream has emitted of it is not complete.
     """
-    if not journal.concerns(read.since):
+    if not journal.concerns(since):
         return [block.rows for block in read.blocks]
     keys = scan.row_keys
     may_drop = keys.exact and (scan.key.unique or row_key(scan.structure) is not None)
@@ -33,7 +34,7 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal) -> list[Rows] | Non
         found = [reader.row(block.data)] if block.single else reader.rows(block.data)[0]
         rows = []
         for row, key in zip(block.rows, keys.of_rows(found), strict=True):
-            verdict = journal.verdict(key, read.since)
+            verdict = journal.verdict(key, since)
             if verdict is Verdict.EMIT:
                 rows.append(row)
             elif verdict is Verdict.READ_AGAIN or not may_drop:

@@ -1,0 +1,63 @@
+"""How the next chunk of a table is read, after reads of it that were in vain. Pure."""
+
+_MAX_REFUSED = 8
+_REPORTED_EACH = 8
+
+
+class Attempts:
+    """The reads of a chunk until one can be emitted, with fewer rows each time if that may help.
+
+    Args:
+        size: rows of the first chunk of a table.
+
+    Attributes:
+        size: rows of the next chunk.
+        refused: how often the server has refused the query since the last chunk.
+        in_vain: how often the chunk was read since the last one, and could not be emitted.
+        held: whether the stream waits while the next chunk is read, because its rows change.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._first = self.size = size
+        self.refused = self.in_vain = 0
+        self.held = False
+
+    def next_table(self) -> None:
+        """Another table is read."""
+        self.emitted(self._first)
+
+    def emitted(self, size: int) -> None:
+        """A chunk was emitted; the next one has ``size`` rows."""
+        self.size = size
+        self.refused = self.in_vain = 0
+        self.held = False
+
+    def too_large(self, rows: int) -> None:
+        """So many rows are too many for a chunk."""
+        self.size = max(1, rows // 2)
+
+    def server_refused(self) -> None:
+        """The server has refused the query."""
+        self.refused += 1
+        self.too_large(self.size)
+
+    def rows_changed(self) -> None:
+        """Rows of the chunk have changed so that it cannot be emitted."""
+        self.in_vain += 1
+        if self.held:
+            self.too_large(self.size)
+        self.held = True
+
+    def structure_changed(self) -> None:
+        """The table has another structure when the stream has passed the chunk."""
+        self.in_vain += 1
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the server has refused the query too often."""
+        return self.refused >= _MAX_REFUSED
+
+    @property
+    def to_report(self) -> bool:
+        """Whether the last of many reads in vain is to be reported."""
+        return self.in_vain > 0 and self.in_vain % _REPORTED_EACH == 0

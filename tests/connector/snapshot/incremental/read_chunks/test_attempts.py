@@ -1,0 +1,41 @@
+"""How the next chunk is read, after reads that were in vain."""
+
+from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
+
+
+def test_rows_that_change_are_read_while_the_stream_waits_and_then_fewer_at_a_time() -> None:
+    attempts = Attempts(10)
+    found = []
+    for _ in range(6):
+        attempts.rows_changed()
+        found.append((attempts.held, attempts.size))
+    assert found == [(True, 10), (True, 5), (True, 2), (True, 1), (True, 1), (True, 1)]
+    assert not attempts.exhausted, "rows that change are never a reason to give a table up"
+    attempts.emitted(1)
+    assert not attempts.held
+
+
+def test_a_query_that_the_server_refuses_is_given_up() -> None:
+    attempts = Attempts(10)
+    for _ in range(7):
+        attempts.server_refused()
+    assert (attempts.exhausted, attempts.size) == (False, 1)
+    attempts.server_refused()
+    assert attempts.exhausted
+    attempts.next_table()
+    assert (attempts.exhausted, attempts.size) == (False, 10)
+
+
+def test_reads_in_vain_are_reported_from_time_to_time() -> None:
+    attempts = Attempts(10)
+    reported = []
+    for number in range(20):
+        if number % 2:
+            attempts.rows_changed()
+        else:
+            attempts.structure_changed()
+        if attempts.to_report:
+            reported.append(attempts.in_vain)
+    assert reported == [8, 16]
+    attempts.emitted(10)
+    assert not attempts.to_report
