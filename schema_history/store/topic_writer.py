@@ -11,6 +11,8 @@ _DEFAULTS: dict[str, Any] = {
     # The broker limits what a record occupies after compression. Statements and structures shrink to a tenth.
     "compression.type": "gzip",
     "message.max.bytes": 64 * 1024 * 1024,  # the topic's limit applies; this is what consumers can read by default
+    # With more, records to a new topic can be lost without an error (KAFKA-15591).
+    "max.in.flight.requests.per.connection": 1,
 }
 _REQUIRED: dict[str, Any] = {"enable.idempotence": True, "acks": "all", "allow.auto.create.topics": False}
 """A topic that is missing was deleted: the broker must not create it again with its own settings."""

@@ -24,11 +24,20 @@ _NO_NEW_TOPICS: Mapping[str, Any] = {"allow.auto.create.topics": False}
 REQUIRED: Mapping[str, Any] = {"enable.idempotence": True, "acks": "all"}
 """No loss, no duplicates and no reordering during a producer's life."""
 
+_ONE_IN_FLIGHT: Mapping[str, Any] = {"max.in.flight.requests.per.connection": 1}
+"""One request at a time, as in Kafka Connect.
+
+A broker that has nothing of a producer yet accepts any of its requests as the first one (KAFKA-15591). If the first one
+to a new topic is refused because the broker does not lead it yet, and the second one is accepted, librdkafka reports
+the records of both as delivered, and those of the first are lost.
+"""
+
 _SPELLINGS = {
     "acks": ("acks", "request.required.acks"),
     "message.timeout.ms": ("message.timeout.ms", "delivery.timeout.ms"),
     "linger.ms": ("linger.ms", "queue.buffering.max.ms"),
 }
+_IN_FLIGHT = ("max.in.flight.requests.per.connection", "max.in.flight")
 _SAME = {"acks": {"all", "-1"}, "enable.idempotence": {"true", "1"}}
 _TRANSACTION_TIMEOUT_MS = 60000
 
@@ -56,7 +65,7 @@ def idempotent_settings(client: Mapping[str, Any]) -> dict[str, Any]:
             "producer.override.transactional.id has no effect without exactly-once delivery; "
             "set exactly.once.source.support=enabled and exactly.once.support=required, or remove it"
         )
-    return {**_with_defaults(client, DEFAULTS), **REQUIRED, **_NO_NEW_TOPICS}
+    return {**_with_defaults(client, DEFAULTS), **REQUIRED, **_ONE_IN_FLIGHT, **_NO_NEW_TOPICS}
 
 
 def transactional_settings(client: Mapping[str, Any], transactional_id: str, interval_ms: int = 0) -> dict[str, Any]:
@@ -74,7 +83,7 @@ def transactional_settings(client: Mapping[str, Any], transactional_id: str, int
     defaults = {name: value for name, value in DEFAULTS.items() if name != "message.timeout.ms"}
     defaults["transactional.id"] = transactional_id
     defaults["transaction.timeout.ms"] = _TRANSACTION_TIMEOUT_MS + interval_ms
-    settings = {**_with_defaults(client, defaults), **REQUIRED, **_NO_NEW_TOPICS}
+    settings = {**_with_defaults(client, defaults), **REQUIRED, **_ONE_IN_FLIGHT, **_NO_NEW_TOPICS}
     if int(settings["transaction.timeout.ms"]) <= interval_ms:
         raise ProducerSettingsError(
             f"producer.override.transaction.timeout.ms={settings['transaction.timeout.ms']} must be longer than "
@@ -91,7 +100,8 @@ def _with_defaults(client: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
                     f"producer.override.{spelling}={client[spelling]} would risk losing or duplicating changes; "
                     f"it must be {str(required).lower()}: remove it"
                 )
-    settings = {name: value for name, value in client.items() if name not in _SPELLINGS["acks"]}
+    forced = (*_SPELLINGS["acks"], *_IN_FLIGHT)
+    settings = {name: value for name, value in client.items() if name not in forced}
     missing = {
         name: value
         for name, value in defaults.items()

@@ -1,6 +1,6 @@
 """When the records of incomplete batches are sent, instead of by librdkafka's ``linger.ms``. Pure.
 
-librdkafka's idempotent producer has one request in flight for each partition. While a record that is older than
+One request to a broker is in flight at a time (see ``producer_settings``). While a record that is older than
 ``linger.ms`` waits behind it, librdkafka polls without a pause, which takes more processor time than everything else if
 the broker is slow. Its ``linger.ms`` is therefore long: it sends complete batches, and ``flush`` sends the others.
 """

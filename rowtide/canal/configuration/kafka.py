@@ -50,7 +50,7 @@ _PREFIX = "kafka."
 _LEFT_OUT = {
     "acks": "rowtide waits for all replicas",
     "retries": "rowtide retries until Kafka acknowledges",
-    "max.in.flight.requests.per.connection": "the producer is idempotent, which keeps the order",
+    "max.in.flight.requests.per.connection": "rowtide sends one request at a time, which keeps the order",
     "key.serializer": "there are no keys",
     "value.serializer": "rowtide makes the bytes",
 }

@@ -24,6 +24,17 @@ def test_at_least_once_settings_never_lose_reorder_or_expire() -> None:
     assert settings["partitioner"] == "murmur2_random"
 
 
+@pytest.mark.parametrize("name", ["max.in.flight", "max.in.flight.requests.per.connection"])
+@pytest.mark.parametrize("settings", [idempotent_settings, lambda client: transactional_settings(client, "x")])
+def test_one_request_is_in_flight_whatever_the_user_sets(
+    settings: Callable[[dict[str, str]], dict[str, Any]], name: str
+) -> None:
+    found = settings({**SERVERS, name: "5"})
+    assert {key: value for key, value in found.items() if "in.flight" in key} == {
+        "max.in.flight.requests.per.connection": 1
+    }
+
+
 @pytest.mark.parametrize("name", ["linger.ms", "queue.buffering.max.ms"])
 def test_linger_can_be_set_by_both_names(name: str) -> None:
     assert idempotent_settings(SERVERS)["linger.ms"] == 50
