@@ -43,10 +43,17 @@ class CanalClient:
 
     def get(self, size: int = 100, timeout_ms: int = 500) -> tuple[int, list[bytes]]:
         """The number of the next batch and its entries; -1 if there is nothing."""
+        number, batch = self.get_raw(size, timeout_ms)
+        return number, [value for field, value in protobuf.fields(batch) if field == 2 and isinstance(value, bytes)]
+
+    def get_raw(self, size: int, timeout_ms: int) -> tuple[int, bytes]:
+        """The number of the next batch, and the batch as a message ``Messages``; -1 if there is nothing."""
         wanted = protobuf.integer(3, size) + protobuf.integer(4, timeout_ms) + protobuf.integer(5, 2)
-        fields = list(protobuf.fields(self._ask(6, wanted)))
-        number = next(protobuf.signed(value) for field, value in fields if field == 1 and isinstance(value, int))
-        return number, [value for field, value in fields if field == 2 and isinstance(value, bytes)]
+        batch = self._ask(6, wanted)
+        number = next(
+            protobuf.signed(value) for field, value in protobuf.fields(batch) if field == 1 and isinstance(value, int)
+        )
+        return number, batch
 
     def ack(self, batch: int) -> None:
         self._send(8, protobuf.integer(3, batch))
