@@ -7,6 +7,7 @@ stops, kills or reconfigures a server starts its own (``with MySQL() as server``
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,10 @@ _NEEDS = {"servers": 1, "spark": 2}
 """The markers of slow tests and their order in a run, in which fast tests come first."""
 
 
+_SHARED_WHEEL = "test_packaging.py"
+"""Tests that share a fixture of ten seconds. They come first: the first tests of a worker are not given to another."""
+
+
 def _rank(item: pytest.Item) -> int:
     return max((rank for mark, rank in _NEEDS.items() if item.get_closest_marker(mark)), default=0)
 
@@ -42,12 +47,19 @@ def _rank(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run first the tests without servers, then those with servers, then those with Spark.
 
-    With ``-n 2``, each of the two workers starts its own servers, and takes the next test when it is done with one.
+    With ``-n 2``, each of the two workers begins with its half of the list, so that the tests of a file share what it
+    caches. A worker that is done takes half of what is left to the other. Each starts its own servers.
     """
-    items.sort(key=_rank)
+    items.sort(key=lambda item: (_rank(item), item.path.name != _SHARED_WHEEL))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    """Prepare the run of the collected tests."""
+    gc.freeze()  # a garbage collection during a test need not look at thousands of tests
+    _download(session)
+
+
+def _download(session: pytest.Session) -> None:
     """Download the programs of the collected tests before the first test, whose timeout would include the download."""
     ranks = {_rank(item) for item in session.items}
     if session.config.option.collectonly or ranks <= {0}:

@@ -53,7 +53,7 @@ def offenders(wrong: Mapping[str, set[str]]) -> dict[str, list[str]]:
     return {name: sorted(parts) for name, parts in wrong.items() if parts}
 
 
-def tree_of(package: str) -> list[Module]:
+def tree_of(package: str) -> tuple[Module, ...]:
     """The modules among which a package's imports are looked up."""
     return tool_modules() if package.split(".", maxsplit=1)[0] in TOOLS else modules()
 

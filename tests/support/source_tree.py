@@ -72,7 +72,8 @@ def _walk(node: ast.AST, *, for_types: bool) -> Iterator[ast.AST]:
         yield from _walk(child, for_types=for_types)
 
 
-def modules() -> list[Module]:
+@functools.cache
+def modules() -> tuple[Module, ...]:
     """All modules of rowtide, sorted by name."""
     own = ROOT / "rowtide"
     rooms = [folder for folder in own.iterdir() if folder.is_dir() and not folder.is_symlink()]
@@ -81,14 +82,15 @@ def modules() -> list[Module]:
     for part in PARTS:
         # Not through the symbolic links in rowtide/, which an archive of the sources may lack
         found += [_module(path, "rowtide" / path.relative_to(ROOT)) for path in (ROOT / part).rglob("*.py")]
-    return sorted(found, key=lambda module: module.name)
+    return tuple(sorted(found, key=lambda module: module.name))
 
 
-def tool_modules() -> list[Module]:
+@functools.cache
+def tool_modules() -> tuple[Module, ...]:
     """All modules of `TOOLS`, sorted by name."""
     docker = ROOT / "docker"
     found = [_module(path, path.relative_to(docker)) for tool in TOOLS for path in (docker / tool).rglob("*.py")]
-    return sorted(found, key=lambda module: module.name)
+    return tuple(sorted(found, key=lambda module: module.name))
 
 
 def _module(path: Path, place: Path) -> Module:

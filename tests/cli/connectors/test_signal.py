@@ -206,7 +206,7 @@ def test_a_worker_of_another_connector_is_named(tmp_path: Path) -> None:
     path = tmp_path / "shop.properties"
     path.write_text(CONFIG.format(tmp_path))
     with HTTPServer(("127.0.0.1", 0), Other) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         web = f"http://127.0.0.1:{server.server_port}"
         result = CliRunner().invoke(main, ["signal", "log", str(path), "--web", web])
         server.shutdown()

@@ -61,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     with Server(*getattr(request, "param", ())) as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
+        threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()
         yield made
         made.shutdown()
 

@@ -53,14 +53,9 @@ def outputs(name: str, settings: PipelineSettings) -> Iterator[Batch]:
 def test_a_change_becomes_the_message_that_the_other_form_writes(name: str) -> None:
     settings = settings_of(name)
     transactions = settings.naming.transaction
-    messages = [
-        (batch.topic, key, value)
-        for batch in outputs(name, settings)
-        if batch.topic != transactions
-        for key, value, _ in batch.messages
-        if value is not None
-    ]
-    offsets = [batch.offset for batch in outputs(name, settings) if batch.topic != transactions]
+    written = [batch for batch in outputs(name, settings) if batch.topic != transactions]
+    messages = [(batch.topic, key, value) for batch in written for key, value, _ in batch.messages if value is not None]
+    offsets = [batch.offset for batch in written]
     batches = list(outputs(name, replace(settings, changes=True)))
     changes = [change for batch in batches for change in batch.changes]
     made = [(change.topic, change.debezium_key(), change.to_debezium()) for change in changes]

@@ -15,6 +15,7 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, EventType
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.files.heads import read_head
+from rowtide.connector.source.mirror import reader
 from rowtide.connector.source.mirror.folder import MirrorFolder, Origin
 from rowtide.connector.source.mirror.reader import MirrorStream, mirror_check
 from rowtide.connector.source.search.places import FolderFiles
@@ -123,7 +124,8 @@ def sorted_gtids(packets: Iterator[bytes]) -> list[str]:
     return found
 
 
-def test_a_mirror_that_grows_byte_by_byte_is_followed(tmp_path: Path) -> None:
+def test_a_mirror_that_grows_byte_by_byte_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_SHORT_TICK_S", 0.0005)
     files = golden_binlogs(CASES[0])
     (one, first), (two, second) = files.items()
     (tmp_path / one).touch()
