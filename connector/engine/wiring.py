@@ -185,7 +185,8 @@ def topic_guard(
     )
 
 
-def _missing_topics(config: Configuration) -> MissingTopics:
+def missing_topics(config: Configuration) -> MissingTopics:
+    """Makes the topics of records before their first message, as ``topic.creation.*`` demands."""
     rules = config.topics.creation
     if rules.enabled:
         return MissingTopics(TopicAdmin(config.kafka.admin), rules)
@@ -220,7 +221,7 @@ def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
     producer = RecordProducer(
         idempotent_settings(kafka.producer), quiet=store.quiet, show_keys=config.failure.show_values
     )
-    topics = _missing_topics(config)
+    topics = missing_topics(config)
     policy = CommitPolicy(config.delivery.offset_flush_interval_ms / 1000, by_poll=False)
     return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topic=topics)
 
@@ -238,7 +239,7 @@ def _sink(
         return None, at_least_once, _no_topic
     if delivery.sink != "kafka":
         return RecordSinkDelivery(record_sink(config), offsets), at_least_once, _no_topic
-    topics = _missing_topics(config)
+    topics = missing_topics(config)
     show_keys = config.failure.show_values
     if not delivery.exactly_once or not isinstance(offsets, KafkaOffsetStore):
         producer = RecordProducer(idempotent_settings(config.kafka.producer), quiet=store.quiet, show_keys=show_keys)

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 _LOOK_S = 1.0
 _FIRST_WAIT_S = 5.0
 _LONGEST_WAIT_S = 300.0
+_STOP_S = 10.0
+"""How long the end of a dump that is being made is waited for."""
 _KEPT = 2
 """How many dumps are kept: the present one, and the one that clients may have read the name of."""
 
@@ -63,7 +65,7 @@ class Dumping:
     def stop(self) -> None:
         """End. A dump that is being made is given up."""
         self._stop.set()
-        self._thread.join()
+        self._thread.join(_STOP_S)
 
     def _run(self) -> None:
         wait = _FIRST_WAIT_S

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.wiring import missing_topics
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
@@ -24,6 +25,7 @@ from rowtide.databus.server.record_form import RowsEventEncoder, published
 from rowtide.envelope import source
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
+from rowtide.topics import errors as topics
 
 _PART_BYTES = 1 << 16
 """Bytes of the values in a part, in base64."""
@@ -67,13 +69,14 @@ class SnapshotSource:
             yield Dump(position, offset, _parts(chain(first, outputs)))
 
     def _end(self) -> int:
-        """The offset behind the last message; 0 before the topic is created."""
+        """The offset behind the last message. The topic is created if it is missing: clients begin in it."""
         kafka = self._config.kafka
         try:
+            missing_topics(self._config)(self._topic)
             found = TopicReader(kafka.consumer, kafka.admin).extents(self._topic)
-        except TopicReadError as error:
+        except (topics.TopicError, TopicReadError) as error:
             raise TopicError(str(error)) from error
-        return 0 if found is None else found[0].high
+        return 0 if found is None else found[0].high  # a broker may create it with the first message
 
 
 def _parts(outputs: Iterator[Output]) -> Iterator[DumpPart]:

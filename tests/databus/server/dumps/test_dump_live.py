@@ -64,6 +64,7 @@ class _Server:
         self.zookeeper = f"{zookeeper.host}:{zookeeper.port}"
         nodes = ServerNodes(ROOT, "DumpMeta", "KeepAliveNode", self.topic)
         settings = DumpSettings(self.zookeeper, nodes, folder / "dumps", "127.0.0.1", 0, "127.0.0.1", None, 60.0)
+        self._dumps = False
         self.service = DumpService(settings, SnapshotSource(self.config, self.topic), "zkpath")
         self.client = ClientSettings(
             (kafka.bootstrap,),
@@ -77,19 +78,32 @@ class _Server:
         )
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def streaming(self) -> Iterator[None]:
+        """Publish, but make no dump."""
         task = ConnectorTask(self.config, form=DatabusForm(self.topic))
-        self.service.start(lambda: connected(task), lambda: None)
+        self.service.start(lambda: self._dumps and connected(task), lambda: None)
         try:
             assert self.service.wait(SOON)
             task.start()
             try:
-                eventually(lambda: list((self.client.offset_file.parent / "dumps").glob("*.Json")), "a dump", SOON)
+                eventually(lambda: connected(task), "streaming")
                 yield
             finally:
                 task.stop(SOON)
         finally:
             self.service.stop()
+
+    def dumped(self) -> None:
+        """Make a dump."""
+        self._dumps = True
+        eventually(lambda: list((self.client.offset_file.parent / "dumps").glob("*.Json")), "a dump")
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Publish, and make a dump."""
+        with self.streaming():
+            self.dumped()
+            yield
 
 
 def read(client: Client, rows: int) -> list[Event]:
@@ -168,3 +182,20 @@ def test_each_row_that_is_written_meanwhile_comes_once(
         writing.join()
     assert sorted(int(row[0] or b"") for row in cells(found, "t")) == list(range(written))
     assert {event.offset is None for event in found} == {True, False}
+
+
+def test_rows_of_an_xa_transaction_that_is_prepared_come_behind_the_dump(
+    database: Database, kafka: Kafka, topics: Topics, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    server = _Server(tmp_path, database, kafka, zookeeper)
+    xid = f"'{server.topic}'"
+    with server.streaming():
+        database.execute(f"XA START {xid}", "INSERT INTO t VALUES (2)", f"XA END {xid}", f"XA PREPARE {xid}")
+        try:
+            server.dumped()
+        finally:
+            database.execute(f"XA COMMIT {xid}")
+        with Client(server.client) as client:
+            found = read(client, 2)
+    assert [(event.offset is None, *cells([event], "t")) for event in found] == [(True, (b"1",)), (False, (b"2",))]
