@@ -30,6 +30,7 @@ _LAG_TIMEOUT_S = 2.0
 """A page waits this long for the lag in bytes, then it is served without it."""
 _STOP_POLL_S = 0.5
 _RESTARTING = "RESTARTING"
+_STANDBY = "STANDBY"
 
 
 class ConnectorService(Service):
@@ -100,6 +101,22 @@ class ConnectorService(Service):
         """Whether the connector has ended by itself, and is not held."""
         return self._held is None and self.connector.ended
 
+    def stand_by(self) -> None:
+        """Do not start the connector before :meth:`begin`, because another process runs it."""
+        self._held = _STANDBY
+
+    async def begin(self) -> None:
+        """End standing by, and start the connector."""
+        async with self._change:
+            if self._held == _STANDBY and not self.should_stop:
+                self._held = None
+                self.connector.start()
+
+    def give_up(self, failure: BaseException) -> None:
+        """Stop the connector, and let the process fail; may be called in any thread."""
+        self.failure = failure
+        self.connector.stop()
+
     async def on_start(self) -> None:
         """Log the configuration, and start the connector in its thread."""
         log.info(
@@ -113,7 +130,8 @@ class ConnectorService(Service):
             log.info("  %s = %s", name, value)
         for note in self.config.warnings:
             log.info("note: %s", note)
-        self.connector.start()
+        if self._held is None:
+            self.connector.start()
 
     async def on_stop(self) -> None:
         """Deliver what was read, store the last offset, and stop."""
@@ -136,6 +154,9 @@ class ConnectorService(Service):
             await self._hold(state)
 
     async def _hold(self, state: str) -> None:
+        if self._held == _STANDBY:
+            log.info("connector %s stands by: it is not %s", self.config.name, state)
+            return
         stopped = self._held is not None
         self._held = state
         if not stopped:
@@ -150,7 +171,7 @@ class ConnectorService(Service):
             StillStopping: it has not stopped yet. Two tasks must never run at the same time.
         """
         async with self._change:
-            if self._held is not None:
+            if self._held not in (None, _STANDBY):
                 self._resume()
 
     def _resume(self) -> None:

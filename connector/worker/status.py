@@ -16,6 +16,7 @@ from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.source.stream_reader import ReaderStatus
 
 STATES = (
+    "STANDBY",
     "STARTING",
     "SNAPSHOT",
     "RECOVERING",
@@ -27,7 +28,7 @@ STATES = (
     "STOPPED",
     "FAILED",
 )
-_HEALTHY = frozenset({"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
+_HEALTHY = frozenset({"STANDBY", "STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
 _ENDED = frozenset({"PAUSED", "STOPPED", "FAILED"})
 _MOST_TABLES = 10
 """Tables whose state ``/health`` has, at most."""

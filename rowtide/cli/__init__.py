@@ -35,7 +35,10 @@ COMMANDS = {
     "canal": Command("rowtide.cli.connectors.canal", "canal", "connector", "Serve Canal's clients, or feed Kafka."),
     "completion": Command("rowtide.cli.completion", "completion", "", "Print the completion script of a shell."),
     "databus": Command(
-        "rowtide.cli.connectors.databus", "databus", "connector", "Publish changes in the form of mysql-databus."
+        "rowtide.cli.connectors.databus",
+        "databus",
+        "connector,databus",
+        "Publish changes in the form of mysql-databus.",
     ),
     "mirror": Command("rowtide.cli.binlog.mirror", "mirror", "connector", "Copy a server's binlog files."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),

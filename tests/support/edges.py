@@ -70,6 +70,7 @@ EDGES = {
     "rowtide.databus.server.dumps.tcp": "network threads",
     "rowtide.databus.server.registration": "clock threads",
     "rowtide.databus.server.service": "files threads",
+    "rowtide.databus.server.worker": "files threads worker",
     "rowtide.databus.zookeeper": "zookeeper",
     "rowtide.cli.schema": "files",
     "rowtide.cli.schema_sources": "files",

@@ -7,4 +7,15 @@ from rowtide.connector.config.sections.property_reader import PropertyReader
 
 def databus_config(reader: PropertyReader) -> DatabusConfig:
     """The settings of the databus server."""
-    return DatabusConfig(topic=reader[databus.TOPIC])
+    return DatabusConfig(
+        topic=reader[databus.TOPIC],
+        dump_address=reader[databus.DUMP_ADDRESS],
+        dump_port=reader[databus.DUMP_PORT],
+        dump_folder=reader[databus.DUMP_FOLDER],
+        dump_interval_s=reader[databus.DUMP_INTERVAL],
+        zookeeper=reader[databus.ZOOKEEPER],
+        zookeeper_root=reader[databus.ZOOKEEPER_ROOT],
+        dump_node=reader[databus.DUMP_NODE],
+        alive_node=reader[databus.ALIVE_NODE],
+        alive_timeout_s=reader[databus.ALIVE_TIMEOUT],
+    )

@@ -1,12 +1,34 @@
-"""The worker of a databus server: the connector's, with the messages of databus."""
+"""Edge: the worker of a databus server: the connector's, with the messages of databus, dumps, and a cluster of servers.
+
+::
+
+    start ──► standby ──► the connector runs ──► failed: another server may run
+                                   │
+                                   └──► dumps are made and announced
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+
+from mode import Service
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.errors import SignalError
+from rowtide.connector.config.catalogue import databus
+from rowtide.connector.errors import ConnectorError, SignalError
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.worker import faust_app
 from rowtide.connector.worker.base_app import App
+from rowtide.connector.worker.service import ConnectorService
+from rowtide.databus.server.dumps.snapshot import SnapshotSource
 from rowtide.databus.server.record_form import DatabusForm
+from rowtide.databus.server.registration import ServerNodes
+from rowtide.databus.server.service import DumpService, DumpSettings
 from rowtide.databus.server.settings import checked_topic
+
+log = logging.getLogger(__name__)
+
+_WAIT_S = 1.0
 
 
 def create_app(
@@ -23,10 +45,91 @@ def create_app(
     Raises:
         ConfigurationError: ``databus.topic`` is missing, or a property has no counterpart in the messages.
     """
-    form = DatabusForm(checked_topic(config))
+    topic = checked_topic(config)
+    form = DatabusForm(topic)
     app = faust_app.create_app(config, web_bind=web_bind, web_port=web_port, web_token=web_token, form=form)
-    app.connectors.services[config.name].on_signal("execute-snapshot", _refuse)
+    connector = app.connectors.services[config.name]
+    connector.on_signal("execute-snapshot", _refuse)
+    if config.databus.zookeeper:
+        connector.stand_by()
+        dumps = DumpService(dump_settings(config, topic), SnapshotSource(config, topic), databus.ZOOKEEPER.name)
+        app.service(DatabusServer(dumps, connector))  # type: ignore[arg-type]  # it takes services and their classes alike
     return app
+
+
+def dump_settings(config: Configuration, topic: str) -> DumpSettings:
+    """The settings of dumps and of ZooKeeper."""
+    found = config.databus
+    return DumpSettings(
+        zookeeper=",".join(found.zookeeper),
+        nodes=ServerNodes(found.zookeeper_root, found.dump_node, found.alive_node, topic),
+        folder=Path(found.dump_folder),
+        host=found.dump_address,
+        port=found.dump_port,
+        advertised_host=found.dump_address,
+        interval_s=found.dump_interval_s or None,
+        alive_timeout_s=found.alive_timeout_s,
+    )
+
+
+class DatabusServer(Service):
+    """Lets the connector run while this server is the one that runs, and serves dumps.
+
+    Args:
+        dumps: serves dumps, and takes part in the cluster.
+        connector: publishes the changes; it stands by.
+    """
+
+    logger = ConnectorService.logger
+
+    def __init__(self, dumps: DumpService, connector: ConnectorService) -> None:
+        super().__init__()
+        self._dumps = dumps
+        self._connector = connector
+
+    async def on_start(self) -> None:
+        """Serve dumps, and stand by.
+
+        Raises:
+            ConnectorError: the server cannot listen, or there is no way to ZooKeeper.
+        """
+        settings = self._connector.config.databus
+        try:
+            address = await asyncio.to_thread(self._dumps.start, self._streams, self._ended)
+        except OSError as error:
+            raise ConnectorError(
+                f"dumps cannot be served at {settings.dump_address}:{settings.dump_port}, or there is no way to "
+                f"ZooKeeper: {error}. Check databus.monitorip, databus.monitorport and databus.zkpath"
+            ) from error
+        log.info("serving dumps at %s:%d; standing by until no other server runs", *address)
+        self.add_future(self._begin())
+
+    async def on_stop(self) -> None:
+        """Stop publishing, and then let another server run."""
+        await self._connector.stop()
+        await asyncio.to_thread(self._dumps.stop)
+
+    async def _begin(self) -> None:
+        while not self.should_stop:
+            if await asyncio.to_thread(self._dumps.wait, _WAIT_S):
+                log.info("no other server runs: publishing begins")
+                await self._connector.begin()
+                return
+
+    def _streams(self) -> bool:
+        reader = self._connector.connector.current.reader
+        return reader is not None and reader.status.connected
+
+    def _ended(self) -> None:
+        if not self.should_stop:
+            failure = ConnectorError(
+                "ZooKeeper has ended the session of this server, so another one may run. Start this one "
+                "again; it stands by then"
+            )
+            self.loop.call_soon_threadsafe(self._give_up, failure)
+
+    def _give_up(self, failure: ConnectorError) -> None:
+        self.add_future(asyncio.to_thread(self._connector.give_up, failure))
 
 
 def _refuse(_signal: Signal) -> None:

@@ -61,3 +61,17 @@ def test_a_connector_that_stops_late_is_started_then_unless_it_is_held(
     connector: OneConnector, *, then_held: bool
 ) -> None:
     asyncio.run(restarted(connector, then_held=then_held))
+
+
+def test_a_connector_that_stands_by_is_started_by_nothing_but_its_turn(connector: OneConnector) -> None:
+    async def lives() -> None:
+        connector.stand_by()
+        await connector.on_start()
+        await connector.hold("STOPPED")
+        await connector.resume()
+        await connector.rerun()
+        assert not connector.connector.started  # type: ignore[attr-defined]
+        await connector.begin()
+        assert connector.connector.started  # type: ignore[attr-defined]
+
+    asyncio.run(lives())

@@ -202,7 +202,7 @@ def test_lag(reader: ReaderStatus | None, queue: StoreUse | None, lag: float | N
 @pytest.mark.parametrize("state", STATES)
 def test_health_depends_on_the_state(state: str) -> None:
     now = status(state=state)
-    assert now.healthy == (state in {"STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
+    assert now.healthy == (state in {"STANDBY", "STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
     assert health(now)["status"] == ("UP" if now.healthy else "DOWN")
 
 

@@ -7,10 +7,12 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tcp_proxy import TcpProxy
 from topic_tools import Topics
 from worker_process import Worker, WorkerConfig, eventually
 from write_load import Change, WriteLoad
@@ -20,7 +22,7 @@ from rowtide.databus.events import Event, KafkaKey, QueryEvent, RowsEvent, decod
 from rowtide.databus.sql import statements
 
 if TYPE_CHECKING:
-    from rowtide_stack import Database, Kafka
+    from rowtide_stack import Database, Kafka, ZooKeeper
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
@@ -186,3 +188,67 @@ def test_every_change_is_published_once_behind_kills(database: Database, config:
     for table, wanted in load.changes.items():
         assert changes(found, table) == wanted
     assert len([event for _, event in found if isinstance(event, QueryEvent)]) == len(load.statements)
+
+
+def first_cells(event: RowsEvent | QueryEvent) -> list[int]:
+    """The first column of the rows."""
+    assert isinstance(event, RowsEvent)
+    return [int(row[0] or b"") for row in event.rows]
+
+
+def test_a_client_begins_with_a_dump_and_another_server_takes_over(
+    mysql_db: Database, kafka: Kafka, zookeeper: ZooKeeper, topics: Topics, tmp_path: Path
+) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    more = {"database.include.list": mysql_db.name, "databus.zkpath": zookeeper.address, "databus.zkroot": "/live"}
+    more |= {"exactly.once.source.support": "enabled", "exactly.once.support": "required"}
+    config = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, more)
+    topic = config.properties["databus.topic"] = f"{config.name}-databus"
+    settings = ClientSettings(
+        (kafka.bootstrap,),
+        topic,
+        tmp_path / "Repl.info",
+        first_load=True,
+        zookeeper=(zookeeper.address,),
+        zookeeper_root="/live",
+        node_name="DumpMeta",
+        keep_alive_path="KeepAliveNode",
+        discover_server=True,
+    )
+    config.properties["databus.data_dir"] = str(tmp_path / "first")
+    with server(config).streaming().wait_for_log("is complete: 2 rows") as first:
+        mysql_db.execute("INSERT INTO t VALUES (3)")
+        with Client(settings) as client:
+            begin = [client.get_event(WAIT_S), client.get_event(WAIT_S)]
+            assert [(event.header.action, first_cells(event.event)) for event in begin] == [
+                ("Dump", [1, 2]),
+                ("DML", [3]),
+            ]
+            config.properties["databus.data_dir"] = str(tmp_path / "second")
+            with server(config).wait_for_log("standing by") as second:
+                eventually(lambda: second.health()["state"] == "STANDBY", "the second server")
+                assert second.health()["status"] == "UP"
+                first.kill()
+                mysql_db.execute("INSERT INTO t VALUES (4)")
+                second.streaming()
+                mysql_db.execute("INSERT INTO t VALUES (5)")
+                assert [first_cells(client.get_event(WAIT_S).event) for _ in range(2)] == [[4], [5]]
+                second.wait_for_log("is complete:")
+                with Client(replace(settings, offset_file=tmp_path / "other.info")) as other:
+                    assert first_cells(other.get_event(WAIT_S).event)[:4] == [1, 2, 3, 4]
+                second.stop()
+    assert [first_cells(event) for _, event in events(topics, config)] == [[3], [4], [5]]
+
+
+def test_a_server_that_loses_zookeeper_ends_before_another_may_run(
+    mysql_db: Database, kafka: Kafka, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    with TcpProxy(zookeeper.host, zookeeper.port) as proxy:
+        more = {"database.include.list": mysql_db.name, "databus.zkpath": f"127.0.0.1:{proxy.port}"}
+        config = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, more)
+        config.properties["databus.topic"] = f"{config.name}-databus"
+        with server(config).streaming() as worker:
+            proxy.frozen.set()
+            assert worker.wait() == 1
+            assert f"connector {config.name} has failed: ZooKeeper has ended the session of this server" in worker.log
+            assert "Traceback" not in worker.log

@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from connector_properties import CONNECTORS
-from recorded_server import FILE, RecordedServer, recorded_stream
+from databus_streams import SERVERS, batches, settings_of
+from recorded_server import recorded_stream
 
-from rowtide.connector.config import from_properties
-from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.settings import PipelineSettings
 from rowtide.databus.events import KafkaKey, QueryEvent, RowsEvent, decode_message
-from rowtide.databus.server.record_form import DatabusForm
-from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.server.query_event import Flavor, Server
 
-SERVERS = ["mysql", "mysql-gtid-off", "mariadb"]
 Message = tuple[KafkaKey, RowsEvent | QueryEvent]
-
-
-def settings_of(connector: str) -> PipelineSettings:
-    properties = {
-        "name": "databus",
-        "connector.class": CONNECTORS[connector],
-        "topic.prefix": "p",
-        "database.hostname": "127.0.0.1",
-        "database.user": "u",
-        "database.password": "p",
-        "database.server.id": "184055",
-        "bootstrap.servers": "127.0.0.1:1",
-        "schema.history.internal.kafka.topic": "history",
-    }
-    return pipeline_settings(from_properties(properties), "run", form=DatabusForm("shop"))
-
-
-def batches(server: RecordedServer, settings: PipelineSettings | None = None) -> list[Batch]:
-    """The batches of a stream from its beginning."""
-    decoder, found = server.decoder(), settings or settings_of(server.connector)
-    assert decoder.format is not None
-    tables = Tables(Server(Flavor(server.connector), decoder.format.server_version))
-    pipeline = Pipeline(found, tables, server.start(), lambda: 0)
-    pipeline.enter_file(FILE, decoder)
-    outputs = itertools.chain.from_iterable(
-        step for packet in server.stream(server.start()) for step in pipeline.receive(packet)
-    )
-    return [output for output in outputs if isinstance(output, Batch)]
 
 
 def messages(made: Sequence[Batch]) -> list[Message]:
