@@ -77,6 +77,8 @@ class EventType(IntEnum):
 
 ROWS_TYPES = frozenset({*range(20, 26), *range(30, 33), EventType.PARTIAL_UPDATE_ROWS, *range(166, 172)})
 """The types of rows events."""
+HEARTBEATS = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
+"""What a server sends while it has no new events."""
 GTID_TYPES = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
 """The types of events that start a transaction, or a statement outside of one."""
 

@@ -43,6 +43,8 @@ _RECEIVE_BUFFER = 4 << 20
 _TICK_S = 0.25
 """An idle stream yields an empty list this often, so that its reader can send heartbeats and stop."""
 _SHORT_TICK_S = 0.01
+_SEMI_SYNC_HEARTBEAT_S = 1.0
+"""A commit may wait for the acknowledgement of a heartbeat."""
 _FATAL_READING_BINLOG = 1236
 _SAME_ID = {_FATAL_READING_BINLOG, 4052}
 """MariaDB has a code of its own."""
@@ -137,6 +139,8 @@ class BinlogStream:
                 try:
                     count = sock.recv_into(session.space())
                 except TimeoutError:
+                    if self._closed:
+                        return
                     self._check_silence(heard)
                     self._acknowledge(session, sock)
                     yield []
@@ -270,7 +274,7 @@ class BinlogStream:
             mariadb=self._mariadb,
             flags=config.replica.dump_flags,
             annotate=self._annotations,
-            heartbeat_s=self._heartbeat_s,
+            heartbeat_s=min(self._heartbeat_s, _SEMI_SYNC_HEARTBEAT_S) if self._semi_sync else self._heartbeat_s,
             net_write_timeout=config.net_write_timeout,
             net_read_timeout=config.net_read_timeout,
             semi_sync=self._semi_sync is not None,

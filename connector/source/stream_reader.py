@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from rowtide.connector.config.model import FailureConfig
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.protocol.header import HEARTBEATS
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import StreamBroken
 
@@ -184,8 +185,9 @@ class StreamReader(ABC, Generic[P]):
                 if not self.status.connected:
                     self.status.connected, self.status.error = True, None
                     log.info("reading the binlog from %s", describe(self._start))
+                idle = all(packet[4] in HEARTBEATS for packet in packets)
                 for _ in self._written(packets, pipeline):
-                    self._tick(pipeline, stream, idle=not packets)
+                    self._tick(pipeline, stream, idle=idle)
                     if self._stop.is_set():
                         self._stopped(pipeline)
                         return

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rowtide.connector.errors import RemoteProtocolError
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH, EventType
+from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, HEADER_LENGTH, EventType
 
 _MAGIC = 0xEF
 _MUST_ACKNOWLEDGE = 0x01
@@ -38,6 +38,10 @@ class Acknowledgement(NamedTuple):
 class SemiSyncStream:
     """Takes the headers off the packets of a semi-synchronous stream.
 
+    A heartbeat is acknowledged, too, if its position is a new one. A server that starts a stream by GTIDs does not send
+    the transactions of the set. If the acknowledgement of such a transaction was lost with the connection before, its
+    commit would wait until the next one. The heartbeat behind the transaction releases it.
+
     Attributes:
         requested: the last acknowledgement that the server waits for, until the caller takes it.
     """
@@ -47,6 +51,7 @@ class SemiSyncStream:
         self._decoder = EventDecoder()  # sees the events that name the file only
         self._file = ""
         self._position = 0
+        self._last: Acknowledgement | None = None
 
     def event(self, payload: bytes) -> bytes:
         """The event in a packet.
@@ -60,13 +65,26 @@ class SemiSyncStream:
                 "semi-synchronous replication"
             )
         event = payload[_EVENT:]
-        _, kind, _, _, log_pos, _ = HEADER.unpack_from(event)
+        _, kind, _, _, log_pos, flags = HEADER.unpack_from(event)
         if kind in _DECODED:
             self._decoder.decode(event)
         if kind == EventType.ROTATE:
             self._file, self._position = self._decoder.file, self._decoder.position
-        elif log_pos:  # it is a part of the position in files of more than 4 GiB
-            self._position += (log_pos - self._position) % _FOUR_GIB
-        if payload[2] & _MUST_ACKNOWLEDGE:
-            self.requested = Acknowledgement(self._file, self._position)
+        elif log_pos and not flags & ARTIFICIAL:
+            self._advance(log_pos)
+        if payload[2] & _MUST_ACKNOWLEDGE or (kind == EventType.HEARTBEAT and self._here() != self._last):
+            self.requested = self._last = self._here()
         return event
+
+    def _here(self) -> Acknowledgement:
+        return Acknowledgement(self._file, self._position)
+
+    def _advance(self, log_pos: int) -> None:
+        """Advance to the end of an event, which is stored modulo 4 GiB.
+
+        A smaller number is either behind a multiple of 4 GiB that was passed, or wrong. It is taken for wrong if it is
+        more than 2 GiB ahead: an acknowledgement of too much would release commits that are not received.
+        """
+        ahead = (log_pos - self._position) % _FOUR_GIB
+        if log_pos >= self._position % _FOUR_GIB or ahead < _FOUR_GIB // 2:
+            self._position += ahead

@@ -16,6 +16,7 @@ from rowtide.connector.protocol.header import (
     ARTIFICIAL,
     HEADER,
     HEADER_LENGTH,
+    HEARTBEATS,
     IGNORABLE,
     IN_USE,
     EventType,
@@ -28,7 +29,6 @@ FIRST_EVENT = len(MAGIC)
 _FLAGS = 17
 _CRC_RESIDUE = 0x2144DF1C
 """The CRC32 of any bytes followed by their own CRC32."""
-_HEARTBEATS = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
 _LAST = frozenset({EventType.ROTATE, EventType.STOP})
 _DUMP_LIMIT = 2**32
 _ENCRYPTION_EVENTS = range(36, 41)
@@ -126,7 +126,7 @@ class BinlogCopy:
                     yield following
             elif kind == EventType.FORMAT_DESCRIPTION and not log_pos:
                 self._format(packet)
-            elif kind in _HEARTBEATS or flags & ARTIFICIAL:
+            elif kind in HEARTBEATS or flags & ARTIFICIAL:
                 continue
             elif self._verify and self._passed < self.at.start:
                 self._passed = end_of_event(self._passed, size, log_pos)

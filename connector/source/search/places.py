@@ -7,14 +7,13 @@ from pathlib import Path
 
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.protocol.binlog_file import binlog_packets
-from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, EventType, end_of_event
+from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, HEARTBEATS, EventType, end_of_event
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
 from rowtide.connector.source.files.folder import binlog_files
 
 _FIRST_EVENT = 4
 _SILENCE_S = 30.0
-_HEARTBEATS = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
 
 
 class ServerFiles:
@@ -50,7 +49,7 @@ class ServerFiles:
             for packets in pieces:
                 for packet in packets:
                     _, kind, _, size, log_pos, flags = HEADER.unpack_from(packet)
-                    if flags & ARTIFICIAL or kind in _HEARTBEATS:
+                    if flags & ARTIFICIAL or kind in HEARTBEATS:
                         if kind == EventType.ROTATE and position > _FIRST_EVENT:
                             return  # the next file begins: this one has shrunk, or ends without an event
                         continue

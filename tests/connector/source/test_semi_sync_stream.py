@@ -120,6 +120,14 @@ def test_a_transaction_is_acknowledged_when_another_thread_says_so() -> None:
         assert received == [Acknowledgement("binlog.000007", 500).payload()]
 
 
+def test_a_stream_that_is_acknowledged_elsewhere_ends_when_it_is_closed() -> None:
+    server = SemiSyncServer("rpl_semi_sync_source_enabled")
+    with streaming(server, Acknowledge.DELIVERED) as (stream, pieces):
+        next(pieces)
+        threading.Timer(0.1, stream.close).start()
+        assert list(pieces) == []
+
+
 def test_a_server_without_semi_synchronous_replication_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), streaming(SemiSyncServer(), Acknowledge.DELIVERED) as (_, pieces):
         next(pieces)

@@ -10,7 +10,7 @@ from replication_recorder import REPLICA, Recording
 
 from rowtide.connector.errors import RemoteProtocolError
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.header import EventType
+from rowtide.connector.protocol.header import ARTIFICIAL, EventType
 from rowtide.connector.protocol.replication.request import StreamRequest
 from rowtide.connector.protocol.replication.semi_sync import Acknowledgement, SemiSyncStream
 from rowtide.connector.protocol.replication.session import ReplicationSession, State, packet
@@ -57,6 +57,36 @@ def test_events_without_a_position_leave_it() -> None:
     stream.event(b"\x00\xef\x00" + event(EventType.TABLE_MAP, 0, bytes(22)))
     stream.event(asked(808))
     assert stream.requested == ("binlog.000041", 808)
+
+
+def test_a_position_that_goes_back_does_not_acknowledge_what_is_ahead() -> None:
+    stream = SemiSyncStream()
+    stream.event(rotate("binlog.000041", 5000))
+    stream.event(b"\x00\xef\x00" + event(EventType.QUERY, 4000))
+    stream.event(asked(4000))
+    assert stream.requested == ("binlog.000041", 5000)
+    artificial = struct.pack("<IBIIIH", 0, EventType.MARIADB_GTID_LIST, 1, 23, 9000, ARTIFICIAL) + bytes(4)
+    stream.event(b"\x00\xef\x00" + artificial)
+    stream.event(asked(6000))
+    assert stream.requested == ("binlog.000041", 6000)
+
+
+def heartbeat(log_pos: int) -> bytes:
+    return b"\x00\xef\x00" + event(EventType.HEARTBEAT, log_pos, b"binlog.000041")
+
+
+def test_a_heartbeat_behind_transactions_that_are_not_sent_is_acknowledged_once() -> None:
+    stream = SemiSyncStream()
+    stream.event(rotate("binlog.000041"))
+    stream.event(heartbeat(700))
+    assert stream.requested == ("binlog.000041", 700)
+    stream.requested = None
+    stream.event(heartbeat(700))
+    assert stream.requested is None
+    stream.event(asked(800))
+    stream.requested = None
+    stream.event(heartbeat(800))
+    assert stream.requested is None, "it is acknowledged, or will be"
 
 
 @pytest.mark.parametrize("payload", [b"\x00" + event(EventType.XID, 100, bytes(8)), b"\x00\xef\x01" + bytes(18)])
