@@ -101,6 +101,7 @@ class MetricsServer:
     def __init__(self, states: Callable[[], Sequence[InstanceState]]) -> None:
         self._states = states
         self._server: asyncio.Server | None = None
+        self._requests: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port.
@@ -112,22 +113,35 @@ class MetricsServer:
         Raises:
             OSError: the server cannot listen there.
         """
-        self._server = await asyncio.start_server(self._answer, host or None, port, limit=_REQUEST_BYTES)
+        self._server = await asyncio.start_server(self._accept, host or None, port, limit=_REQUEST_BYTES)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Listen no more, and end the requests that are not answered yet."""
         if self._server is not None:
             self._server.close()
+        tasks = list(self._requests)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A task of our own: if this were a coroutine, asyncio would log the CancelledError of each one at a stop.
+        task = asyncio.create_task(self._answer(reader, writer))
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        try:
             async with asyncio.timeout(_REQUEST_S):
                 await reader.readuntil(b"\r\n\r\n")
                 body = render(self._states(), time.time_ns() // 1_000_000).encode()
                 head = f"HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n"
                 writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
                 await writer.drain()
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # it was no request, or nobody reads the answer
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.metrics import MetricsServer, render
 from rowtide.canal.server.destination import Passed, Traffic
@@ -80,3 +82,18 @@ def test_every_request_gets_the_metrics() -> None:
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"\ncanal_instance_subscriptions{" in body
     assert f"Content-Length: {len(body)}".encode() in head
+
+
+def test_a_stop_before_a_request_is_complete_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        server = MetricsServer(lambda: [CLIENTS])
+        port = await server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n")
+        await asyncio.sleep(0.05)
+        await server.close()
+        assert await reader.read() == b""
+        writer.close()
+
+    asyncio.run(run())
+    assert not caplog.records

@@ -89,10 +89,13 @@ class DumpServer:
         """How many clients are connected."""
         return len(self._connections)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A task of our own: if this were a coroutine, asyncio would log the CancelledError of each one at a stop.
+        task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = _text(writer.get_extra_info("peername"))
         try:
             await _Connection(self._folder, reader, writer, client).serve()
@@ -101,7 +104,6 @@ class DumpServer:
         except OSError as error:
             log.info("dump client %s: %s", client, error)
         finally:
-            self._connections.discard(task)
             await _end(writer)
 
 

@@ -259,3 +259,15 @@ def test_a_dump_that_is_not_complete_leaves_nothing(folder: DumpFolder) -> None:
     (folder.path / "DB.Data0.Json.part").touch()  # of a server that was killed
     stored(folder)
     assert [path.name for path in folder.path.iterdir()] == [NAME]
+
+
+def test_a_stop_while_a_client_is_connected_logs_no_error(folder: DumpFolder, caplog: pytest.LogCaptureFixture) -> None:
+    async def use(address: Address, server: DumpServer) -> None:
+        _, writer = await asyncio.open_connection(*address)
+        while not server.connections:
+            await asyncio.sleep(0.01)
+        await server.close()
+        writer.close()
+
+    served(folder, use)
+    assert not caplog.records
