@@ -114,7 +114,7 @@ def _small(rows: Sequence[tuple[str | None, ...]]) -> Iterator[Sequence[tuple[st
     """Groups of rows of about ``_PART_BYTES``."""
     begin = size = 0
     for place, row in enumerate(rows):
-        length = sum([len(cell or "") for cell in row])
+        length = sum(map(len, filter(None, row)))
         if size and size + length > _PART_BYTES:
             yield rows[begin:place]
             begin, size = place, 0

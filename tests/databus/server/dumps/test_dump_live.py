@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import random
 import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pytest
 from running_connector import connected
@@ -25,11 +28,14 @@ from rowtide.databus.server.record_form import DatabusForm
 from rowtide.databus.server.registration import ServerNodes
 from rowtide.databus.server.service import DumpService, DumpSettings
 from rowtide.databus.tables import Cell
+from rowtide.databus.zookeeper import Nodes
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, ZooKeeper
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+DUMPS = int(os.environ.get("ROWTIDE_CAMPAIGN", "3"))
 
 COLUMNS = """
     id BIGINT UNSIGNED PRIMARY KEY, ti TINYINT UNSIGNED, si SMALLINT, mi MEDIUMINT ZEROFILL, b1 BOOL, d DECIMAL(20,5),
@@ -56,14 +62,16 @@ def database(request: pytest.FixtureRequest) -> Database:
 class _Server:
     """A databus server in the process of the test."""
 
-    def __init__(self, folder: Path, database: Database, kafka: Kafka, zookeeper: ZooKeeper) -> None:
+    def __init__(
+        self, folder: Path, database: Database, kafka: Kafka, zookeeper: ZooKeeper, interval_s: float | None = None
+    ) -> None:
         more = {"database.include.list": database.name, "snapshot.mode": "no_data"}
         properties = WorkerConfig(folder, database.server, kafka.bootstrap, more).properties
         self.config = from_properties(properties)
         self.topic = f"t{uuid.uuid4().hex[:8]}"
         self.zookeeper = f"{zookeeper.host}:{zookeeper.port}"
         nodes = ServerNodes(ROOT, "DumpMeta", "KeepAliveNode", self.topic)
-        settings = DumpSettings(self.zookeeper, nodes, folder / "dumps", "127.0.0.1", 0, "127.0.0.1", None, 60.0)
+        settings = DumpSettings(self.zookeeper, nodes, folder / "dumps", "127.0.0.1", 0, "127.0.0.1", interval_s, 60.0)
         self._dumps = False
         self.service = DumpService(settings, SnapshotSource(self.config, self.topic), "zkpath")
         self.client = ClientSettings(
@@ -80,23 +88,41 @@ class _Server:
     @contextmanager
     def streaming(self) -> Iterator[None]:
         """Publish, but make no dump."""
-        task = ConnectorTask(self.config, form=DatabusForm(self.topic))
-        self.service.start(lambda: self._dumps and connected(task), lambda: None)
+        self.service.start(lambda: self._dumps and connected(self._task), lambda: None)
         try:
             assert self.service.wait(SOON)
-            task.start()
+            self._begin()
             try:
-                eventually(lambda: connected(task), "streaming")
                 yield
             finally:
-                task.stop(SOON)
+                self._task.stop(SOON)
         finally:
             self.service.stop()
 
-    def dumped(self) -> None:
-        """Make a dump."""
+    def _begin(self) -> None:
+        self._task = ConnectorTask(self.config, form=DatabusForm(self.topic))
+        self._task.start()
+        eventually(lambda: connected(self._task), "streaming")
+
+    def restart(self) -> None:
+        """Publish from the stored position on."""
+        self._task.stop(SOON)
+        self._begin()
+
+    def dumped(self) -> str:
+        """Make a dump; returns the name of the last one."""
         self._dumps = True
-        eventually(lambda: list((self.client.offset_file.parent / "dumps").glob("*.Json")), "a dump")
+        eventually(self.newest, "a dump")
+        return self.newest()
+
+    def dumped_again(self, name: str) -> None:
+        """Wait for another dump."""
+        eventually(lambda: self.newest() != name, "another dump")
+
+    def newest(self) -> str:
+        """The name of the announced dump; empty if there is none."""
+        with Nodes((self.zookeeper,), ROOT) as nodes:
+            return (nodes.get(f"DumpMeta/{self.topic}") or "").partition(":")[0]
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -149,39 +175,105 @@ def test_rows_have_the_texts_of_the_stream_which_goes_on_behind(
     assert structures["t"].columns == structures["u"].columns
 
 
-def test_each_row_that_is_written_meanwhile_comes_once(
+class _Copy:
+    """The table as a client has it, by its key. Each event must fit: none is missing, and none comes twice.
+
+    Args:
+        client: has begun with a dump.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.rows: dict[Cell, tuple[Cell, ...]] = {}
+        self.of_topic = 0
+
+    def read(self, timeout: float) -> bool:
+        """Apply the next event, if there is one in time."""
+        try:
+            event = self.client.get_event(timeout)
+        except TimeoutError:
+            return False
+        self.of_topic += event.offset is not None
+        assert isinstance(event.event, RowsEvent)
+        for before, after in event.event.changes():
+            if before is not None:
+                assert self.rows.pop(before[0]) == before, event.header
+            if after is not None:
+                assert after[0] not in self.rows, event.header
+                self.rows[after[0]] = after
+        return True
+
+
+class _Writer:
+    """Changes the table in random transactions, in a thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.transactions = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def go_on(self, transactions: int) -> None:
+        """Wait for further transactions."""
+        end = self.transactions + transactions
+        eventually(lambda: self.transactions >= end, "changes")
+
+    def _run(self) -> None:
+        picks, new = random.Random(13), itertools.count(1)
+        with self._database.server.connect(self._database.name) as connection, connection.cursor() as cursor:
+            while not self._stop.is_set():
+                for _ in range(picks.randint(1, 4)):
+                    some = f"id % 7 = {picks.randrange(7)} ORDER BY id LIMIT {picks.randint(1, 20)}"
+                    match picks.randrange(5):
+                        case 0:
+                            cursor.execute(f"DELETE FROM t WHERE {some}")
+                        case 1:
+                            cursor.execute(f"UPDATE t SET v = v + 1 WHERE {some}")
+                        case 2:
+                            cursor.execute(f"UPDATE t SET id = id + 1000000 WHERE id < 1000000 AND {some}")
+                        case _:
+                            rows = ",".join(f"({next(new)}, 0)" for _ in range(picks.randint(1, 20)))
+                            cursor.execute(f"INSERT INTO t VALUES {rows}")
+                if picks.random() < 0.1:
+                    connection.rollback()
+                else:
+                    connection.commit()
+                self.transactions += 1
+
+
+def test_clients_that_begin_with_any_dump_have_each_change_once(
     database: Database, kafka: Kafka, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
-    database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    server = _Server(tmp_path, database, kafka, zookeeper)
-    stop = threading.Event()
-    written = 0
-
-    def write() -> None:
-        nonlocal written
-        with database.server.connect(database.name) as connection, connection.cursor() as cursor:
-            while not stop.is_set():
-                cursor.execute(f"INSERT INTO t VALUES ({written})")
-                connection.commit()
-                written += 1
-
-    writing = threading.Thread(target=write)
-    writing.start()
-    try:
-        with server.running():
-            behind = written
-            eventually(lambda: written > behind + 50, "rows behind the dump")
-            stop.set()
-            writing.join()
-            with Client(server.client) as client:
-                found = read(client, written)
-                with pytest.raises(TimeoutError):
-                    client.get_event(1.0)
-    finally:
-        stop.set()
-        writing.join()
-    assert sorted(int(row[0] or b"") for row in cells(found, "t")) == list(range(written))
-    assert {event.offset is None for event in found} == {True, False}
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (0, 0)")
+    server = _Server(tmp_path, database, kafka, zookeeper, interval_s=0.1)
+    copies: list[_Copy] = []
+    with ExitStack() as clients, server.streaming():
+        with _Writer(database) as writer:
+            for number in range(DUMPS):
+                name = server.dumped()
+                copies.append(_Copy(clients.enter_context(Client(server.client))))
+                writer.go_on(20)
+                if number % 3 == 1:
+                    server.restart()
+                server.dumped_again(name)
+        expected = {
+            str(id_).encode(): (str(id_).encode(), str(v).encode()) for id_, v in database.query("SELECT id, v FROM t")
+        }
+        for copy in copies:
+            deadline = time.monotonic() + SOON
+            while copy.rows != expected and time.monotonic() < deadline:
+                copy.read(1.0)
+            assert copy.rows == expected
+            assert not copy.read(1.0)
+            assert copy.of_topic > 0
 
 
 def test_rows_of_an_xa_transaction_that_is_prepared_come_behind_the_dump(
