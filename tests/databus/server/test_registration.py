@@ -19,10 +19,12 @@ from tcp_proxy import TcpProxy
 from rowtide.cluster import candidate
 from rowtide.cluster import session as session_module
 from rowtide.cluster.session import ZooKeeperError, ZooKeeperSession
+from rowtide.connector.errors import SnapshotError
 from rowtide.databus.client import ClientSettings
 from rowtide.databus.client.start import DumpStart, _dump
 from rowtide.databus.discovery import ROOT, DumpDescriptor, KeepAlive
 from rowtide.databus.events import Position, RowsEvent
+from rowtide.databus.server.dumps import dumping as dumping_module
 from rowtide.databus.server.dumps.dumping import Dumping
 from rowtide.databus.server.dumps.folder import DumpFolder
 from rowtide.databus.server.dumps.source import Dump, DumpPart
@@ -297,3 +299,25 @@ def test_a_dump_of_a_term_that_ends_is_not_announced(cluster: Servers, tmp_path:
         with pytest.raises(ZooKeeperError):
             Dumping(source, folder, server, None, lambda: True, lambda: cluster.now).poll()
         assert server.dump() is None
+
+
+def test_a_dump_that_fails_is_repeated(
+    cluster: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(dumping_module, "_FIRST_WAIT_S", 0.1)
+    source, folder = _Source(), DumpFolder(tmp_path)
+
+    def fails_once() -> None:
+        if source.taken == 1:
+            raise SnapshotError("table shop.items is gone")
+
+    source.during = fails_once  # type: ignore[method-assign]
+    with cluster.server(1) as server:
+        server.poll()
+        dumping = Dumping(source, folder, server, None, lambda: True, lambda: cluster.now)
+        dumping.start()
+        until(lambda: server.dump() is not None)
+        dumping.stop()
+        assert cluster.found().dump.offset == 2
+    assert "no dump is made: table shop.items is gone; retry in" in caplog.text
+    assert len(list(tmp_path.iterdir())) == 1

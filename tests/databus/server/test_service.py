@@ -116,3 +116,14 @@ def test_another_server_takes_over_with_a_dump_of_its_own(zookeeper: ZooKeeper, 
     finally:
         client.stop()
         client.close()
+
+
+def test_an_address_that_is_in_use_is_an_error(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    nodes = ServerNodes(ROOT, "DumpMeta", "KeepAliveNode", "t")
+    settings = DumpSettings(
+        f"{zookeeper.host}:{zookeeper.port}", nodes, tmp_path, "127.0.0.1", zookeeper.port, "127.0.0.1", None, 60.0
+    )
+    service = DumpService(settings, _Source(1), "zkpath")
+    with pytest.raises(OSError, match="in use"):
+        service.start(lambda: True, lambda: None)
+    service.stop()
