@@ -25,6 +25,8 @@ pytestmark = pytest.mark.servers
 
 EXAMPLES = ROOT / "docs/examples"
 SNAPSHOT_ONLY = {"ROWTIDE_SNAPSHOT_MODE": "initial_only"}
+SOON_STORED = {"ROWTIDE_HEARTBEAT_INTERVAL_MS": "500"}
+"""Without heartbeats, a position without rows, such as the one behind a commit, is stored after a minute."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,7 @@ def command(name: str) -> list[str]:
 
 
 def environment(server: MySQL, **more: str) -> dict[str, str]:
-    return {**os.environ, "MYSQL_PORT": str(server.port), "PYTHONUNBUFFERED": "1", **more}
+    return {**os.environ, "MYSQL_PORT": str(server.port), "PYTHONUNBUFFERED": "1", **SOON_STORED, **more}
 
 
 def until_all_is_acknowledged(server: MySQL, folder: Path) -> None:
