@@ -140,7 +140,6 @@ def test_a_failure_is_reported_with_the_folder_of_the_logs(short_path: Path, mon
 
 
 @pytest.mark.servers
-@pytest.mark.timeout(300)
 def test_the_demo_for_users_of_canal(short_path: Path) -> None:
     with demo(short_path, "--canal", "--rows", "1000") as (process, mark):
         output, _ = process.communicate()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 
 def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> None:

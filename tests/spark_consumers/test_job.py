@@ -8,7 +8,7 @@ import pytest
 from change_topics import Topic
 from recorded_tables import fold, recorded, same_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}

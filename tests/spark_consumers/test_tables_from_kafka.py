@@ -8,7 +8,7 @@ from change_topics import Topic
 from click.testing import CliRunner
 from recorded_tables import fold, recorded, same_rows
 
-pytestmark = [pytest.mark.servers, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.servers, pytest.mark.spark]
 
 ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}

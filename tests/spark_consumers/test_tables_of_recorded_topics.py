@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from recorded_tables import fold, recorded, same_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 TOPICS = {
     "numeric-types": ["num.bits", "num.decs", "num.floats", "num.ints"],

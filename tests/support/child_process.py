@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["ChildProcess"]
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 class ChildProcess:
@@ -45,7 +45,7 @@ class ChildProcess:
         self._log = log
 
     def stop(self) -> None:
-        """Send SIGTERM, and SIGKILL after a minute; waits for the end."""
+        """Send SIGTERM, and SIGKILL after two minutes; waits for the end."""
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGTERM)

@@ -57,7 +57,7 @@ class MirrorProcess:
 
     def wait(self) -> int:
         """Wait for the end; returns the exit code."""
-        return self._process.wait(90)
+        return self._process.wait(180)
 
     def stop(self) -> int:
         """Send SIGTERM and wait; returns the exit code."""

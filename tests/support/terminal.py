@@ -12,7 +12,7 @@ from pathlib import Path
 
 __all__ = ["finished", "terminal"]
 
-_LATE_S = 120
+_LATE_S = 300
 
 
 @contextlib.contextmanager
@@ -32,6 +32,7 @@ def terminal(
                 os.killpg(process.pid, stop)
             process.wait()
             late.cancel()
+    assert process.returncode != -signal.SIGKILL or stop == signal.SIGKILL, f"it ran for longer than {_LATE_S} s"
 
 
 def finished(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:

@@ -57,12 +57,12 @@ class Topics:
             }
         )
         try:
-            partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+            partitions = sorted(consumer.list_topics(topic, timeout=60).topics[topic].partitions)
             consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
             seen: list[Seen] = []
             ended: set[int | None] = set()
             while len(ended) < len(partitions):
-                message = consumer.poll(20)
+                message = consumer.poll(60)
                 assert message is not None, f"{topic} does not answer"
                 if message.error() is not None:
                     ended.add(message.partition())

@@ -367,7 +367,7 @@ def test_a_terrible_configuration_is_reported_in_one_go(mysql_db: Database, kafk
     }
     path = tmp_path / "c.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in terrible.items()))
-    result = CliRunner().invoke(main, ["check", "--json", str(path)])
+    result = CliRunner().invoke(main, ["check", "--json", "--web-port", str(free_port()), str(path)])
     report = json.loads(result.stdout)
     assert (result.exit_code, report["ready"]) == (1, False)
     found = {(finding["severity"], finding["subject"]) for finding in report["findings"]}

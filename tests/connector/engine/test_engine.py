@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-SOON = 60.0
+SOON = 180.0
 Properties = Callable[..., dict[str, str]]
 
 

@@ -36,7 +36,7 @@ CASES = sorted(
         name.startswith("signal.") for name in json.loads(path.read_text()).get("config", {})
     )
 )  # fmt: skip
-SOON = 90.0
+SOON = 180.0
 
 Meaning = tuple[Any, ...]
 Topics = dict[str, list[Meaning]]

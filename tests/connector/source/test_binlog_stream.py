@@ -17,7 +17,7 @@ from rowtide.connector.source.binlog_stream import BinlogStream, StreamRefused
 if TYPE_CHECKING:
     from rowtide_stack import MariaDB, MySQL
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 
 
 @pytest.mark.parametrize("kind", ["mysql", "mariadb"])

@@ -24,7 +24,7 @@ from rowtide.topics.settings import TopicSettings
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.servers
 
 Configured = Callable[..., WorkerConfig]
 BOTH = pytest.mark.parametrize("exactly_once", [False, True], ids=["at least once", "exactly once"])

@@ -18,7 +18,7 @@ from rowtide.connector.errors import PositionPurged
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 Configured = Callable[..., WorkerConfig]
 Servers = tuple["SqlServer", "SqlServer"]

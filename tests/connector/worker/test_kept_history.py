@@ -18,7 +18,7 @@ from rowtide.schema_history.errors import DamagedHistory
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.servers
 
 Configured = Callable[..., WorkerConfig]
 

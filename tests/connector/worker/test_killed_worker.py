@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import time
@@ -19,10 +20,10 @@ from write_load import Change, WriteLoad
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.servers
 
 Configured = Callable[..., WorkerConfig]
-KILLS = 20
+KILLS = int(os.environ.get("ROWTIDE_CAMPAIGN", "10"))
 
 
 def streamed(seen: Sequence[Seen]) -> list[tuple[Any, Change]]:

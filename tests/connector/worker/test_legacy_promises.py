@@ -29,7 +29,7 @@ from worker_process import Worker, WorkerConfig, eventually
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.servers
 
 V1 = {"source.struct.version": "v1", "exactly.once.source.support": "disabled", "offset.flush.interval.ms": "500"}
 CUSTOMERS = (

@@ -17,7 +17,7 @@ from worker_process import Worker, WorkerConfig, eventually
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 Configured = Callable[..., WorkerConfig]
 

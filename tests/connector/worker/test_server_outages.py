@@ -18,7 +18,7 @@ from worker_process import Worker, WorkerConfig, eventually
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.servers
 
 
 def prepared(database: Database, folder: Path, bootstrap: str) -> WorkerConfig:

@@ -24,7 +24,7 @@ from rowtide.databus.sql import statements
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, ZooKeeper
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.servers
 
 KILLS = int(os.environ.get("ROWTIDE_CAMPAIGN", "3"))
 SERVERS = ["mysql", "mariadb"]

@@ -33,7 +33,6 @@ def test_jars_replace_packages() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 def test_plans_are_compiled_for_many_records_or_a_large_table_only(spark) -> None:
     session = spark.newSession()
     compiled = []

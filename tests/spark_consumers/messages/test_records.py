@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 TAILS = [
     ('"op":"u","ts_ms":1,"ts_us":1000,"ts_ns":1000000', "u"),

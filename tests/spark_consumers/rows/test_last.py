@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 SCHEMA = "partition int, offset bigint, at bigint, key string"
 

@@ -33,7 +33,7 @@ from rowtide.databus.zookeeper import Nodes
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, ZooKeeper
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 DUMPS = int(os.environ.get("ROWTIDE_CAMPAIGN", "3"))
 
