@@ -24,6 +24,7 @@ from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, ReaderSettings
+from rowtide.connector.snapshot.incremental.reading.watermarks import SignalRows
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.view.stream_order import has_passed
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
@@ -51,6 +52,8 @@ class BesideStream:
         threads: how many chunks are read at a time.
         target_s: how long a chunk should take.
         lag_s: how far the stream is behind the server.
+        signal_rows: where windows are written.
+        settings: of the pipeline.
 
     Attributes:
         config: the configuration.
@@ -69,6 +72,7 @@ class BesideStream:
         threads: int = 1,
         target_s: float = 0.0,
         lag_s: float = 0.0,
+        signal_rows: SignalRows | None = None,
         **settings: Any,
     ) -> None:
         self.config: Configuration = configured(database, {"snapshot.mode": "no_data", **(properties or {})})
@@ -76,7 +80,7 @@ class BesideStream:
         self.broken = 0
         self._mariadb = self.config.flavor.value == "mariadb"
         self._settings = replace(pipeline_settings(self.config, "run"), **settings)
-        self._reader_settings = ReaderSettings(threads, target_s, None, chunk_size)
+        self._reader_settings = ReaderSettings(threads, target_s, signal_rows, chunk_size)
         self._chunk_size = chunk_size
         self._lag_s = lag_s
         self._history = InMemorySchemaHistory()

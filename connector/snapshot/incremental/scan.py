@@ -91,13 +91,15 @@ class Failed:
         reason: the error.
         end: a position of the binlog behind the failure; ``None`` if it could not be read.
         lost: whether the connection was lost, which says nothing about the table.
-        rows: if the chunk is too large: the rows that fit into memory.
+        rows: if the chunk is too large: a number of rows that is too many for a chunk.
+        hopeless: whether the table cannot be read further in any case.
     """
 
     reason: str
     end: SourceOffset | None = None
     lost: bool = False
     rows: int | None = None
+    hopeless: bool = False
 
 
 @dataclass
@@ -112,6 +114,7 @@ class Scan:
         row_keys: by which rows are compared with events.
         condition: a condition for its rows, as SQL; ``""`` for none.
         size: rows of the next chunk.
+        limit: how many rows a chunk may have at most; ``None`` if that is not known.
         refused: how often the server has refused the query since the last chunk.
         held: whether the next chunk is read while the stream waits.
         begun: whether ``last`` is known.
@@ -135,6 +138,7 @@ class Scan:
     row_keys: RowKeys
     condition: str
     size: int
+    limit: int | None = None
     refused: int = 0
     held: bool = False
     begun: bool = False

@@ -43,6 +43,7 @@ def new_scan(
         RowKeys(structure, (row_key(structure) or key).columns, settings, topics),
         table.condition or "",
         attempts.size,
+        attempts.limit,
         attempts.refused,
         attempts.held,
         last=table.last if same_key else None,

@@ -205,7 +205,7 @@ class IncrementalSnapshots:
                 self._pending.add(result, position.server)
 
     def _is_complete(self, scan: Scan) -> bool:
-        """Whether all chunks are cut and emitted."""
+        """Whether all chunks are emitted."""
         return self._first.begun and scan.cut and self._pending.next == scan.number
 
     def _captured(self) -> Iterator[TableId]:
@@ -273,13 +273,15 @@ class IncrementalSnapshots:
         if failure.rows is not None:
             self._attempts.too_large(failure.rows)
         elif not failure.lost:
-            yield from self._refused(failure.reason, at)
+            yield from self._refused(failure, at)
 
-    def _refused(self, reason: str, at: SourceOffset) -> Iterator[Output]:
+    def _refused(self, failure: Failed, at: SourceOffset) -> Iterator[Output]:
         """Read the last chunk again, or give the table up."""
-        attempts, name = self._attempts, self._first.name
+        attempts, name, reason = self._attempts, self._first.name, failure.reason
         attempts.server_refused()
-        if not attempts.exhausted or self._first.initial:  # an initial snapshot leaves no table out
+        if (
+            not (attempts.exhausted or failure.hopeless) or self._first.initial
+        ):  # an initial snapshot leaves no table out
             log.warning("the last chunk of table %s is read again (try %d): %s", name, attempts.refused + 1, reason)
             return
         log.error("%s", requests.given_up(name, reason))

@@ -12,6 +12,7 @@ class Attempts:
 
     Attributes:
         size: rows of the next chunk.
+        limit: how many rows a chunk of the table may have at most; ``None`` if no chunk was too large.
         refused: how often the server has refused the query since the last chunk.
         in_vain: how often the chunk was read since the last one, and could not be emitted.
         held: whether the stream waits while the next chunk is read, because its rows change.
@@ -19,11 +20,13 @@ class Attempts:
 
     def __init__(self, size: int) -> None:
         self._first = self.size = size
+        self.limit: int | None = None
         self.refused = self.in_vain = 0
         self.held = False
 
     def next_table(self) -> None:
         """Another table is read."""
+        self.limit = None
         self.emitted(self._first)
 
     def emitted(self, size: int) -> None:
@@ -33,24 +36,27 @@ class Attempts:
         self.held = False
 
     def too_large(self, rows: int) -> None:
-        """So many rows are too many for a chunk."""
-        self.size = max(1, rows // 2)
+        """So many rows are too many for a chunk of this table."""
+        self.size = self.limit = max(1, rows // 2)
 
     def server_refused(self) -> None:
         """The server has refused the query."""
         self.refused += 1
-        self.too_large(self.size)
+        self._halve()
 
     def rows_changed(self) -> None:
         """Rows of the chunk have changed so that it cannot be emitted."""
         self.in_vain += 1
         if self.held:
-            self.too_large(self.size)
+            self._halve()
         self.held = True
 
     def structure_changed(self) -> None:
         """The table has another structure when the stream has passed the chunk."""
         self.in_vain += 1
+
+    def _halve(self) -> None:
+        self.size = max(1, self.size // 2)
 
     @property
     def exhausted(self) -> bool:

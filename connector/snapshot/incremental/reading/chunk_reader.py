@@ -11,7 +11,7 @@ from enum import Enum, auto
 import pymysql
 
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.snapshot.incremental.reading.chunk_worker import ChunkWorker, TooLarge
+from rowtide.connector.snapshot.incremental.reading.chunk_worker import ChunkWorker, TooLarge, TooManyRowsOfKey
 from rowtide.connector.snapshot.incremental.reading.watermarks import SignalRows
 from rowtide.connector.snapshot.incremental.scan import Chunk, Failed, Mark, ReadChunk, Scan
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -179,7 +179,10 @@ class ChunkReader:
             self._done(scan, Failed(str(error), lost=True))
         except TooLarge as error:
             worker.close()
-            self._done(scan, Failed("a chunk is too large", rows=error.rows))
+            self._done(scan, Failed("a chunk is too large", rows=min(error.rows, scan.size)))
+        except TooManyRowsOfKey as error:
+            worker.close()  # its result is not read to the end
+            self._done(scan, Failed(str(error), hopeless=True))
         except (SnapshotError, pymysql.MySQLError) as error:
             self._done(scan, Failed(str(error), worker.position()))
         except Exception as error:  # a thread that ends would leave the table unread, without a word
@@ -207,12 +210,9 @@ class ChunkReader:
     def _adapt(self, scan: Scan, read: ReadChunk, seconds: float) -> None:
         """Double or halve the size of chunks until one takes about the target time, or has its fixed size again."""
         target, rows = self._settings.target_s, sum(len(block.rows) for block in read.blocks)
-        if not target:
-            with self._changed:
-                scan.size = min(2 * scan.size, self._settings.chunk_size)
-            return
         if rows < scan.size // 2:
             return
-        factor = min(2.0, max(0.5, target / max(seconds, 0.001)))
+        factor = min(2.0, max(0.5, target / max(seconds, 0.001))) if target else 2.0
+        most = scan.limit or (_MAX_ROWS if target else self._settings.chunk_size)
         with self._changed:
-            scan.size = max(1, min(_MAX_ROWS, int(scan.size * factor)))
+            scan.size = max(1, min(most, int(scan.size * factor)))

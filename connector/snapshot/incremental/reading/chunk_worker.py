@@ -25,7 +25,9 @@ from rowtide.connector.source.session import Session
 log = logging.getLogger(__name__)
 
 _MAX_BYTES = 32 << 20
-"""Bytes of a chunk at most."""
+"""Bytes of a chunk at most, unless all of its rows have the same key."""
+_MAX_BYTES_OF_KEY = 256 << 20
+"""Bytes of rows with the same key at most."""
 _POSITION_TIMEOUT_S = 60.0
 
 
@@ -35,6 +37,16 @@ class TooLarge(Exception):
     def __init__(self, rows: int) -> None:
         super().__init__(rows)
         self.rows = rows
+
+
+class TooManyRowsOfKey(SnapshotError):
+    """A chunk of rows with the same key, which cannot be cut, does not fit into memory."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(
+            f"the rows with the same value of {column} have more than {_MAX_BYTES_OF_KEY >> 20} MiB, and are read "
+            "together. Name a column with more different values as the surrogate key"
+        )
 
 
 class ChunkWorker:
@@ -87,7 +99,7 @@ class ChunkWorker:
         window = self._open_window(session)
         await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
         blocks, names = self._rows(scan, chunk)
-        end = close_window(session, self._signal_rows, window)
+        end = self._close_window(session, window)
         return ReadChunk(chunk, mark.number, blocks, names, end, window.id)
 
     def read_in_view(self, scan: Scan, chunk: Chunk, mark: Mark) -> ReadChunk:
@@ -118,20 +130,33 @@ class ChunkWorker:
             size += len(block.data)
             if size > _MAX_BYTES and scan.size > 1:
                 raise TooLarge(sum(len(one.rows) for one in blocks))
+            if size > _MAX_BYTES_OF_KEY and not scan.key.unique and sum(len(one.rows) for one in blocks) > 1:
+                raise TooManyRowsOfKey(scan.key.columns[0].name)
         return blocks, list(capture.names)
 
     def _open_window(self, session: Session) -> Window:
         try:
             return open_window(session, self._signal_rows)
         except pymysql.MySQLError as error:
-            assert self._signal_rows is not None
-            log.warning(
-                "chunks are read without rows in the signal table %s: %s. Positions in the binlog are compared "
-                "instead. Grant the user INSERT and DELETE on it to have the rows there",
-                self._signal_rows.table, error.args[-1],
-            )  # fmt: skip
-            self._signal_rows = None
+            self._do_without_signal_rows(error)
             return open_window(session, None)
+
+    def _close_window(self, session: Session, window: Window) -> SourceOffset:
+        try:
+            return close_window(session, self._signal_rows, window)
+        except pymysql.MySQLError as error:
+            self._do_without_signal_rows(error)
+            return close_window(session, None, window)
+
+    def _do_without_signal_rows(self, error: pymysql.MySQLError) -> None:
+        if self._signal_rows is None:
+            raise error
+        log.warning(
+            "chunks are read without rows in the signal table %s: %s. Positions in the binlog are compared "
+            "instead. Grant the user INSERT and DELETE on it to have the rows there",
+            self._signal_rows.table, error.args[-1],
+        )  # fmt: skip
+        self._signal_rows = None
 
     def position(self) -> SourceOffset | None:
         """The end of the binlog, if it can be read."""

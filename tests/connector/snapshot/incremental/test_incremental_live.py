@@ -239,6 +239,7 @@ def test_the_rows_of_a_table_that_is_renamed_are_read_under_its_new_name(databas
 
 
 @pytest.mark.skipif("ROWTIDE_CAMPAIGN" not in os.environ, reason="ROWTIDE_CAMPAIGN=30 runs so many by hand")
+@pytest.mark.timeout(7200)
 def test_campaign(database: Database) -> None:
     for seed in range(int(os.environ["ROWTIDE_CAMPAIGN"])):
         with database.server.database() as one:

@@ -26,6 +26,18 @@ def test_a_query_that_the_server_refuses_is_given_up() -> None:
     assert (attempts.exhausted, attempts.size) == (False, 10)
 
 
+def test_a_chunk_that_was_too_large_limits_those_of_its_table() -> None:
+    attempts = Attempts(1000)
+    attempts.too_large(300)
+    assert (attempts.size, attempts.limit) == (150, 150)
+    attempts.rows_changed()
+    attempts.rows_changed()
+    attempts.emitted(75)
+    assert (attempts.size, attempts.limit) == (75, 150)
+    attempts.next_table()
+    assert (attempts.size, attempts.limit) == (1000, None)
+
+
 def test_reads_in_vain_are_reported_from_time_to_time() -> None:
     attempts = Attempts(10)
     reported = []
