@@ -120,6 +120,17 @@ class RowsEventCodec(RowsCodec[_Row, Message]):
             return rows
         return min(_MAX_ROWS, max(1, rows * _EVENT_BYTES // max(1, event.end - event.start)))
 
+    def _refuse_partial(self, layout: Sequence[bool], *, after: bool) -> None:
+        """Refuse images without columns: null in their place would be a wrong value."""
+        pairs = zip(self._columns, layout, strict=True)
+        missing = [column.output.field for column, present in pairs if column.output and not present]
+        if missing:
+            raise ValueError(
+                f"the {'after' if after else 'before'} image of a row of table {self._table} lacks the columns "
+                f"{', '.join(missing)}, and messages of databus have all columns. Set binlog_row_image=FULL on the "
+                "server and in all sessions"
+            )
+
     def created(self, rows: Sequence[_Row], first: int, context: EventContext) -> list[Message]:
         """The message of new rows."""
         return self._message(INSERT, rows, first, context)

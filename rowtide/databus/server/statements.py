@@ -6,6 +6,9 @@ from rowtide.schema_history.ddl.lexer import QUOTED, WORD, Dialect, Token, token
 from rowtide.schema_history.errors import UnparsedDdl
 
 _BEFORE_NAME = frozenset({"IF", "NOT", "EXISTS"})
+_TABLES = frozenset({"TABLE", "TABLES", "SEQUENCE"})
+_OBJECTS = _TABLES | {"INDEX"}
+"""What a statement can concern: the first of these words in it."""
 _NOT_TABLES = frozenset({"COLUMN", "INDEX", "KEY"})
 """What follows RENAME in ALTER TABLE, if not the table is renamed."""
 
@@ -35,7 +38,7 @@ def _tables(tokens: Sequence[Token]) -> Iterator[int]:
     """The places of the names of tables, in order; those with a database are the places of the database."""
     words = [token.word for token in tokens]
     first = words[0]
-    of_index = first in ("CREATE", "DROP") and "TABLE" not in words[: _first(words, ("ON", "TABLE")) + 1]
+    of_index = next((word for word in words if word in _OBJECTS), "") == "INDEX"
     named = False
     for place, word in enumerate(words[:-1]):
         behind = _behind(words, place + 1)
@@ -43,7 +46,7 @@ def _tables(tokens: Sequence[Token]) -> Iterator[int]:
             if word == "ON" and not named:
                 named = True
                 yield behind
-        elif word in ("TABLE", "TABLES") and (not named or words[place - 1] == "WITH"):
+        elif word in _TABLES and (not named or words[place - 1] == "WITH"):
             several = not named and first in ("DROP", "RENAME")
             named = True
             yield from _list(words, behind) if several else (behind,)
@@ -79,7 +82,3 @@ def _like(words: Sequence[str], place: int) -> Iterator[int]:
         place += 1
     if words[place] == "LIKE":
         yield place + 1
-
-
-def _first(words: Sequence[str], wanted: Sequence[str]) -> int:
-    return next((place for place, word in enumerate(words) if word in wanted), len(words))

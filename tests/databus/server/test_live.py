@@ -128,6 +128,8 @@ def test_the_client_rebuilds_the_tables(
                 "SET SESSION binlog_transaction_compression = ON",
                 f"INSERT INTO renamed VALUES {values}",
                 "DELETE FROM truncated WHERE n = 2",
+                "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
+                "UPDATE types SET doc = JSON_SET(doc, '$.a[1]', 'x') WHERE t IS NOT NULL",
             )
         database.execute("CREATE TABLE the_end (n INT)")
         eventually(lambda: any("the_end" in event.table.name for _, event in events(topics, config)), "the end")

@@ -10,7 +10,10 @@ from databus_streams import SERVERS, batches, settings_of
 from recorded_server import recorded_stream
 
 from rowtide.connector.records.batch import Batch
+from rowtide.connector.rows.row_compiler import Column
 from rowtide.databus.events import KafkaKey, QueryEvent, RowsEvent, decode_message
+from rowtide.databus.server.record_form import DatabusForm, RowsEventCodec
+from rowtide.envelope.table import TableSchema
 
 Message = tuple[KafkaKey, RowsEvent | QueryEvent]
 
@@ -59,3 +62,21 @@ def test_statements_name_the_database_and_have_the_structure_behind_them(name: s
     for _, event in found:
         assert f"`{event.table.schema}`." in event.query or f"{event.table.schema}." in event.query, event
         assert bool(event.table.columns) is (event.action != "drop"), event
+
+
+def test_images_without_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The original publishes null in their place."""
+    made: list[RowsEventCodec] = []
+
+    def codec(form: DatabusForm, records: TableSchema, columns: Sequence[Column]) -> RowsEventCodec:
+        made.append(RowsEventCodec(form.topic, records, columns))
+        return made[-1]
+
+    monkeypatch.setattr(DatabusForm, "codec", codec)
+    batches(recorded_stream("mysql"))
+    all_columns, only_first = b"\xff\xff", b"\x01\x00"
+    assert made[0].decode(b"", 0, 0, all_columns) == []
+    with pytest.raises(ValueError, match=r"after image of a row of table .* lacks the columns .*binlog_row_image=FULL"):
+        made[0].decode(b"", 0, 0, only_first)
+    with pytest.raises(ValueError, match=r"before image of a row"):
+        made[0].decode(b"", 0, 0, only_first, all_columns)
