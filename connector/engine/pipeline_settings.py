@@ -7,7 +7,7 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.choices import SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.records.batch import Headers
-from rowtide.connector.records.settings import LOSSLESS, PipelineSettings, RecordForm, Transforms
+from rowtide.connector.records.settings import LOSSLESS, MessageForm, PipelineSettings, Transforms
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
@@ -40,7 +40,7 @@ def context_headers(config: Configuration, run: str) -> Headers:
 
 
 def pipeline_settings(
-    config: Configuration, run: str, *, changes: bool = False, form: RecordForm | None = None
+    config: Configuration, run: str, *, changes: bool = False, form: MessageForm | None = None
 ) -> PipelineSettings:
     """The pipeline's part of a configuration.
 

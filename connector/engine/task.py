@@ -19,7 +19,7 @@ from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.start.included_tables import CapturedTablesChanged, IncludedTables
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.settings import RecordForm
+from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.rows.native import implementation
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
@@ -64,7 +64,7 @@ class ConnectorTask:
         sink: RecordSink | None = None,
         changes: bool = False,
         signalling: Signalling | None = None,
-        form: RecordForm | None = None,
+        form: MessageForm | None = None,
     ) -> None:
         self.config = config
         self._sink = sink

@@ -18,7 +18,7 @@ from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
-from rowtide.connector.records.settings import RecordForm
+from rowtide.connector.records.settings import MessageForm
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class XaTransactions:
         read_xa: ReadXa | None,
         leave_out: Callable[[ProtocolError], None],
         emitted: Callable[[Batch], None] = lambda _batch: None,
-        form: RecordForm | None = None,
+        form: MessageForm | None = None,
     ) -> None:
         self._progress = progress
         self._form = form

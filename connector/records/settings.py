@@ -36,7 +36,7 @@ class Transforms:
     values: JsonSettings
 
 
-class RecordForm(Protocol):
+class MessageForm(Protocol):
     """What rows and statements become, instead of Debezium's messages. It is pickled for the decoder processes."""
 
     def codec(self, records: TableSchema, columns: Sequence[Column]) -> Any:
@@ -140,4 +140,4 @@ class PipelineSettings:
     on_notification: Callable[[Mapping[str, Any]], None] | None = None
     transforms: Transforms | None = None
     changes: bool = False
-    form: RecordForm | None = None
+    form: MessageForm | None = None

@@ -9,7 +9,7 @@ from typing import Any
 from mode import Service
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.records.settings import RecordForm
+from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.worker.service import ConnectorService
 
 _LEAST_STOP_S = 1.0
@@ -36,7 +36,7 @@ class Connectors(Service):
 
     logger = ConnectorService.logger
 
-    def __init__(self, configs: Iterable[Configuration], form: RecordForm | None = None, **kwargs: Any) -> None:
+    def __init__(self, configs: Iterable[Configuration], form: MessageForm | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.services = {config.name: ConnectorService(config, form) for config in configs}
         self.on_failure: Callable[[Failure], None] = lambda _failure: None

@@ -14,7 +14,7 @@ import click
 
 from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.files.environment import CONFIG_VARIABLE
-from rowtide.connector.records.settings import RecordForm
+from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.process import Worker
@@ -28,7 +28,7 @@ def create_app(
     web_bind: str | None = None,
     web_port: int | None = None,
     web_token: str | None = None,
-    form: RecordForm | None = None,
+    form: MessageForm | None = None,
 ) -> App:
     """Create the Faust app of one or several connectors.
 

@@ -17,7 +17,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.pipeline.signals.actions import SignalHook
-from rowtide.connector.records.settings import RecordForm
+from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.rows.native import implementation
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
@@ -51,7 +51,7 @@ class ConnectorService(Service):
 
     logger = logging.getLogger("mode.rowtide")
 
-    def __init__(self, config: Configuration, form: RecordForm | None = None, **kwargs: Any) -> None:
+    def __init__(self, config: Configuration, form: MessageForm | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
         self._form = form

@@ -51,7 +51,7 @@ _MAX_ROWS = 4096
 
 @dataclass(frozen=True, slots=True)
 class DatabusForm:
-    """Makes the messages of one topic (:class:`~rowtide.connector.records.settings.RecordForm`).
+    """Makes the messages of one topic (:class:`~rowtide.connector.records.settings.MessageForm`).
 
     Attributes:
         topic: the topic; all messages go to its partition 0.
