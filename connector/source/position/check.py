@@ -14,6 +14,7 @@ from rowtide.connector.source.position.rules import (
     mysql_gtid_check,
     mysql_start,
     server_check,
+    with_owned,
 )
 from rowtide.connector.source.server_queries import DENIED, binlog_files, server_identity
 from rowtide.topics.filters import EVERYTHING, Selection
@@ -44,11 +45,8 @@ def check_position(
     """
     if offset.gtids and mariadb:
         return _mariadb(client, offset.gtids, sources, lists_files=not semi_sync)
-    if offset.gtids:
-        query = "SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged"
-        mode, executed, purged = client.fetch(query)[0]
-        if str(mode) == "ON":
-            return mysql_gtid_check(offset.gtids, str(executed), str(purged), sources)
+    if offset.gtids and str(client.fetch("SELECT @@GLOBAL.gtid_mode")[0][0]) == "ON":
+        return mysql_gtid_check(offset.gtids, *_mysql_gtids(client), sources)
     found = server_check(offset, server_identity(client, mariadb=mariadb))
     return file_check(offset, dict(binlog_files(client))) if found.available else found
 
@@ -87,8 +85,17 @@ def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERY
     if mariadb:
         state = str(client.fetch("SELECT @@GLOBAL.gtid_binlog_state")[0][0] or "")
         return mariadb_start(offset.gtids, state, sources)
+    return mysql_start(offset.gtids, *_mysql_gtids(client), sources)
+
+
+def _mysql_gtids(client: Client) -> tuple[str, str]:
+    """The GTIDs of all transactions that MySQL has, and those of them that it has purged.
+
+    ``gtid_owned`` is read first: a transaction that commits meanwhile is in both, and not in neither.
+    """
+    owned = str(client.fetch("SELECT @@GLOBAL.gtid_owned")[0][0])
     executed, purged = client.fetch("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")[0]
-    return mysql_start(offset.gtids, str(executed), str(purged), sources)
+    return with_owned(str(executed), owned), str(purged)
 
 
 def _mariadb(client: Client, gtids: str, sources: Selection, *, lists_files: bool) -> PositionCheck:

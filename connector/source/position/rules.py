@@ -1,5 +1,6 @@
 """Whether a server can stream from a position, judged by its GTID sets, its binlog files and its identity. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ class PositionCheck:
 
 
 _AVAILABLE = PositionCheck(available=True)
+_THREAD = re.compile(r"#\d+")
 
 
 def server_check(offset: SourceOffset, server: str) -> PositionCheck:
@@ -66,12 +68,25 @@ def file_check(offset: SourceOffset, logs: Mapping[str, int]) -> PositionCheck:
     return _AVAILABLE
 
 
+def with_owned(executed: str, owned: str) -> str:
+    """MySQL's executed GTIDs with those of transactions that are not committed yet.
+
+    With semi-synchronous replication (AFTER_SYNC), a replica has a transaction while its commit waits: it is in the
+    binlog, and not executed yet. After a restart, a connector therefore can be ahead of ``@@gtid_executed``.
+
+    Args:
+        executed: ``@@gtid_executed``.
+        owned: ``@@gtid_owned``: GTIDs, each with its threads (``uuid:5#31:6#32``).
+    """
+    return str(GtidSet.parse(executed) | GtidSet.parse(_THREAD.sub("", owned)))
+
+
 def mysql_gtid_check(stored: str, executed: str, purged: str, sources: Selection) -> PositionCheck:
     """With MySQL's GTIDs: whether the server has all that was read, and still has all that was not.
 
     Args:
         stored: the GTIDs of the position.
-        executed: ``@@gtid_executed``.
+        executed: the GTIDs that the server has, see :func:`with_owned`.
         purged: ``@@gtid_purged``.
         sources: the servers whose GTIDs count.
     """
@@ -95,7 +110,7 @@ def mysql_start(stored: str, executed: str, purged: str, sources: Selection) -> 
 
     Args:
         stored: the GTIDs of the position.
-        executed: ``@@gtid_executed``.
+        executed: the GTIDs that the server has, see :func:`with_owned`.
         purged: ``@@gtid_purged``.
         sources: the servers whose GTIDs count.
     """

@@ -10,6 +10,7 @@ from rowtide.connector.source.position.rules import (
     mysql_gtid_check,
     mysql_start,
     server_check,
+    with_owned,
 )
 from rowtide.topics.filters import EVERYTHING, Patterns, Selection
 
@@ -110,3 +111,11 @@ def test_a_request_to_mariadb_has_no_gtid_of_an_ignored_source_that_it_lacks(
     stored: str, state: str, requested: str
 ) -> None:
     assert mariadb_start(stored, state, Selection(exclude=Patterns.parse("1-2"))) == requested
+
+
+def test_transactions_that_are_not_committed_yet_count() -> None:
+    assert with_owned(f"{A}:1-5", "") == f"{A}:1-5"
+    assert with_owned(f"{A}:1-5", f"{A}:6#31:7#32:9#8") == f"{A}:1-7:9"
+    assert with_owned(f"{A}:1-5", f"{A}:tagged:1#31,\n{B}:1#32#33") == f"{A}:1-5:tagged:1,{B}:1"
+    assert mysql_gtid_check(f"{A}:1-7", with_owned(f"{A}:1-5", f"{A}:6#31:7#32"), "", EVERYTHING).available
+    assert not mysql_gtid_check(f"{A}:1-7", with_owned(f"{A}:1-5", f"{A}:6#31"), "", EVERYTHING).available
