@@ -31,6 +31,7 @@ _CRC_RESIDUE = 0x2144DF1C
 """The CRC32 of any bytes followed by their own CRC32."""
 _LAST = frozenset({EventType.ROTATE, EventType.STOP})
 _DUMP_LIMIT = 2**32
+_LEFT_OUT = HEARTBEATS | {EventType.MARIADB_START_ENCRYPTION}
 _ENCRYPTION_EVENTS = range(36, 41)
 """Sizes of START_ENCRYPTION, without and with a checksum."""
 
@@ -126,7 +127,7 @@ class BinlogCopy:
                     yield following
             elif kind == EventType.FORMAT_DESCRIPTION and not log_pos:
                 self._format(packet)
-            elif kind in HEARTBEATS or flags & ARTIFICIAL:
+            elif kind in _LEFT_OUT or flags & ARTIFICIAL:
                 continue
             elif self._verify and self._passed < self.at.start:
                 self._passed = end_of_event(self._passed, size, log_pos)
@@ -189,7 +190,10 @@ class BinlogCopy:
         return pieces
 
     def _filler(self, size: int, start: int) -> bytes:
-        """An ignorable event in place of START_ENCRYPTION, which MariaDB does not send: positions stay the same."""
+        """An ignorable event in place of START_ENCRYPTION, because what follows is not encrypted.
+
+        Positions stay the same. MariaDB sends START_ENCRYPTION, and again in front of a dump that begins behind it.
+        """
         if size not in _ENCRYPTION_EVENTS:
             raise MirrorError(
                 f"the server sends an event behind {self._file}:{start} that begins {size} bytes later: events "

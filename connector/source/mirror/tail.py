@@ -21,8 +21,9 @@ def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
     """
     if stream.read(len(MAGIC)) != MAGIC:
         return CopyPosition(file)
-    end, last, checksum = FIRST_EVENT, b"", False
-    while event := _next_event(stream, end, checksum=checksum):
+    position = end = FIRST_EVENT
+    last, checksum = b"", False
+    while event := _next_event(stream, position, checksum=checksum):
         if not last:
             if event[4] != EventType.FORMAT_DESCRIPTION or event[-5] not in _ALGORITHMS:
                 break
@@ -30,7 +31,10 @@ def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
             event = without_in_use(event)
             if zlib.crc32(event) != _CRC_RESIDUE:  # it always has a checksum
                 break
-        end, last = end + len(event), event
+        position += len(event)
+        # An ignorable event there is written together with the event behind it, in place of START_ENCRYPTION.
+        if event[4] != EventType.IGNORABLE or last[4] != EventType.FORMAT_DESCRIPTION:
+            end, last = position, event
     return CopyPosition(file, end, last) if last else CopyPosition(file)
 
 

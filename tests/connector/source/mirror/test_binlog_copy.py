@@ -10,6 +10,7 @@ from dumped_files import dumped, golden_binlogs
 from packets import event
 
 from rowtide.connector.errors import ChecksumMismatch, MirrorError, RemoteProtocolError, TruncatedEvent
+from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, IGNORABLE, EventType
 from rowtide.connector.source.mirror.binlog_copy import BinlogCopy, CopyPosition, NextFile
 from rowtide.connector.source.mirror.tail import whole_part
@@ -135,17 +136,48 @@ def test_the_servers_own_events_are_not_written() -> None:
     assert b"".join(map(b"".join, pieces)) == b"".join(expected(files).values())
 
 
-def test_positions_behind_an_event_that_is_not_sent_stay_the_same() -> None:
-    # MariaDB's START_ENCRYPTION has 40 bytes with a checksum, and is for the server only.
+ENCRYPTION = HEADER.pack(0, EventType.MARIADB_START_ENCRYPTION, 1, 40, 0, 0) + bytes(21)
+
+
+def encrypted() -> tuple[str, bytes, int]:
+    """A file of MariaDB with encryption: its name, what the server reads in it, and where START_ENCRYPTION begins."""
     name, data = next(iter(golden_binlogs("mariadb-transaction-boundaries").items()))
-    packets = list(dumped({name: data}, name, 4))
-    shifted = packets[:2] + [_moved(packet, 40) for packet in packets[3::2]]
-    found = b"".join(b"".join(piece) for piece in BinlogCopy(CopyPosition(name)).receive(shifted) if piece)
-    first = 4 + len(packets[1])
-    filler = found[first : first + 40]
-    _, kind, _, size, log_pos, flags = HEADER.unpack_from(filler)
-    assert (kind, size, log_pos, flags) == (EventType.IGNORABLE, 40, first + 40, IGNORABLE)
-    assert whole_part(io.BytesIO(found), name).end == len(found) == len(data) + 40
+    first, *others = binlog_packets(io.BytesIO(data), name)
+    start = 4 + len(first)
+    begin = _moved(ENCRYPTION[:13] + start.to_bytes(4, "little") + ENCRYPTION[17:], 40)
+    return name, b"".join((MAGIC, first, begin, *(_moved(packet, 40) for packet in others))), start
+
+
+def sent(name: str, data: bytes, position: int, *, encryption: bool = True) -> list[bytes]:
+    """What a server sends of an encrypted file: START_ENCRYPTION, too, without a position if the dump begins later."""
+    packets = [packet for packet in dumped({name: data}, name, position) if packet[4] != EventType.HEARTBEAT]
+    if not encryption:
+        return [packet for packet in packets if packet[4] != EventType.MARIADB_START_ENCRYPTION]
+    return packets if position == 4 else [*packets[:2], ENCRYPTION, *packets[2:]]
+
+
+def mirrored(at: CopyPosition, packets: list[bytes]) -> bytes:
+    return b"".join(b"".join(piece) for piece in BinlogCopy(at).receive(packets) if not isinstance(piece, NextFile))
+
+
+@pytest.mark.parametrize("encryption", [True, False])
+def test_an_encrypted_file_is_copied_as_one_that_is_not_with_the_same_positions(*, encryption: bool) -> None:
+    name, data, start = encrypted()
+    found = mirrored(CopyPosition(name), sent(name, data, 4, encryption=encryption))
+    _, kind, _, size, log_pos, flags = HEADER.unpack_from(found, start)
+    assert (kind, size, log_pos, flags) == (EventType.IGNORABLE, 40, start + 40, IGNORABLE)
+    assert (found[:start], found[start + 40 :]) == (in_use(data)[:start], data[start + 40 :])
+    assert whole_part(io.BytesIO(found), name).end == len(found)
+
+
+@pytest.mark.parametrize("encryption", [True, False])
+def test_the_copy_of_an_encrypted_file_that_is_cut_anywhere_is_continued_to_the_same_bytes(*, encryption: bool) -> None:
+    name, data, _ = encrypted()
+    whole = mirrored(CopyPosition(name), sent(name, data, 4))
+    for size in range(len(whole) + 1):
+        at = whole_part(io.BytesIO(whole[:size]), name)
+        rest = mirrored(at, sent(name, data, at.dump_start, encryption=encryption))
+        assert whole[: at.end] + rest == whole, size
 
 
 def _moved(packet: bytes, by: int) -> bytes:
