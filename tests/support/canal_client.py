@@ -106,7 +106,7 @@ def changes(entries: list[bytes]) -> Iterator[Change]:
             yield Change(kind, table, {}, {}, _bytes(scalars[11]).decode())
         for number, row in content:
             if number == 12:
-                images: list[dict[str, str | None]] = [{}, {}]
+                images: tuple[dict[str, str | None], dict[str, str | None]] = ({}, {})
                 for image, column in protobuf.fields(_bytes(row)):
                     parts = dict(protobuf.fields(_bytes(column)))
                     value = parts.get(8)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from golden import CONNECTORS, Case
+from connector_properties import CONNECTORS
+from golden import Case
 
 from rowtide.canal.entries.entry import Entry, Header
 from rowtide.canal.replay import entries

@@ -5,7 +5,7 @@ Statements that the server rejects are ignored. The model must follow all others
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ddl_random_rare import RareWords
@@ -283,7 +283,7 @@ class RandomDdl(RareWords):
         keys = sorted(table["unique_keys"]) or ["k1"]
         if_not = self.maybe("IF NOT EXISTS", 0.15) if self.mariadb else ""
         if_exists = self.maybe("IF EXISTS", 0.15) if self.mariadb else ""
-        makers = (
+        makers: Sequence[tuple[int, Callable[[], str]]] = (
             (14, lambda: f"ADD{self.maybe('COLUMN')}{if_not} {new} {self.definition()}{place}"),
             (2, lambda: f"ADD COLUMN ({new} {self.definition()}, {self.new_name()} {self.definition()})"),
             (12, lambda: f"MODIFY{self.maybe('COLUMN')}{if_exists} {column} {self.definition()}{place}"),

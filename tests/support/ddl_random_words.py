@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rowtide.schema_history.server.query_event import Flavor
@@ -158,7 +158,7 @@ class Words:
         sign = self.maybe(self.one(("UNSIGNED", "ZEROFILL", "UNSIGNED ZEROFILL", "SIGNED")), 0.3)
         fsp = self.maybe(f"({self.rng.randint(0, 6)})", 0.4).strip()
         number = self.rng.choice((1, 3, 10, 40, 191, 255))
-        makers = (
+        makers: Sequence[tuple[int, Callable[[], str]]] = (
             (12, lambda: self.one(_INTEGERS) + self.maybe(f"({self.rng.randint(1, 20)})", 0.3).strip() + sign),
             (2, lambda: self.one(("BOOL", "BOOLEAN", "SERIAL", "BIT", "BIT(1)", f"BIT({self.rng.randint(1, 64)})"))),
             (5, lambda: self.one(("DECIMAL", "NUMERIC(10)", "DEC(12,4)", "FIXED(5,5)", "DECIMAL(65,30)")) + sign),

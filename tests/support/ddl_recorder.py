@@ -17,8 +17,8 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.statements import is_begin, is_end, is_xa, query_event
-from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.events import Event, Query, Rotate
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream
@@ -103,7 +103,7 @@ class DdlRecorder:
         found = []
         while (self._file_number(self._decoder.file), self._at) < (self._file_number(file), pos):
             event = next(self._packets)
-            if isinstance(event, events.Query):
+            if isinstance(event, Query):
                 word = event.statement[:24].lstrip().upper()
                 if not (is_begin(word) or is_end(word) or is_xa(word)):
                     found.append(query_event(event, f"{self._decoder.file}:{event.header.log_pos}"))
@@ -122,12 +122,12 @@ class DdlRecorder:
 
     _at = 0
 
-    def _read(self) -> Iterator[events.Event]:
+    def _read(self) -> Iterator[Event]:
         for packets in self._stream.events():
             for packet in packets:
                 event = self._decoder.decode(packet)
                 self._at = event.header.log_pos or self._at
-                if isinstance(event, events.Rotate):
+                if isinstance(event, Rotate):
                     self._decoder.file, self._at = event.next_file, event.next_position
                 yield event
 

@@ -90,7 +90,8 @@ def _alter(rows: list[Row], added: list[Mapping[str, Any]]) -> None:
 
 
 def _fields(content: Mapping[str, Any], image: str) -> list[Mapping[str, Any]]:
-    return next(f for f in content["schema"]["fields"] if f["field"] == image)["fields"]
+    fields: list[Mapping[str, Any]] = next(f for f in content["schema"]["fields"] if f["field"] == image)["fields"]
+    return fields
 
 
 def _row(content: Mapping[str, Any], image: str) -> Row:
