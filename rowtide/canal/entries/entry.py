@@ -5,14 +5,15 @@ of their numbers, and only those that the reference server sets, so that the byt
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from rowtide.canal.entries import protobuf
 
-_VERSION = 1
-_ENCODING = "UTF-8"
-_MYSQL = 2
+_VERSION = protobuf.integer(1, 1)
+_ENCODING = protobuf.text(5, "UTF-8")
+_MYSQL = protobuf.integer(7, 2)
+_VALUE = protobuf.tag(8)
 
 Pairs = Sequence[tuple[str, str]]
 """Properties: names and texts."""
@@ -57,6 +58,10 @@ class Column:
         wide_type: the same for unsigned integers beyond the signed range.
         widest: the largest integer of ``sql_type``; ``None`` if the column has no wider type.
         mysql_type: the type as the table's definition spells it: ``bigint(20) unsigned``.
+        heads: what is before the length of a value in the message ``Column``: by whether its type is wide, and whether
+            it is updated.
+        nulls: the message for NULL, by whether it is updated.
+        tail: the field behind a value.
     """
 
     index: int
@@ -67,14 +72,32 @@ class Column:
     wide_type: int
     widest: int | None
     mysql_type: str
+    heads: "Sequence[Sequence[bytes]]" = field(init=False, repr=False, compare=False)
+    nulls: "Sequence[bytes]" = field(init=False, repr=False, compare=False)
+    tail: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        tail = protobuf.text(10, self.mysql_type)
+        types = (self.sql_type, self.wide_type)
+        heads = [[self._head(kind, updated, null=False) + _VALUE for updated in (False, True)] for kind in types]
+        nulls = [self._head(self.null_type, updated, null=True) + tail for updated in (False, True)]
+        for name, value in (("heads", heads), ("nulls", nulls), ("tail", tail)):
+            object.__setattr__(self, name, value)  # the class is frozen
+
+    def _head(self, sql_type: int, updated: bool, *, null: bool) -> bytes:
+        integer = protobuf.integer
+        start = integer(1, self.index) + integer(2, sql_type) + protobuf.text(3, self.name) + integer(4, self.key)
+        return start + integer(5, updated) + integer(6, null)
+
+    def is_wide(self, value: str) -> bool:
+        """Whether a value has ``wide_type``. Canal widens the type of an unsigned integer row by row."""
+        return self.widest is not None and int(value) > self.widest
 
     def type_of(self, value: str | None) -> int:
-        """The SQL type of one value. Canal widens that of an unsigned integer row by row."""
+        """The SQL type of one value."""
         if value is None:
             return self.null_type
-        if self.widest is not None and int(value) > self.widest:
-            return self.wide_type
-        return self.sql_type
+        return self.wide_type if self.is_wide(value) else self.sql_type
 
 
 Values = Sequence["str | Absent | None"]
@@ -110,8 +133,14 @@ class RowChange:
     def encoded(self) -> bytes:
         """The message ``RowChange``."""
         head = protobuf.integer(1, self.table_id) + protobuf.integer(2, self.type) + protobuf.integer(10, 0)
-        encoder = _RowEncoder(self.columns)
-        return head + b"".join([protobuf.data(12, encoder.row(before, after)) for before, after in self.rows])
+        return head + b"".join([protobuf.data(12, self._row(before, after)) for before, after in self.rows])
+
+    def _row(self, before: Values | None, after: Values | None) -> bytes:
+        """The message ``RowData``. Of an UPDATE, columns that differ count as updated; of an INSERT, all of them."""
+        out = [] if before is None else _image(1, self.columns, before, ())
+        if after is not None:
+            out += _image(2, self.columns, after, before)
+        return b"".join(out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +233,13 @@ class Header:
         """The message ``Header``."""
         integer, text = protobuf.integer, protobuf.text
         out = [
-            integer(1, _VERSION),
+            _VERSION,
             text(2, self.file),
             integer(3, self.offset),
             integer(4, self.server_id),
-            text(5, _ENCODING),
+            _ENCODING,
             integer(6, self.execute_time),
-            integer(7, _MYSQL),
+            _MYSQL,
         ]
         if self.database is not None:
             out.append(text(8, self.database))
@@ -254,59 +283,28 @@ def _pairs(field: int, pairs: Pairs) -> bytes:
     return b"".join(protobuf.data(field, protobuf.text(1, key) + protobuf.text(2, value)) for key, value in pairs)
 
 
-class _RowEncoder:
-    """Writes the columns of rows. What all values of a column share is written once.
+def _image(number: int, columns: Sequence[Column], image: Values, before: Values | None) -> list[bytes]:
+    """The columns of an image, each as ``index sqlType name isKey updated isNull value mysqlType``.
 
-    A column is ``index sqlType name isKey updated isNull value mysqlType``.
+    Args:
+        number: of the field of the message ``RowData``.
+        columns: those to write.
+        image: the values.
+        before: the values before an update; ``None`` for a new row, ``()`` if no column counts as updated.
     """
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self._columns = columns
-        self._heads: dict[tuple[int, int], bytes] = {}
-        self._tails = [protobuf.text(10, column.mysql_type) for column in columns]
-
-    def row(self, before: Values | None, after: Values | None) -> bytes:
-        """The message ``RowData``."""
-        out = [] if before is None else self._image(1, before, ())
-        if after is not None:
-            out += self._image(2, after, before)
-        return b"".join(out)
-
-    def _image(self, field: int, image: Values, before: Values | None) -> list[bytes]:
-        """The columns of an image.
-
-        Args:
-            field: of the message ``RowData``.
-            image: the values.
-            before: the values before an update; ``None`` for a new row, ``()`` if no column counts as updated.
-        """
-        out = []
-        for column, tail in zip(self._columns, self._tails, strict=True):
-            value = image[column.index]
-            if isinstance(value, Absent):
-                continue
-            updated = before is None or (before != () and before[column.index] != value)
-            sql_type = column.type_of(value)
-            head = self._heads.get((column.index, sql_type))
-            if head is None:
-                head = self._heads[column.index, sql_type] = _column_head(column, sql_type)
-            flags = _FLAGS[updated, value is None]
-            content = head + flags + tail if value is None else head + flags + protobuf.text(8, value) + tail
-            out.append(protobuf.data(field, content))
-        return out
-
-
-_FLAGS = {
-    (updated, null): protobuf.integer(5, updated) + protobuf.integer(6, null)
-    for updated in (False, True)
-    for null in (False, True)
-}
-
-
-def _column_head(column: Column, sql_type: int) -> bytes:
-    return (
-        protobuf.integer(1, column.index)
-        + protobuf.integer(2, sql_type)
-        + protobuf.text(3, column.name)
-        + protobuf.integer(4, column.key)
-    )
+    tag = protobuf.tag(number)
+    varint = protobuf.varint
+    out: list[bytes] = []
+    for column in columns:
+        index = column.index
+        value = image[index]
+        updated = before is None or (before != () and before[index] != value)
+        if isinstance(value, str):
+            text = value.encode("utf-8", "replace")
+            wide = column.widest is not None and column.is_wide(value)
+            head, size, tail = column.heads[wide][updated], varint(len(text)), column.tail
+            out += (tag, varint(len(head) + len(size) + len(text) + len(tail)), head, size, text, tail)
+        elif value is None:
+            null = column.nulls[updated]
+            out += (tag, varint(len(null)), null)
+    return out

@@ -12,8 +12,10 @@ _VARINT_BITS = 70
 
 def varint(number: int) -> bytes:
     """A number as a base-128 varint; a negative one as its 64-bit two's complement."""
-    if 0 <= number < 0x80:
-        return bytes((number,))
+    return _SMALL[number] if 0 <= number < len(_SMALL) else _varint(number)
+
+
+def _varint(number: int) -> bytes:
     number &= 0xFFFF_FFFF_FFFF_FFFF
     out = bytearray()
     while number >= 0x80:
@@ -23,14 +25,23 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+_SMALL = [_varint(number) for number in range(1 << 12)]
+"""Most numbers are lengths and tags."""
+
+
 def integer(field: int, number: int) -> bytes:
     """A field of an integer, enum or boolean type."""
     return varint(field << 3 | _VARINT) + varint(number)
 
 
+def tag(field: int) -> bytes:
+    """What begins a field of bytes, text or an embedded message; its length follows."""
+    return varint(field << 3 | _LENGTH)
+
+
 def data(field: int, content: bytes) -> bytes:
     """A field of bytes, or of an embedded message."""
-    return varint(field << 3 | _LENGTH) + varint(len(content)) + content
+    return tag(field) + varint(len(content)) + content
 
 
 def text(field: int, content: str) -> bytes:
@@ -46,8 +57,8 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """
     at, end = 0, len(message)
     while at < end:
-        tag, at = _read_varint(message, at)
-        number, kind = tag >> 3, tag & 7
+        key, at = _read_varint(message, at)
+        number, kind = key >> 3, key & 7
         if not number:
             raise ValueError("a field has the number 0")
         if kind == _VARINT:
