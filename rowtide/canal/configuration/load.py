@@ -20,7 +20,7 @@ from rowtide.canal.configuration.model import (
     StartPosition,
     TlsFiles,
 )
-from rowtide.canal.configuration.properties import INSTANCE, SERVER, problems_and_notes
+from rowtide.canal.configuration.properties import INSTANCE, SERVER, idle_by_mode, problems_and_notes
 from rowtide.canal.configuration.reader import PropertyReader, read_properties
 from rowtide.canal.entries.filters import ColumnFilter, EntryFilter, TablePatterns, parse_fields
 from rowtide.canal.entries.sink import EntryKinds
@@ -56,6 +56,7 @@ def read_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> CanalC
         if not _of_instance(name) and not (server.kafka and of_kafka(name))
     }
     problems, notes = problems_and_notes(own, SERVER, SERVER_FILE, kafka=server.kafka)
+    notes += idle_by_mode(common, kafka=server.kafka, cluster=server.cluster is not None)
     notes += left_out(common) if server.kafka else []
     problems += reader.problems
     instances: dict[str, InstanceSettings] = {}
@@ -168,6 +169,10 @@ def _instance(
         reader.problem("canal.instance.master.sslMode", f"must be one of {', '.join(sorted(_SSL_MODES))}")
     unit = reader.number("canal.instance.memory.buffer.memunit", 1, 1024)
     counts_entries = mode == "ITEMSIZE"
+    if counts_entries and own.get("canal.instance.memory.buffer.memunit"):
+        notes.append("canal.instance.memory.buffer.memunit has no effect: canal.instance.memory.batch.mode=ITEMSIZE")
+    if kafka and own.get("canal.instance.filter.transaction.entry"):
+        notes.append("canal.instance.filter.transaction.entry has no effect here: that of canal.properties counts")
     nothing = TablePatterns.parse("")
     settings = InstanceSettings(
         name,

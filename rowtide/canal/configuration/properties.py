@@ -125,3 +125,33 @@ def problems_and_notes(
 
 def _match(patterns: Mapping[str, str], name: str) -> str | None:
     return next((reason for pattern, reason in patterns.items() if re.fullmatch(pattern, name)), None)
+
+
+def idle_by_mode(properties: Mapping[str, str], *, kafka: bool, cluster: bool) -> list[str]:
+    """Notes on the properties of ``canal.properties`` that only have an effect in another mode.
+
+    Args:
+        properties: the properties of the file; empty ones count as absent.
+        kafka: whether ``canal.serverMode=kafka``.
+        cluster: whether ``canal.zkServers`` is set.
+    """
+
+    def given(name: str) -> bool:
+        return bool(properties.get(name))
+
+    reasons: dict[str, str] = {}
+    if kafka:
+        unused = ["canal.user", "canal.passwd", "canal.tls.certificate", "canal.tls.key", "canal.tls.clientCa"]
+        unused += [] if cluster else ["canal.port"]  # servers of a cluster are known by it
+        unused += [] if cluster or given("canal.metrics.pull.port") else ["canal.ip"]
+        reasons |= dict.fromkeys(unused, "canal.serverMode=kafka")
+        if properties.get("canal.mq.exactlyOnce", "").strip().lower() != "true":
+            reasons["canal.mq.offsetsTopic"] = "canal.mq.exactlyOnce=false"
+    in_files, in_zookeeper = ("canal.file.data.dir", "canal.file.flush.period"), ("canal.zookeeper.flush.period",)
+    if cluster:
+        reasons |= dict.fromkeys(in_files, "canal.zkServers is set, and positions are in ZooKeeper")
+    else:
+        reasons |= dict.fromkeys((*in_zookeeper, "canal.register.ip"), "canal.zkServers is not set")
+    if properties.get("canal.auto.scan", "").strip().lower() == "false":
+        reasons["canal.auto.scan.interval"] = "canal.auto.scan=false"
+    return [f"{name} has no effect: {reason}" for name, reason in reasons.items() if given(name)]

@@ -168,3 +168,36 @@ def test_a_kafka_mode_without_a_broker_or_topic_is_refused(tmp_path: Path) -> No
     assert any("kafka.bootstrap.servers: is required" in problem for problem in found)
     assert any("canal.mq.topic: is required" in problem for problem in found)
     assert any("canal.mq.partitionHash: invalid regular expression" in problem for problem in found)
+
+
+ALWAYS_IDLE = {"canal.instance.connectionCharset", "canal.mq.topic"}
+"""Of ``INSTANCE``."""
+
+
+@pytest.mark.parametrize(
+    ("server", "idle"),
+    [
+        ("canal.port=1\ncanal.user=a\ncanal.passwd=b\ncanal.ip=::", set()),
+        ("canal.zookeeper.flush.period=5\ncanal.register.ip=a", {"canal.zookeeper.flush.period", "canal.register.ip"}),
+        ("canal.auto.scan=false\ncanal.auto.scan.interval=3", {"canal.auto.scan.interval"}),
+        ("canal.zkServers=a:1\ncanal.file.flush.period=5", {"canal.file.flush.period"}),
+        (
+            f"{KAFKA}canal.port=1\ncanal.user=a\ncanal.passwd=b\ncanal.ip=::",
+            {"canal.port", "canal.user", "canal.passwd", "canal.ip"},
+        ),
+        (f"{KAFKA}canal.port=1\ncanal.ip=::\ncanal.zkServers=a:1\ncanal.user=a", {"canal.user"}),
+        (f"{KAFKA}canal.ip=::\ncanal.metrics.pull.port=9\ncanal.mq.offsetsTopic=t", set()),
+        (f"{KAFKA}canal.mq.exactlyOnce=false\ncanal.mq.offsetsTopic=t", {"canal.mq.offsetsTopic"}),
+    ],
+)
+def test_properties_of_another_mode_are_listed(tmp_path: Path, server: str, idle: set[str]) -> None:
+    notes = read_folder(folder(tmp_path, server), {}).notes
+    assert {note.partition(" has no effect")[0] for note in notes} - ALWAYS_IDLE == idle
+
+
+def test_properties_of_an_instance_without_effect_in_its_mode_are_listed(tmp_path: Path) -> None:
+    more = "\ncanal.instance.memory.batch.mode=ITEMSIZE\ncanal.instance.memory.buffer.memunit=512"
+    more += "\ncanal.instance.filter.transaction.entry=true"
+    notes = " ".join(read_folder(folder(tmp_path, KAFKA, example=INSTANCE + more), {}).notes)
+    assert "memunit has no effect: canal.instance.memory.batch.mode=ITEMSIZE" in notes
+    assert "filter.transaction.entry has no effect here: that of canal.properties counts" in notes
