@@ -28,6 +28,7 @@ ROOT = HERE.parents[2]
 sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
 
 from canal_client import CanalClient  # noqa: E402 - after the path
+from real_canal import real_canal  # noqa: E402
 from rowtide_stack import MariaDB  # noqa: E402
 
 from tests.bench.load import Load  # noqa: E402
@@ -43,9 +44,6 @@ _SINGLE = """BEGIN NOT ATOMIC
     DECLARE done INT DEFAULT 0;
     WHILE done < {count} DO SET done = done + 1; UPDATE orders SET qty = qty + 1 WHERE id = done; END WHILE;
     END"""
-_LOG = """<configuration><appender name="E" class="ch.qos.logback.core.ConsoleAppender">
-<encoder><pattern>%level %msg%n%ex</pattern></encoder></appender>
-<root level="WARN"><appender-ref ref="E"/></root></configuration>"""
 _HEAD = """\
 | load | server | rows | rows/s | CPU µs/row | CPU s, with the start | peak MB |
 | --- | --- | --: | --: | --: | --: | --: |"""
@@ -163,15 +161,6 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def real_canal(jars: Path, heap: str, made: Path) -> list[str]:
-    """The command of the real Canal, without the folder, the destination and the port."""
-    classes = made / "classes"
-    subprocess.run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, HERE / "RealCanal.java"], check=True)
-    quiet = made / "logback.xml"
-    quiet.write_text(_LOG)
-    return ["java", f"-Xmx{heap}", f"-Dlogback.configurationFile={quiet}", "-cp", f"{classes}:{jars}/*", "RealCanal"]
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--canal", "jars", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--rows", default=100, show_default=True, help="Thousands of rows in each table.")
@@ -186,7 +175,7 @@ def main(jars: Path | None, rows: int, rounds: int, heap: str) -> None:
         rowtide = [str(Path(sys.executable).parent / "rowtide"), "canal"]
         servers = {"rowtide": lambda folder, _port: [*rowtide, folder]}
         if jars is not None:
-            real = real_canal(jars, heap, made)
+            real = real_canal(jars, made, heap)
             servers[f"Canal, -Xmx{heap}"] = lambda folder, port: [*real, folder, _DESTINATION, str(port)]
         click.echo(_HEAD)
         for part in parts(database, rows):
