@@ -11,6 +11,11 @@ from rowtide.connector.worker.status import Status, tables_of
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import error, guarded_by
 
+_IN_MEMORY = (
+    "the signal is in memory: a crash of the process loses it until its effect and the position behind it are stored, "
+    "also after its notification COMPLETED. Send a signal that must not be lost by the channel source, kafka or file"
+)
+
 
 class Signalled(Protocol):
     """A connector that takes signals."""
@@ -46,8 +51,8 @@ def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[w
         if not isinstance(fields, dict):
             return error(400, 'the body must be a JSON object: {"id": ..., "type": ..., "data": {...}}')
         try:
-            # A crash loses the signal until the position behind it is stored.
-            return web.json_response({"id": connector.signal(fields, "http"), "stored": False}, status=202)
+            body = {"id": connector.signal(fields, "http"), "stored": False, "message": _IN_MEMORY}
+            return web.json_response(body, status=202)
         except SignalError as problem:
             return error(400, str(problem))
 

@@ -50,7 +50,9 @@ def ask(connector: Connector, method: str, path: str, token: str | None = None, 
 def test_a_signal_is_taken() -> None:
     connector = Connector()
     body = {"id": "a", "type": "log", "data": {"message": "x"}}
-    assert ask(connector, "POST", "/connectors/shop/signals", json=body) == (202, {"id": "a", "stored": False})
+    status, answer = ask(connector, "POST", "/connectors/shop/signals", json=body)
+    assert (status, answer["id"], answer["stored"]) == (202, "a", False)
+    assert "a crash of the process loses it" in answer["message"]
     assert connector.signalling.inbox.due
 
 
