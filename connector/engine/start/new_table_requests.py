@@ -101,7 +101,7 @@ class NewTableRequests:
                 )
         if not found:
             return
-        reading = {one.table for one in self._snapshots.tables}
+        reading = {one.table for one in self._snapshots.tables if one.condition is None}
         plan = self._plan(found, lambda table: tables.table(table.database, table.table), reading)
         progress.carried = with_read(progress.carried, {*found} - {*plan.read.unread})
         log_findings(plan.findings)

@@ -137,7 +137,8 @@ class IncrementalSnapshots:
         if self.progress is None or not self._names.captures(now.database, now.table):
             return
         remains = self._tables.exists(former.database, former.table)
-        before, self._state = self._current, self._current.renamed(former, now, remains=remains)
+        swap = self._names.helped(former.database, former.table) is not None
+        before, self._state = self._current, self._current.renamed(former, now, remains=remains, swap=swap)
         self.progress.carried = with_renamed(self.progress.carried, former, now, remains=remains)
         if self._state != before:
             self._abandon()

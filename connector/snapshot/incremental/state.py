@@ -104,18 +104,21 @@ class SnapshotState:
         """The state when the first table is read."""
         return replace(self, tables=self.tables[1:])
 
-    def renamed(self, former: TableId, now: TableId, *, remains: bool) -> "SnapshotState":
+    def renamed(self, former: TableId, now: TableId, *, remains: bool, swap: bool = False) -> "SnapshotState":
         """The state after a table was renamed, which is then read from its beginning.
+
+        So is the table to be read whose name it takes, because what was read of that one are the rows of another table.
 
         Args:
             former: its former name.
             now: its name from now on.
             remains: whether there is another table with the former name, which is then read, too.
+            swap: whether an online schema change swaps the two, so that they have the same rows.
         """
         left: list[TableToRead] = []
         for table in self.tables:
             if table.table != former:
-                left.append(table)
+                left.append(table.restarted() if table.table == now and not swap else table)
                 continue
             again = table.restarted()
             left += [again] if remains else []

@@ -30,6 +30,7 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.topics.filters import ColumnFilter, MessageKeys, Patterns, Selection, TableFilter
 from rowtide.topics.naming import StandardNaming
+from rowtide.topics.online_schema_change import WELL_KNOWN_HELPERS
 
 AT = SourceOffset("b.000001", 4, "70506b22-e621-11f1-b9cd-02fc00000001:1-10")
 
@@ -301,6 +302,26 @@ def test_the_rows_of_a_table_that_is_renamed_are_read_under_its_new_name(stateme
         assert run.scan() is not scan
     assert unread is not None
     assert list(map(str, unread.unread)) == ["d.a", *RENAMED[statement]]
+
+
+@pytest.mark.parametrize(
+    ("made", "statement", "lower"),
+    [
+        ("d.o", "RENAME TABLE d.t TO left.t, d.o TO d.t", None),
+        ("left.o", "RENAME TABLE d.t TO left.t, left.o TO d.t", None),
+        ("d._t_gho", "RENAME TABLE d.t TO d._t_del, d._t_gho TO d.t", ("400",)),
+    ],
+)
+def test_a_table_whose_name_another_one_takes_is_read_from_its_beginning(
+    made: str, statement: str, lower: tuple[str] | None
+) -> None:
+    """But not if an online schema change swaps them: these have the same rows."""
+    lists = TableFilter(databases=Selection(exclude=Patterns.parse("left")), helpers=WELL_KNOWN_HELPERS)
+    run = Run(interrupted("400"), lists=lists)
+    run.statement(f"CREATE TABLE {made} (id INT PRIMARY KEY)")
+    run.statement(statement)
+    state = SnapshotState.from_carried(run.pipeline.offset().carried)
+    assert {(table.name, table.lower) for table in state.tables} == {("d.t", lower)}
 
 
 def test_a_name_that_matches_no_table_is_reported_with_the_nearest_one() -> None:
