@@ -43,6 +43,12 @@ _TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
 """The binlog has it where a non-transactional table was changed; no filter of Debezium matches it."""
 
 
+_MOVES_ROWS = re.compile(
+    r"\b(?:EXCHANGE\s+PARTITION|CONVERT\s+(?:TABLE|PARTITION)|IMPORT\s+(?:PARTITION\b.*)?TABLESPACE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""ALTER TABLE that brings rows into a table, which have no row events."""
+
 _NO_EFFECT = 0x02 | 0x08
 """FL_START_ALTER_E1 and FL_ROLLBACK_ALTER_E1: such an ALTER takes effect at its FL_COMMIT_ALTER_E1."""
 
@@ -146,6 +152,7 @@ class Statements:
         for change in applied.changes:
             if change.kind is ChangeKind.TRUNCATE and change.table_id is not None:
                 self._captured.truncated(change.table_id)
+        self._warn_of_moved_rows(applied, event.text, position)
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out
@@ -171,6 +178,16 @@ class Statements:
             made = form.statement(changes, statement, self._tables.server, position, context.offset())
             if made is not None:
                 yield made
+
+    def _warn_of_moved_rows(self, applied: StatementResult, text: str, position: str) -> None:
+        tables = [table for table, now in applied.altered if now is not None]
+        captured = [str(table) for table in tables if self._names.captures(table.database, table.table)]
+        if captured and applied.statement_class == "alter table" and (found := _MOVES_ROWS.search(text)):
+            log.warning(
+                "%s: %s at %s has moved rows, which the binlog does not have. Send an execute-snapshot signal for the "
+                "rows that are there now; those that were there before stay in the topic",
+                ", ".join(captured), " ".join(found[0].upper().split()), position,
+            )  # fmt: skip
 
     def _is_recorded(self, applied: StatementResult) -> bool:
         """Whether a statement concerns a captured table or database, or a table that may take a captured name."""

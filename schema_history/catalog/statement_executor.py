@@ -229,6 +229,8 @@ class StatementExecutor:
                     self.staged[other] = replace(table, id=other)
                 elif action.consumes:
                     self.staged[other] = None
+                elif (known := self._table(other)) is not None:  # its structure stays, and its rows are others
+                    self.staged[known.id] = known
 
     def create_index(self, body: CreateIndex) -> None:
         """CREATE INDEX."""
