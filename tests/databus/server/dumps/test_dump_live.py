@@ -37,6 +37,8 @@ pytestmark = pytest.mark.servers
 
 DUMPS = int(os.environ.get("ROWTIDE_CAMPAIGN", "3"))
 
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300 + 30 * DUMPS)]
+
 COLUMNS = """
     id BIGINT UNSIGNED PRIMARY KEY, ti TINYINT UNSIGNED, si SMALLINT, mi MEDIUMINT ZEROFILL, b1 BOOL, d DECIMAL(20,5),
     f FLOAT, db DOUBLE, c CHAR(5), v VARCHAR(30) CHARACTER SET latin1, t TEXT, bi BINARY(6), vb VARBINARY(6), bl BLOB,
@@ -247,6 +249,7 @@ class _Writer:
                 else:
                     connection.commit()
                 self.transactions += 1
+                self._stop.wait(0.01)  # each of the clients reads them all
 
 
 def test_clients_that_begin_with_any_dump_have_each_change_once(
