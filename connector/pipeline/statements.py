@@ -19,7 +19,7 @@ from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.envelope.table import build_table_schema
+from rowtide.envelope.table import TableSchema, build_table_schema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError, without_literals
@@ -27,6 +27,7 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.store.history_record import history_record
+from rowtide.schema_history.structure.context import statement_text
 from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
@@ -156,8 +157,9 @@ class Statements:
         out: list[Output] = []
         if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out
+        messages = list(self._in_form(applied, statement, context))
         if self._settings.only_captured_tables_ddl and not self._is_recorded(applied):
-            return out
+            return [*messages]
         session = required_session(self._tables, statement, applied, self._recorded)
         context = replace(context, session=session, about_database=applied.statement_class in _DATABASE)
         for change in applied.changes:
@@ -165,15 +167,28 @@ class Statements:
                 self._truncated(change, context, out)
             else:
                 self._changed(change, context, out)
-        out += self._in_form(applied, statement, context)
-        return _together(out)
+        return _together([*out, *messages])
 
     def _in_form(self, applied: StatementResult, statement: QueryEvent, context: StatementContext) -> Iterator[Batch]:
-        """The messages of the form that has taken the place of Debezium's (``PipelineSettings.form``)."""
+        """The messages of the form that has taken the place of Debezium's (``PipelineSettings.form``).
+
+        Debezium does not report a statement that changes nothing but indexes.
+        """
         form, captures = self._settings.form, self._names.captures
-        named = ((change, (change.table_id, change.previous_id)) for change in applied.changes)
-        changes = [change for change, ids in named if any(one and captures(one.database, one.table) for one in ids)]
-        if form is not None and changes:
+        if form is None:
+            return
+        named = [(change, (change.table_id, change.previous_id)) for change in applied.changes]
+        reported = {table for _, ids in named for table in ids}
+        sql = statement_text(statement, self._tables.server.flavor)
+        for table, now in applied.altered:
+            if now is not None and table not in reported:
+                named.append((SchemaChange(ChangeKind.ALTER, table.database, sql, table, table=now), (table, None)))
+        changes = [
+            (change, self._records(change))
+            for change, ids in named
+            if any(one and captures(one.database, one.table) for one in ids)
+        ]
+        if changes:
             position = context.progress.source_position(context.micros, context.now)
             made = form.statement(changes, statement, self._tables.server, position, context.offset())
             if made is not None:
@@ -222,7 +237,7 @@ class Statements:
                 return
         elif not kept and settings.only_captured_tables_ddl:
             return
-        if captured and change.table is not None and not settings.changes:  # Python values lose nothing
+        if captured and change.table is not None and not settings.changes and settings.form is None:
             self._lossy_warnings.table_changed(change.table)
         text = history_record(
             change,
@@ -242,6 +257,13 @@ class Statements:
         table = None if context.about_database else ",".join(names.values())
         return context.progress.source(self._settings, change.database, table, context.micros)
 
+    def _records(self, change: SchemaChange) -> TableSchema | None:
+        """The schemas of the records of a changed table; ``None`` if it no longer exists."""
+        if change.table is None:
+            return None
+        topic = self._captured.topics.topic(change.table.id)
+        return build_table_schema(change.table, topic, self._settings.rules, "stream", lambda table, column: None)
+
     def _truncated(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
         """Make a ``t`` record, unless ``skipped.operations`` has it."""
         settings = self._settings
@@ -250,8 +272,8 @@ class Statements:
             return
         if not self._names.captures(table_id.database, table_id.table):
             return
-        topic = self._captured.topics.topic(table_id)
-        records = build_table_schema(change.table, topic, settings.rules, "stream", lambda table, column: None)
+        records = self._records(change)
+        assert records is not None
         transaction = context.transaction(str(table_id))
         value = {
             "source": self._source(change, context),
@@ -262,7 +284,9 @@ class Statements:
             "ts_ns": context.now,
         }
         data = json_message(records.envelope, value, settings.values)
-        batch = Batch(topic, -1, (), context.offset(), len(data), context.micros // 1000, (None, records.envelope))
+        batch = Batch(
+            records.topic, -1, (), context.offset(), len(data), context.micros // 1000, (None, records.envelope)
+        )
         if settings.changes:
             position = context.progress.source_position(context.micros, context.now)
             text = None if transaction is None else f'"transaction":{json.dumps(transaction)}'

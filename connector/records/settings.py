@@ -50,7 +50,7 @@ class MessageForm(Protocol):
 
     def statement(
         self,
-        changes: Sequence[SchemaChange],
+        changes: Sequence[tuple[SchemaChange, TableSchema | None]],
         statement: QueryEvent,
         server: Server,
         position: SourcePosition,
@@ -59,7 +59,7 @@ class MessageForm(Protocol):
         """The messages of a statement; ``None`` if it has none.
 
         Args:
-            changes: what it changes in captured tables.
+            changes: what it changes in captured tables, with the schemas of Debezium's records of each behind it.
             statement: the statement.
             server: the server that has executed it.
             position: where it stands.

@@ -29,6 +29,7 @@ from rowtide.databus.events import DDL, DELETE, DML, INSERT, UPDATE, KafkaKey, P
 from rowtide.databus.server.cells import image_columns
 from rowtide.databus.server.statements import with_database
 from rowtide.databus.server.structure import described, dropped
+from rowtide.databus.tables import Table
 from rowtide.envelope.table import RecordColumn, TableSchema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.server.query_event import QueryEvent as ExecutedStatement
@@ -65,7 +66,7 @@ class DatabusForm:
 
     def statement(
         self,
-        changes: Sequence[SchemaChange],
+        changes: Sequence[tuple[SchemaChange, TableSchema | None]],
         statement: ExecutedStatement,
         server: Server,
         position: SourcePosition,
@@ -74,11 +75,11 @@ class DatabusForm:
         """The messages of a statement, one for each table."""
         dialect = context_of(statement, server).dialect
         messages: list[Message] = []
-        for change in changes:
+        for change, records in changes:
             action = _ACTIONS.get(change.kind)
             if action is None or change.table_id is None or not change.ddl:
                 continue
-            table = dropped(change.table_id) if change.table is None else described(change.table, change.table.columns)
+            table = dropped(change.table_id) if records is None else structure(records)
             event = QueryEvent(table, action, with_database(change.ddl, statement.database, dialect))
             messages.append((_key(position, len(messages), DDL), event.encoded(), ()))
         return _batch(self.topic, messages, offset, position.ts_us // 1000) if messages else None
@@ -164,8 +165,7 @@ class RowsEventEncoder:
     """
 
     def __init__(self, records: TableSchema) -> None:
-        table = described(records.table, [column.column for column in published(records)])
-        self._start = b'{"Table":' + orjson.dumps(table.fields()) + b',"Action":"'
+        self._start = b'{"Table":' + orjson.dumps(structure(records).fields()) + b',"Action":"'
 
     def __call__(self, action: str, rows: Sequence[tuple[str | None, ...]]) -> bytes:
         """The event of some rows.
@@ -180,6 +180,11 @@ class RowsEventEncoder:
 def published(records: TableSchema) -> list[RecordColumn]:
     """The columns that messages have; the others are left out by the configuration, or are hidden."""
     return [column for column in records.columns if column.in_value]
+
+
+def structure(records: TableSchema) -> Table:
+    """The structure of a table, with the columns that messages have."""
+    return described(records.table, [column.column for column in published(records)])
 
 
 def _key(position: SourcePosition, number: int, action: str) -> bytes:

@@ -21,6 +21,7 @@ from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.databus.events import KafkaKey, QueryEvent, RowsEvent, decode_message
 from rowtide.databus.server.record_form import DatabusForm
+from rowtide.databus.tables import Table
 
 
 class Result(NamedTuple):
@@ -59,6 +60,12 @@ def test_a_case(name: str) -> None:
     made = messages(found.batches)
     positions = [(key.position.number, key.position.pos) for key, _ in made]
     assert positions == sorted(set(positions))
+    known: dict[str, Table] = {}
+    for _, event in made:
+        if isinstance(event, QueryEvent):
+            known[str(event.table)] = event.table
+        else:
+            assert known.get(str(event.table), event.table) == event.table
     if not found.error:
         changes = replayed(case, replace(settings, form=None, changes=True))
         rows = sum(
@@ -85,3 +92,16 @@ def test_decoder_processes_make_the_same(name: str, monkeypatch: pytest.MonkeyPa
         assert replayed(case, settings, decoders) == replayed(case, settings)
     finally:
         decoders.close()
+
+
+@pytest.mark.parametrize("only_captured", [False, True])
+def test_statements_that_change_nothing_but_indexes_have_messages(only_captured: bool) -> None:
+    """Debezium does not report them."""
+    case = Case("ddl-and-filters")
+    settings = replace(settings_of(case), only_captured_tables_ddl=only_captured)
+    found = [event for _, event in messages(replayed(case, settings).batches) if isinstance(event, QueryEvent)]
+    assert [event.query for event in found if " index " in event.query and not event.query.startswith("alter")] == [
+        "create index ix on `pd`.t (n)",
+        "drop index ix on `pd`.t",
+        "create unique index uq on `pd`.t2 (txt)",
+    ]

@@ -156,6 +156,8 @@ def test_the_client_rebuilds_the_tables(
     assert len(found) == len(events(topics, config))
     tables = {name for (name,) in database.query("SHOW TABLES")}
     assert tables == {name for (name,) in copy.query("SHOW TABLES")} == {"types", "renamed", "truncated", "the_end"}
+    indexes = "SELECT table_name, index_name, column_name FROM information_schema.statistics WHERE table_schema = '{}'"
+    assert sorted(copy.query(indexes.format(copy.name))) == sorted(database.query(indexes.format(database.name)))
     for table in tables:
         assert sorted(map(str, copy.query(f"SELECT * FROM {table}"))) == sorted(
             map(str, database.query(f"SELECT * FROM {table}"))
