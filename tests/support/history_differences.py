@@ -37,3 +37,6 @@ from them; Debezium stores them only in snapshots."""
 UNCHECKED = {
     "mariadb-fails-executable-comment": "Debezium ignores /*M! */ and stops soon after",
 }
+
+GTID_SETS = {"gtid-sources", "gtid-sources-without-dml-filter"}
+"""Positions with the GTIDs of several servers: rowtide writes them in MySQL's order and form, Debezium as they came."""

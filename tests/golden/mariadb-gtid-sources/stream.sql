@@ -1,0 +1,15 @@
+INSERT INTO gs.t VALUES (2, 'own');
+SET SESSION server_id = 2;
+INSERT INTO gs.t VALUES (3, 'included');
+SET SESSION gtid_domain_id = 1;
+INSERT INTO gs.t VALUES (4, 'included'), (5, 'included');
+SET SESSION server_id = 3;
+UPDATE gs.t SET v = 'changed' WHERE id = 4;
+SET SESSION gtid_domain_id = 2;
+INSERT INTO gs.t VALUES (6, 'other');
+ALTER TABLE gs.t ADD COLUMN w INT;
+SET SESSION gtid_domain_id = 0;
+SET SESSION server_id = 2;
+INSERT INTO gs.t VALUES (7, 'included', 7);
+SET SESSION server_id = 1;
+INSERT INTO gs.t VALUES (8, 'own', 8);
