@@ -121,12 +121,27 @@ class BesideStream:
     def execute(self, *tables: str, signal_id: str = "s1", **data: Any) -> None:
         """Start an incremental snapshot of tables, named by regular expressions."""
         signal = Signal(signal_id, "execute-snapshot", {"data-collections": list(tables), **data}, "in-process")
-        self._write(self.snapshots.execute(snapshot_request(signal), self.pipeline.offset()))
+        self._signalled(self.snapshots.execute(snapshot_request(signal), self.pipeline.offset()))
 
     def stop(self, *tables: str) -> None:
         """Stop the snapshot of tables, or of all."""
         signal = Signal("stop", "stop-snapshot", {"data-collections": list(tables)} if tables else {}, "in-process")
-        self._write(self.snapshots.stop(stop_request(signal), self.pipeline.offset()))
+        self._signalled(self.snapshots.stop(stop_request(signal), self.pipeline.offset()))
+
+    def pause(self) -> None:
+        """Pause the snapshot."""
+        signal = Signal("pause", "pause-snapshot", {}, "in-process")
+        self._signalled(self.snapshots.pause(signal, self.pipeline.offset()))
+
+    def resume(self) -> None:
+        """Resume the snapshot."""
+        signal = Signal("resume", "resume-snapshot", {}, "in-process")
+        self._signalled(self.snapshots.resume(signal, self.pipeline.offset()))
+
+    def _signalled(self, outputs: Any) -> None:
+        """Write the outputs of a signal, and store the position with what it has changed."""
+        self._write(outputs)
+        self._write([Batch("", -1, (), self.pipeline.offset(), 0, 0)])
 
     def run(self, until: Callable[[], bool], *, timeout_s: float = 300.0) -> None:
         """Stream until something is true. A broken connection is opened again."""
