@@ -26,10 +26,10 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, ReaderSettings
 from rowtide.connector.snapshot.incremental.reading.watermarks import SignalRows
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
-from rowtide.connector.snapshot.view.stream_order import has_passed
+from rowtide.connector.snapshot.view.stream_order import has_passed, stream_position
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.search.binlog_search import BinlogSearch
-from rowtide.connector.source.server_queries import current_position
+from rowtide.connector.source.server_queries import end_of_binlog
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
@@ -159,9 +159,9 @@ class BesideStream:
         """Stream until no snapshot is left, and the stream has all changes."""
         self.run(lambda: not self.snapshots.active)
         with Session(self.config.database, mariadb=self._mariadb) as session:
-            end = current_position(session)
+            end = end_of_binlog(session)
         connector = self._settings.connector
-        self.run(lambda: has_passed(replace(self.pipeline.offset(), server=None), end, connector))
+        self.run(lambda: has_passed(stream_position(self.pipeline), end, connector))
 
     def crash(self, keep: int) -> None:
         """Lose what was emitted behind so many outputs, and go on from the last offset before."""

@@ -29,7 +29,7 @@ from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_s
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.status import SnapshotProgress
-from rowtide.connector.snapshot.view.stream_order import stream_position
+from rowtide.connector.snapshot.view.stream_order import is_comparable, stream_position
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.topics.filters import CapturedNames
@@ -161,9 +161,9 @@ class IncrementalSnapshots:
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
         """Emit the rows of the chunks that the stream has passed. Call it between two transactions."""
-        if not self.active:
-            return
         at, position = pipeline.offset(), stream_position(pipeline)
+        if not self.active or not is_comparable(position):
+            return
         self._take_found(position)
         yield from self._outputs(at, position)
         self._reader.mark(self._mark(position))

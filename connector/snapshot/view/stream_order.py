@@ -14,6 +14,11 @@ def stream_position(pipeline: Pipeline) -> SourceOffset:
     return replace(pipeline.offset(), file=progress.file, pos=progress.end, server=server)
 
 
+def is_comparable(position: SourceOffset) -> bool:
+    """Whether a position has what others are compared with: not before the header of the first binlog file."""
+    return position.server is not None or position.gtids is not None
+
+
 def binlog_order(file: str, pos: int) -> tuple[int, str, int]:
     """A position in the binlog of one server, to be compared with others."""
     return len(file), file, pos

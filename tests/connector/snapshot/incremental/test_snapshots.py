@@ -188,6 +188,12 @@ def test_a_chunk_whose_rows_have_changed_is_read_while_the_stream_waits() -> Non
     assert len(rows.messages) == 1
 
 
+def test_nothing_is_read_before_it_is_known_to_which_server_the_position_belongs() -> None:
+    run = Run(replace(AT, gtids=None))
+    assert list(run.snapshots.run(run.pipeline)) == []
+    assert run.reader.scan is None
+
+
 def test_windows_of_others_are_not_kept_for_ever() -> None:
     windows = ClosedWindows()
     for number in range(10_000):
