@@ -6,9 +6,14 @@ python -m tests.bench.many_tables [--tables 100000] [--used 10000]
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -26,15 +31,6 @@ from rowtide.schema_history.store.history_record import HistoryRecord, history_r
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
 START = SourceOffset("binlog.000001", 4)
-PROPERTIES = {
-    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-    "topic.prefix": "p",
-    "database.hostname": "h",
-    "database.user": "u",
-    "database.server.id": "1",
-    "bootstrap.servers": "k:1",
-    "schema.history.internal.kafka.topic": "h",
-}
 COLUMNS = (
     "id BIGINT PRIMARY KEY, name VARCHAR(100), price DECIMAL(10,2), created DATETIME(3), a INT NOT NULL, note TEXT"
 )

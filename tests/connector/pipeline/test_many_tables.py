@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -21,15 +22,6 @@ from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.session_settings import required_session
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
-PROPERTIES = {
-    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-    "topic.prefix": "p",
-    "database.hostname": "h",
-    "database.user": "u",
-    "database.server.id": "1",
-    "bootstrap.servers": "k:1",
-    "schema.history.internal.kafka.topic": "h",
-}
 TABLES = 2000
 START = SourceOffset("binlog.000001", 4)
 

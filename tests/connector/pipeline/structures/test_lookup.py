@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -20,15 +21,6 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import parse_record
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
-PROPERTIES = {
-    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-    "topic.prefix": "p",
-    "database.hostname": "h",
-    "database.user": "u",
-    "database.server.id": "1",
-    "bootstrap.servers": "k:1",
-    "schema.history.internal.kafka.topic": "h",
-}
 PLACE = RowsPosition("binlog.000007", 400, 1_700_000_000)
 ROWS = TableStructure(
     "d", "t", (MappedColumn(ColumnType.LONG, 0, nullable=False), MappedColumn(ColumnType.VARCHAR, 20, nullable=True))
