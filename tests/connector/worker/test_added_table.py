@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from changing_rows import ChangingRows
 from click.testing import CliRunner
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
+from worker_process import Worker, eventually
 
 from rowtide.cli import main
 from rowtide.connector.config import from_properties
@@ -25,12 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-ROWS = 500
-CHANGES = (
-    "UPDATE {2} SET ver = {1} WHERE id = {0}",
-    "REPLACE INTO {2} VALUES ({0}, {1})",
-    "DELETE FROM {2} WHERE id = {0}",
-)
+ROWS = 500  # also the first version of a row under load: what the tests write before is older
 READ = "the incremental snapshot has read"
 NEW = "new among the captured tables"
 BY_HAND = pytest.param(
@@ -41,7 +32,7 @@ BY_HAND = pytest.param(
 )
 
 
-class Connector:
+class Connector(ChangingRows):
     """A connector whose list of captured tables changes.
 
     Args:
@@ -52,16 +43,8 @@ class Connector:
     """
 
     def __init__(self, database: Database, kafka: Kafka, folder: Path, **more: str) -> None:
-        self.database = database
-        properties = {
-            "exactly.once.source.support": "enabled",
-            "exactly.once.support": "required",
-            "incremental.snapshot.chunk.size": "1",  # slow, so that it can be killed in the middle
-            "offset.flush.interval.ms": "200",
-            **{name.replace("_", "."): value for name, value in more.items()},
-        }
-        self.config = WorkerConfig(folder, database.server, kafka.bootstrap, properties)
-        self._topics = Topics(kafka.bootstrap)
+        properties = {name.replace("_", "."): value for name, value in more.items()}
+        super().__init__(database, kafka, folder, ROWS, 0.02, properties)
 
     def captures(self, *tables: str) -> None:
         """Set the list of captured tables."""
@@ -82,67 +65,6 @@ class Connector:
         self.database.execute("INSERT INTO a VALUES (NULL, 0)")
         (last,) = self.database.query("SELECT MAX(id) FROM a")[0]
         eventually(lambda: any(key == last for key, _ in self.records("a")), "the last change")
-
-    def records(self, table: str) -> list[tuple[int, dict[str, Any] | None]]:
-        """Key and value of the records of a table."""
-        return [
-            (json.loads(record.key or b"")["id"], json.loads(record.value) if record.value else None)
-            for record in self._topics.read(self.config.topic(f"{self.database.name}.{table}"))
-        ]
-
-    def reads(self, table: str) -> int:
-        """The number of rows that were read by snapshots."""
-        return sum(value is not None and value["op"] == "r" for _, value in self.records(table))
-
-    def chunk_stored(self, worker: Worker) -> None:
-        """Wait until rows of a chunk, and the position behind them, are stored. Rows change meanwhile."""
-        path = f"/connectors/{self.config.name}/notifications"
-        eventually(lambda: "IN_PROGRESS" in worker.get(path)[1], "a chunk is read")
-        read = worker.health()["position"]["read"]["pos"]
-        eventually(lambda: (worker.health()["position"]["stored"] or {"pos": 0})["pos"] > read, "a chunk is stored")
-
-    def check_rows(self, table: str) -> None:
-        """A consumer has the rows of a table, and none ever went back to an older state."""
-        rows: dict[int, int] = {}
-        newest: dict[int, int] = {}
-        for key, value in self.records(table):
-            if value is None:
-                continue
-            ver = (value["after"] or value["before"])["ver"]
-            assert ver >= newest.get(key, -1), (key, value)
-            newest[key] = ver
-            if value["after"] is None:
-                rows.pop(key, None)
-            else:
-                rows[key] = ver
-        found = self.database.query(f"SELECT id, ver FROM {table} ORDER BY id")
-        assert sorted(rows.items()) == [tuple(row) for row in found]
-
-    @contextmanager
-    def load(self, table: str) -> Iterator[None]:
-        """Change rows while the block runs; each change of a row has a larger ``ver``."""
-        stop = threading.Event()
-        thread = threading.Thread(target=self._change, args=(table, stop))
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-
-    def _change(self, table: str, stop: threading.Event) -> None:
-        chance = random.Random(4)
-        ver = ROWS
-        with self.database.server.connect(self.database.name) as connection, connection.cursor() as cursor:
-            while not stop.wait(0.02):
-                ver += 1
-                key = chance.randrange(ROWS)
-                change = chance.choice(
-                    ("UPDATE {2} SET ver = {1} WHERE id = {0}", "REPLACE INTO {2} VALUES ({0}, {1})")
-                )
-                change = chance.choice((change, change, "DELETE FROM {2} WHERE id = {0}"))
-                cursor.execute(change.format(key, ver, table))
-                connection.commit()
 
     def create(self, *tables: str, rows: int = 2) -> None:
         """Create tables with rows."""
@@ -167,7 +89,7 @@ def test_the_list_grows_under_load(database: Database, kafka: Kafka, tmp_path: P
     connector.captures("a", "later.*")
     assert NEW not in connector.run_once()
 
-    database.execute("UPDATE added SET ver = 1000000 WHERE id = 1", "DELETE FROM bare")
+    database.execute("UPDATE added SET ver = 499 WHERE id = 1", "DELETE FROM bare")
     connector.create("created")  # behind the stored position: the stream has all of it
     connector.captures("a", "added", "created", "bare", "later.*")
     output = connector.check()
@@ -322,9 +244,9 @@ def test_a_table_gets_a_captured_name_by_a_rename(database: Database, kafka: Kaf
     with Worker(connector.config).streaming() as worker:
         connector.marker()
         database.execute(
-            "UPDATE staging SET ver = 600 WHERE id = 1",
+            "UPDATE staging SET ver = 498 WHERE id = 1",
             "RENAME TABLE staging_log TO orders_log, staging TO orders",
-            "UPDATE orders SET ver = 700 WHERE id = 2",
+            "UPDATE orders SET ver = 499 WHERE id = 2",
         )
         with connector.load("orders"):
             worker.wait_for_log(f"{database.name}.orders: {NEW}. An incremental snapshot reads the rows")

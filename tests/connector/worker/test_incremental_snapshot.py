@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from refilled_table import CHUNK, ROWS, Refilled
+from changing_rows import CHUNK
+from refilled_table import ROWS, Refilled
 from worker_process import Worker, eventually
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def test_a_killed_worker_goes_on_behind_the_last_chunk(
         table.database.execute(f"INSERT INTO t VALUES ({ROWS + 1}, 0)")
         eventually(lambda: any(key == ROWS + 1 for key, _ in table.records()), "the last change")
         worker.stop()
-    table.check()
+    table.check_rows()
     assert table.reads() <= 1.5 * ROWS, "the table is not read again from its beginning"
     marks = [row[0] for row in database.query("SELECT type FROM sig")]
     if watermarks in ("positions", "read_only"):
