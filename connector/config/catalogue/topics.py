@@ -7,7 +7,7 @@ TITLE = "Topics, signals, notifications"
 
 _TOPIC = r"[a-zA-Z0-9_.\-]+"
 _TOPIC_RULE = "may only contain ASCII letters, digits, '.', '_' and '-'"
-_WATERMARKS = "incremental snapshots are not implemented yet"
+_WATERMARKS = "nothing is tried again: a chunk whose watermarks cannot be written is read by positions in the binlog"
 
 STRATEGIES = (
     "DefaultTopicNamingStrategy",
@@ -96,10 +96,20 @@ SIGNAL_POLL = Property(
     "signal.poll.interval.ms", long(0), 5000, "The interval between two polls of the channels `kafka` and `file`."
 )
 SIGNAL_RETRIES = Property(
-    "signal.emit.failure.max.retries", integer(-1), 0, "Retries of writing watermarks.", Status.NOT_YET, _WATERMARKS
+    "signal.emit.failure.max.retries",
+    integer(-1),
+    0,
+    "Retries of writing watermarks.",
+    Status.WITHOUT_EFFECT,
+    _WATERMARKS,
 )
 SIGNAL_BACKOFF = Property(
-    "signal.emit.failure.backoff.ms", long(0), 10000, "The delay between these retries.", Status.NOT_YET, _WATERMARKS
+    "signal.emit.failure.backoff.ms",
+    long(0),
+    10000,
+    "The delay between these retries.",
+    Status.WITHOUT_EFFECT,
+    _WATERMARKS,
 )
 SIGNAL_TOPIC = Property(
     "signal.kafka.topic",
