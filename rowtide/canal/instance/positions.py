@@ -105,7 +105,10 @@ def read_meta(text: str) -> list[ClientPosition]:
         PositionsError: the text is no such file.
     """
     clients = []
-    for data in _load(text).get("clientDatas") or []:
+    found_clients = _load(text).get("clientDatas") or []
+    if not isinstance(found_clients, list):
+        raise PositionsError("clientDatas is not a list")
+    for data in found_clients:
         try:
             identity = data["clientIdentity"]
             number, filter_ = int(identity["clientId"]), str(identity.get("filter") or "")
@@ -152,16 +155,16 @@ def _cursor_of(cursor: Mapping[str, Any]) -> tuple[Master, CanalPosition] | None
             int(position.get("position") or 0),
             int(position.get("serverId") or 0),
             int(position.get("timestamp") or 0),
-            position.get("gtid"),
+            None if position.get("gtid") is None else str(position["gtid"]),
         )
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise PositionsError(f"a position is not in Canal's form: {error}") from None
 
 
 def _load(text: str) -> Json:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PositionsError(f"not JSON: {error}") from None
     if not isinstance(found, dict):
         raise PositionsError("not a JSON object")

@@ -59,6 +59,9 @@ def test_cursors_have_a_type_and_parse_positions_have_none() -> None:
         ('{"clientDatas":[{"clientIdentity":{"clientId":"x"}}]}', "no clientIdentity"),
         (BAD_POSITION, "form"),
         ('{"clientDatas":[{"clientIdentity":{"clientId":1},"cursor":[]}]}', "form"),
+        ('{"clientDatas":5}', "not a list"),
+        ('{"clientDatas":' + "[" * 100_000, "not JSON"),
+        (BAD_POSITION.replace('"x"', "1e400"), "form"),
     ],
 )
 def test_damaged_files_are_reported(text: str, problem: str) -> None:
