@@ -162,7 +162,9 @@ def free_port() -> int:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--canal", "jars", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--canal", "jars", envvar="ROWTIDE_CANAL_SERVER", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
 @click.option("--rows", default=100, show_default=True, help="Thousands of rows in each table.")
 @click.option("--rounds", default=2, show_default=True, help="How often each server runs.")
 @click.option("--heap", default="1g", show_default=True, help="Canal's heap (-Xmx).")
