@@ -265,10 +265,12 @@ class Statements:
         return build_table_schema(change.table, topic, self._settings.rules, "stream", lambda table, column: None)
 
     def _truncated(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
-        """Make a ``t`` record, unless ``skipped.operations`` has it."""
+        """Make a ``t`` record, unless ``skipped.operations`` has it, or messages have another form."""
         settings = self._settings
         table_id = change.table_id
         if "t" in settings.skipped_operations or table_id is None or change.table is None:
+            return
+        if settings.form is not None and not settings.changes:
             return
         if not self._names.captures(table_id.database, table_id.table):
             return

@@ -9,7 +9,7 @@ _NODE = text(r"[^/\s][^\s]*", "must be a path without a slash at its beginning")
 
 TOPIC = Property(
     "databus.topic",
-    optional(text()),
+    optional(text(r"[a-zA-Z0-9_.\-]{1,249}", "is not a valid name of a topic")),
     None,
     "The topic of all messages of `rowtide databus`, which are in its partition 0.",
 )

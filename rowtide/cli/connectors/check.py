@@ -17,9 +17,11 @@ from rowtide.cli.connectors import (
     sink_option,
 )
 from rowtide.cli.connectors.check_report import Checked, report_json, report_text, reports_json, reports_text
-from rowtide.connector.config import Configuration, ConfigurationError, Problem, load_invalid
+from rowtide.connector.config import Configuration, ConfigurationError, Problem, load_invalid, read_properties
+from rowtide.connector.config.catalogue import databus
 from rowtide.connector.config.catalogue.connect import BOOTSTRAP_SERVERS, SINK
 from rowtide.connector.config.conflicts import conflicts
+from rowtide.databus.server.settings import load_server
 
 _NO_NAME = "without a name"
 
@@ -80,7 +82,8 @@ def check(
 
     def checked(name: str, files: Sequence[str], address: WebAddress) -> Checked:
         try:
-            configuration, problems = load_invalid(files, more=more)
+            loader = load_server if databus.TOPIC.name in read_properties(files)[0] else load_invalid
+            configuration, problems = loader(files, more=more)
         except ConfigurationError as error:
             return Checked(_NO_NAME, (), Report([Finding(Severity.ERROR, *problem) for problem in error.problems]))
         configurations[name] = configuration

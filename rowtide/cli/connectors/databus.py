@@ -9,14 +9,12 @@ from rowtide.cli.connectors import (
     from_mirror_option,
     from_options,
     log_options,
-    read_configuration,
     token_of,
     web_options,
 )
 from rowtide.connector.config import ConfigurationError
-from rowtide.connector.config.catalogue import snapshot
-from rowtide.connector.config.load import read_properties
 from rowtide.connector.worker import faust_app
+from rowtide.databus.server.settings import load_server
 from rowtide.databus.server.worker import create_app
 
 
@@ -49,14 +47,12 @@ def databus(
     """  # noqa: D301 - Click's mark of a paragraph
     token = token_of(web_token_file)
     try:
-        written = read_properties(config)[0]
-        default = {} if snapshot.MODE.name in written else {snapshot.MODE.name: "no_data"}
-        found = read_configuration(
-            config, more={**from_options(None, from_mirror, ignore_unsupported=False), **default}
-        )
-        app = create_app(found, web_bind=web_bind, web_port=web_port, web_token=token)
+        found, problems = load_server(config, from_options(None, from_mirror, ignore_unsupported=False))
+        app = None if problems else create_app(found, web_bind=web_bind, web_port=web_port, web_token=token)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
+    if app is None:
+        raise click.ClickException(str(ConfigurationError(problems)))
     faust_app.run(
         app,
         log_level=log_level,

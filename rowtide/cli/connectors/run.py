@@ -88,6 +88,11 @@ def run(
     configurations = read_configurations(config, connectors, more)
     if any(one.delivery.sink == "python" for one in configurations.values()):
         raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
+    if any(one.databus.topic is not None for one in configurations.values()):
+        raise click.ClickException(
+            "databus.topic is for rowtide databus: rowtide run would move its position past changes that are not in "
+            "that topic. Use rowtide databus; or leave databus.topic out, and use another name and topic.prefix"
+        )
     # What is imported stays to the end. Collecting garbage meanwhile takes an eighth of the time of the imports.
     gc.disable()
     from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration

@@ -1,12 +1,32 @@
 """What a connector's configuration must have, and may not have, for its messages to be those of databus."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from rowtide.connector.config import Configuration, ConfigurationError, Problem
-from rowtide.connector.config.catalogue import capture, connect, databus, snapshot, values
+from rowtide.connector.config import Configuration, ConfigurationError, Problem, load_invalid, read_properties
+from rowtide.connector.config.catalogue import capture, connect, databus, history, snapshot, values
 from rowtide.connector.config.choices import NewTables, SnapshotMode, SourceStructVersion
 
 _WITHOUT_ROWS = frozenset({SnapshotMode.NO_DATA, SnapshotMode.RECOVERY})
+
+
+def load_server(paths: Sequence[str], more: Mapping[str, str]) -> tuple[Configuration, tuple[Problem, ...]]:
+    """Load the configuration of a databus server. ``snapshot.mode`` is ``no_data`` by default.
+
+    Args:
+        paths: the configuration files; each overrides those before it.
+        more: properties that override those of the files.
+
+    Returns:
+        The configuration, in which invalid properties have their defaults, and all problems.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or has a syntax error.
+    """
+    written = read_properties(paths)[0]
+    default = {} if snapshot.MODE.name in written else {snapshot.MODE.name: "no_data"}
+    config, problems = load_invalid(paths, more={**default, **more})
+    invalid = {problem.property for problem in problems}
+    return config, (*problems, *(problem for problem in _problems(config) if problem.property not in invalid))
 
 
 def checked_topic(config: Configuration) -> str:
@@ -24,6 +44,8 @@ def checked_topic(config: Configuration) -> str:
 def _problems(config: Configuration) -> Iterator[Problem]:
     if config.databus.topic is None:
         yield Problem(databus.TOPIC.name, "is required: the topic of all messages")
+    elif other := _other_use(config, config.databus.topic):
+        yield Problem(databus.TOPIC.name, f"must not be {config.databus.topic}, which is {other}: use another topic")
     if config.delivery.sink != "kafka":
         yield Problem(connect.SINK.name, f"must be kafka, not {config.delivery.sink}: databus' clients read Kafka")
     if config.snapshot.mode not in _WITHOUT_ROWS:
@@ -45,3 +67,12 @@ def _problems(config: Configuration) -> Iterator[Problem]:
     for name, is_set in refused.items():
         if is_set:
             yield Problem(name, "has no counterpart in the messages of databus: leave it out")
+
+
+def _other_use(config: Configuration, topic: str) -> str | None:
+    """The property that has named a topic for something else."""
+    used = {
+        config.history.topic: history.TOPIC.name,
+        config.delivery.offset_topic: connect.OFFSET_TOPIC.name,
+    }
+    return used.get(topic)
