@@ -2,7 +2,8 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from rowtide.connector.engine.start.later_structures import LaterStructure
 from rowtide.connector.engine.start.new_tables import NewTablePlan
@@ -12,7 +13,7 @@ from rowtide.connector.engine.start.written_structure import written_structure
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Output
-from rowtide.connector.records.read_tables import with_read
+from rowtide.connector.records.read_tables import ReadTables, with_read
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import TableToRead
@@ -32,7 +33,8 @@ class NewTableRequests:
     """Requests the snapshot between two transactions, and captures hidden tables when their structure is known.
 
     The position behind the first boundary is stored, so that the lists of captured tables are stored soon after a
-    start. A table that gets a captured name while the connector streams is new from there on.
+    start. A table that gets a captured name while the connector streams is new from there on. If it gets another name
+    before its snapshot is requested, it is read under that name.
 
     Args:
         settings: of the records.
@@ -68,6 +70,7 @@ class NewTableRequests:
         self._clock = clock
         self._new_id = new_id
         self._begun = False
+        self._known = {*(_unread(found.start.carried) or ())}
 
     @property
     def due(self) -> bool:
@@ -81,7 +84,8 @@ class NewTableRequests:
         """Capture the hidden tables whose position the stream has passed, and request the next tables."""
         self._begun = True
         yield from self._captured(pipeline)
-        self._take_entered(pipeline)
+        if self._entered or (self._waiting and not self._snapshots.tables):
+            self._take_entered(pipeline)
         if self._waiting and not self._snapshots.tables:
             tables, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
             request = self._new_id()
@@ -89,9 +93,17 @@ class NewTableRequests:
             yield from self._snapshots.add(wanted, request, pipeline.offset())
 
     def _take_entered(self, pipeline: Pipeline) -> None:
-        progress, tables, found = pipeline.progress, pipeline.tables, []
-        while self._entered:
-            table = self._entered.popleft()
+        """Take the tables that have got a captured name, and the new names of tables that wait for their request."""
+        progress, tables = pipeline.progress, pipeline.tables
+        unread = _unread(progress.carried)
+        entered = list(self._entered)
+        self._entered.clear()
+        if unread is not None:
+            entered = [table for table in entered if table in unread]  # others have got yet another name
+            entered += [table for table in unread if table not in self._known]
+            self._waiting = [one for one in self._waiting if one in unread or tables.exists(one.database, one.table)]
+        found = []
+        for table in dict.fromkeys(entered):
             if tables.exists(table.database, table.table):
                 found.append(table)
             else:
@@ -99,6 +111,7 @@ class NewTableRequests:
                     "%s has got a captured name, and its structure is not known here: the next start reads its rows",
                     table,
                 )
+        self._known.update(entered)
         if not found:
             return
         reading = {one.table for one in self._snapshots.tables if one.condition is None}
@@ -128,3 +141,9 @@ class NewTableRequests:
         self.hidden.discard((table.database, table.table))
         log.info("table %s is captured from %s:%d on", table, progress.file, progress.end)
         self._waiting.append(table)
+
+
+def _unread(carried: Mapping[str, Any] | None) -> Sequence[TableId] | None:
+    """The tables whose rows were not read, as an offset stores them; ``None`` if it does not."""
+    read = ReadTables.from_carried(carried)
+    return None if read is None else read.unread

@@ -22,7 +22,7 @@ from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.read_tables import ReadTables, with_unread
+from rowtide.connector.records.read_tables import ReadTables, with_renamed, with_unread
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.state import TableToRead
 from rowtide.schema_history.catalog.tables import Tables
@@ -184,6 +184,26 @@ def test_a_table_that_is_being_read_is_not_requested_again() -> None:
     run.enter()
     run.run()
     assert run.requested() == ["d.x"]
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_table_that_is_renamed_while_it_waits_is_requested_by_its_new_name(*, taken: bool) -> None:
+    run = Run()
+    run.snapshots.tables = (TableToRead("d.other", TableId("d", "other"), "s"),)
+    run.enter()
+    if taken:  # otherwise it is renamed before the next boundary
+        run.run()
+    run.tables.apply(QueryEvent("RENAME TABLE x TO y", "d"))
+    progress, now = run.pipeline.progress, TableId("d", "y")
+    progress.carried = with_renamed(progress.carried, X, now, remains=False)
+    run.run()
+    assert run.requested() == ["d.other"]
+    run.snapshots.tables = ()
+    assert run.work.due
+    run.run()
+    assert run.requested() == ["d.y"]
+    assert run.unread == (now,)
+    assert not run.work.due
 
 
 @pytest.mark.parametrize(
