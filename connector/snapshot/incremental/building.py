@@ -1,8 +1,10 @@
 """Makes the incremental snapshots of a connector from its configuration."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config.choices import Acknowledge
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, ReaderSettings
@@ -33,13 +35,28 @@ def incremental_snapshots(
         clock: nanoseconds since the epoch.
         progress: receives the progress.
     """
-    incremental, database = config.snapshot.incremental, config.database
-    rows = None if incremental.read_only else _signal_rows(config, tables)
+    database, mariadb = config.database, config.flavor is Flavor.MARIADB
     goes_on = SnapshotState.from_carried(start.carried).unfinished
+    reader = ChunkReader(lambda: Session(database, mariadb=mariadb), reader_settings(config, tables, goes_on=goes_on))
+    return IncrementalSnapshots(settings, tables, reader, config.snapshot.incremental.chunk_size, clock, progress)
+
+
+def reader_settings(config: Configuration, tables: Tables, *, goes_on: bool) -> ReaderSettings:
+    """The settings of the chunk reader.
+
+    Args:
+        config: the configuration.
+        tables: every table's structure.
+        goes_on: whether an initial snapshot goes on.
+    """
+    incremental = config.snapshot.incremental
+    rows = None if incremental.read_only else _signal_rows(config, tables)
     threads = max(incremental.threads, config.snapshot.threads) if goes_on else incremental.threads
-    reader_settings = ReaderSettings(threads, incremental.target_ms / 1000, rows, incremental.chunk_size)
-    reader = ChunkReader(lambda: Session(database, mariadb=config.flavor is Flavor.MARIADB), reader_settings)
-    return IncrementalSnapshots(settings, tables, reader, incremental.chunk_size, clock, progress)
+    settings = ReaderSettings(threads, incremental.target_ms / 1000, rows, incremental.chunk_size)
+    if config.streaming.semi_sync is Acknowledge.DELIVERED:
+        # A transaction is visible when it is acknowledged, and the stream acknowledges none while it waits.
+        return replace(settings, hold_s=0)
+    return settings
 
 
 def _signal_rows(config: Configuration, tables: Tables) -> SignalRows | None:

@@ -17,7 +17,8 @@ ALTERED_TOO_OFTEN = (
 )
 CHANGED_TOO_OFTEN = (
     "rows of the chunk have changed each time in the moment in which it was read, and the binlog has these changes in "
-    "part only. It is tried on; fewer changes of these rows, or binlog_row_image=FULL, help"
+    "part only. It is tried on; fewer changes of these rows, or binlog_row_image=FULL, help. So does "
+    "rowtide.semi.sync.acknowledge=received, if transactions are acknowledged when they are delivered"
 )
 
 

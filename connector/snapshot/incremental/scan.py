@@ -115,7 +115,7 @@ class Scan:
         condition: a condition for its rows, as SQL; ``""`` for none.
         size: rows of the next chunk.
         limit: how many rows a chunk may have at most; ``None`` if that is not known.
-        refused: how often the server has refused the query since the last chunk.
+        delays: how often the next chunk is put off, each time for longer.
         held: whether the next chunk is read while the stream waits.
         begun: whether ``last`` is known.
         last: the largest key.
@@ -139,7 +139,7 @@ class Scan:
     condition: str
     size: int
     limit: int | None = None
-    refused: int = 0
+    delays: int = 0
     held: bool = False
     begun: bool = False
     last: Bound | None = None

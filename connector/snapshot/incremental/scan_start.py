@@ -44,7 +44,7 @@ def new_scan(
         table.condition or "",
         attempts.size,
         attempts.limit,
-        attempts.refused,
+        attempts.delays,
         attempts.held,
         last=table.last if same_key else None,
         lower=table.lower if same_key else None,

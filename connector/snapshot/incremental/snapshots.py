@@ -264,7 +264,7 @@ class IncrementalSnapshots:
         self._reports.read_in_vain(self._first.name, self._attempts, requests.ALTERED_TOO_OFTEN)
 
     def _rows_changed(self, scan: Scan) -> None:
-        log.info("rows of table %s have changed: its last chunk is read again, while the stream waits", scan.name)
+        log.info("rows of table %s have changed: its last chunk is read again", scan.name)
         self._abandon()
         self._attempts.rows_changed()
         self._reports.read_in_vain(self._first.name, self._attempts, requests.CHANGED_TOO_OFTEN)

@@ -64,6 +64,11 @@ class Attempts:
         return self.refused >= _MAX_REFUSED
 
     @property
+    def delays(self) -> int:
+        """How often the next chunk is put off, each time for longer: reading in vain is a load for the server."""
+        return self.refused + max(0, self.in_vain - _REPORTED_EACH + 1)
+
+    @property
     def to_report(self) -> bool:
         """Whether the last of many reads in vain is to be reported."""
         return self.in_vain > 0 and self.in_vain % _REPORTED_EACH == 0

@@ -22,8 +22,6 @@ log = logging.getLogger(__name__)
 _AHEAD = 2
 """Chunks that may wait to be taken, beside those that are being read."""
 _MAX_ROWS = 1 << 16
-_LONGEST_HOLD_S = 2.0
-"""How long the stream waits for a chunk at most. If it takes longer, it may have to be read again."""
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 10.0
 
 
@@ -49,12 +47,15 @@ class ReaderSettings:
         target_s: how long a chunk should take; their size adapts to it. 0 for a fixed size.
         signal_rows: where windows are written, if anywhere.
         chunk_size: rows of a chunk, if their number does not adapt to the time.
+        hold_s: how long the stream waits for a chunk at most, if the chunk has changed while it was read beside the
+            stream. If reading takes longer, the chunk may have to be read again.
     """
 
     threads: int
     target_s: float
     signal_rows: SignalRows | None
     chunk_size: int
+    hold_s: float = 2.0
 
 
 class ChunkReader:
@@ -99,7 +100,11 @@ class ChunkReader:
         with self._changed:
             self._mark, scan.waiting = mark, True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._closed or self.found, _LONGEST_HOLD_S)
+            self._changed.wait_for(lambda: self._closed or self._has_found(scan), self._settings.hold_s)
+
+    def _has_found(self, scan: Scan) -> bool:
+        """Whether there is news of this scan, and not only of one that was replaced."""
+        return any(found is scan for found, _ in self.found)
 
     def taken(self, scan: Scan, number: int) -> int:
         """Note that a chunk was taken, and read the next ones beside the stream.
@@ -150,8 +155,8 @@ class ChunkReader:
         begin = time.monotonic()
         chunk: Chunk | None = None
         try:
-            if scan.refused:
-                self._wait(scan, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(scan.refused - 1, 10)))
+            if scan.delays:
+                self._wait(scan, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(scan.delays - 1, 10)))
             if not scan.begun:
                 if (mark := self._mark) is not None:
                     worker.begin(scan, mark)
@@ -184,7 +189,9 @@ class ChunkReader:
             worker.close()  # its result is not read to the end
             self._done(scan, Failed(str(error), hopeless=True))
         except (SnapshotError, pymysql.MySQLError) as error:
-            self._done(scan, Failed(str(error), worker.position()))
+            failed = Failed(str(error), worker.position())
+            worker.close()  # the address may lead to another server by now
+            self._done(scan, failed)
         except Exception as error:  # a thread that ends would leave the table unread, without a word
             log.exception("table %s cannot be read", scan.structure.id)
             worker.close()

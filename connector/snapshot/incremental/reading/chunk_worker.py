@@ -108,7 +108,7 @@ class ChunkWorker:
         Without window rows in the signal table: writing them would take time in which the stream waits.
         """
         session = self._session
-        await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
+        await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed, held=True)
         try:
             view = open_table_view(session, scan.structure.id, mark.position, _POSITION_TIMEOUT_S)
             blocks, names = self._rows(scan, chunk)

@@ -12,7 +12,7 @@ from rowtide.connector.pipeline.signals.signal import WINDOW_CLOSE, WINDOW_OPEN
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.view.committed_position import committed_position
 from rowtide.connector.snapshot.view.stream_order import has_executed
-from rowtide.connector.source.server_queries import end_of_binlog, quoted, quoted_table, server_id
+from rowtide.connector.source.server_queries import current_position, end_of_binlog, quoted, quoted_table, server_id
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
 
@@ -49,7 +49,12 @@ class Window:
 
 
 def await_position(
-    session: Session, position: SourceOffset, timeout_s: float, cancelled: Callable[[], bool] = lambda: False
+    session: Session,
+    position: SourceOffset,
+    timeout_s: float,
+    cancelled: Callable[[], bool] = lambda: False,
+    *,
+    held: bool = False,
 ) -> None:
     """Wait until all transactions before a position of the stream are visible to queries.
 
@@ -60,6 +65,8 @@ def await_position(
         position: that of the stream, with its server if ``file`` and ``pos`` are known to be of it.
         timeout_s: seconds to wait.
         cancelled: whether nobody needs the result any more; then this returns.
+        held: whether the stream waits meanwhile. Other commits may then wait for the stream (``rowtide.semi.sync``), so
+            this does not wait for them if GTIDs tell which transactions are visible.
 
     Raises:
         SnapshotError: they are not visible in time, or that cannot be found out.
@@ -69,9 +76,11 @@ def await_position(
     server = server_id(session)
     same = position.server == server
     while not cancelled():
-        committed = committed_position(session, int(timeout_s) or 1, _WAY_OUT, with_gtids=not same)
-        executed = replace(committed, server=server)
-        if has_executed(executed, position, connector):
+        if held and not session.mariadb and position.gtids is not None:
+            committed = current_position(session)  # gtid_executed has only transactions that are visible
+        else:
+            committed = committed_position(session, int(timeout_s) or 1, _WAY_OUT, with_gtids=not same)
+        if has_executed(replace(committed, server=server), position, connector):
             return
         if time.monotonic() > limit:
             at = position.gtids or f"{position.file}:{position.pos}"

@@ -178,7 +178,7 @@ def test_a_chunk_whose_rows_have_changed_is_read_while_the_stream_waits() -> Non
     run.snapshots.emitted("shop.d.t")
     assert not run.read_chunk("500", "1000", [payload])
     scan = run.scan()
-    assert (scan.held, scan.refused) == (True, 0)
+    assert (scan.held, scan.delays) == (True, 0)
     block = Block([scan.table.reader(["id", "other"]).row(payload)], payload, single=True)
     read = ReadChunk(Chunk(0, None, ("500",)), 0, [block], ["id", "other"], AT, None, AT)
     run.reader.read_in_hold = [(scan, read)]

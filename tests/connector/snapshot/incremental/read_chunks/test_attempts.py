@@ -49,5 +49,16 @@ def test_reads_in_vain_are_reported_from_time_to_time() -> None:
         if attempts.to_report:
             reported.append(attempts.in_vain)
     assert reported == [8, 16]
+    assert attempts.delays == 13, "one for each read from the first report on"
     attempts.emitted(10)
     assert not attempts.to_report
+    assert attempts.delays == 0
+
+
+def test_only_a_table_that_makes_no_progress_is_put_off() -> None:
+    attempts = Attempts(10)
+    for _ in range(7):
+        attempts.rows_changed()
+    assert attempts.delays == 0
+    attempts.server_refused()
+    assert attempts.delays == 1

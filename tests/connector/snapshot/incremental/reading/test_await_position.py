@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,6 +65,25 @@ def test_it_ends_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     session = MariaDb(400)
     await_position(session, POSITION, 60, lambda: next(answers))  # type: ignore[arg-type]
     assert sum(query.startswith("SHOW STATUS") for query in session.queries) == 2
+
+
+@pytest.mark.parametrize(("gtids", "held", "waits"), [(True, True, 0), (True, False, 1), (False, True, 1)])
+def test_commits_that_wait_for_the_stream_are_not_awaited_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch, *, gtids: bool, held: bool, waits: int
+) -> None:
+    """With semi-synchronous replication, they end when the stream goes on. Without GTIDs there is no other way."""
+    position = replace(POSITION, gtids="70506b22-e621-11f1-b9cd-02fc00000001:1-5" if gtids else None)
+    awaited: list[int] = []
+
+    def committed(_session: object, timeout_s: int, _way_out: str, *, with_gtids: bool) -> SourceOffset:
+        awaited.append(timeout_s)
+        return position
+
+    monkeypatch.setattr(watermarks, "committed_position", committed)
+    monkeypatch.setattr(watermarks, "current_position", lambda _session: position)
+    monkeypatch.setattr(watermarks, "server_id", lambda _session: "1")
+    await_position(SimpleNamespace(mariadb=False), position, 60, held=held)  # type: ignore[arg-type]
+    assert len(awaited) == waits
 
 
 def test_a_server_that_stays_behind() -> None:
