@@ -1,6 +1,6 @@
 """The GTID set of a stream: that of its start position, and every transaction since then."""
 
-from rowtide.connector.protocol.events.classes import Gtid, MariadbGtidEvent, PreviousGtids
+from rowtide.connector.protocol.events.classes import Gtid, MariadbGtidEvent, MariadbGtidList, PreviousGtids
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
@@ -14,23 +14,21 @@ class ExecutedGtids:
     Args:
         start: the start position.
         connector: ``mysql`` or ``mariadb``.
+        all_domains: whether MariaDB's set counts as complete from the start on, as in Debezium. If the start has no
+            GTIDs, it lacks the domains without a transaction since then.
     """
 
-    def __init__(self, start: SourceOffset, connector: str) -> None:
+    def __init__(self, start: SourceOffset, connector: str, *, all_domains: bool = True) -> None:
         self._set = start.gtid_set(connector)
         # A stream without GTIDs at its start may get them later. The set is complete from the next file on, which
-        # begins with PREVIOUS_GTIDS; a set without the earlier transactions would make the server send them again.
-        self._known = start.gtids is not None or connector == "mariadb"
+        # begins with PREVIOUS_GTIDS or GTID_LIST; a set without the earlier transactions would make the server send
+        # them again.
+        self._known = start.gtids is not None or (all_domains and connector == "mariadb")
 
     @property
     def text(self) -> str | None:
         """The set as text; ``None`` as long as it is not complete."""
         return str(self._set) if self._known else None
-
-    @property
-    def seen(self) -> str:
-        """The set as text, without the transactions before the start as long as these are not known."""
-        return str(self._set)
 
     def add(self, event: Gtid | MariadbGtidEvent) -> Executed | None:
         """Add a transaction; ``None`` if it has no GTID of this kind of server."""
@@ -45,7 +43,12 @@ class ExecutedGtids:
             self._set.add(event.gtid)
         return before, self.text
 
-    def start_of_file(self, event: PreviousGtids) -> None:
+    def start_of_file(self, event: PreviousGtids | MariadbGtidList) -> None:
         """Take the transactions of earlier files, if the set is not complete."""
-        if not self._known:
-            self._set, self._known = event.gtids.copy(), True
+        if self._known:
+            return
+        if isinstance(event, PreviousGtids):
+            self._set = event.gtids.copy()
+        else:
+            self._set = MariadbGtidPosition.parse(",".join(map(str, event.gtids)))
+        self._known = True

@@ -41,7 +41,7 @@ def entries(
     """
     settings = replace(settings, tables=TableFilter(ignore_builtin=False))
 
-    executed = None if start is None else start.gtids
+    executed = "" if start is None else start.gtids or ""
 
     def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> EntryPipeline:
         offset = replace(offset, gtids=executed)  # as in Canal, not with those of PREVIOUS_GTIDS

@@ -73,7 +73,8 @@ class EntryPipeline:
         tables: every table's structure at the start; the statements of the stream change it.
         start: the start position.
         clock: for the times in the schema history.
-        gtids: whether headers have GTIDs (``canal.instance.gtidon``).
+        gtids: whether headers have GTIDs (``canal.instance.gtidon``). Behind a start without GTIDs, as in Canal, they
+            have no executed set, before the next file begins with it.
         current: the server, to look up the structure of a table whose rows do not fit the schema history.
         captures: which tables' rows are decoded, by database and name; by default those of ``settings``.
         columns: which of their columns entries have.
@@ -106,7 +107,7 @@ class EntryPipeline:
         self._structures = Structures(settings, tables, clock, current)
         self._table_ids: dict[int, TableStructure] = {}
         self._rows: RecentlyUsed[TableStructure, EntryRows] = RecentlyUsed(MAX_COLUMNS)
-        self._gtids = ExecutedGtids(start, settings.connector)
+        self._gtids = ExecutedGtids(start, settings.connector, all_domains=False)
         self._show_gtids = gtids
         self._gtid_props: Pairs = ()
         self._place = 0, 0  # begin and length of the event, or of the payload that holds it
@@ -119,6 +120,8 @@ class EntryPipeline:
             events.Query: self._query,
             events.Xid: self._xid,
             events.XaPrepare: self._xa_prepare,
+            events.PreviousGtids: self._start_of_file,
+            events.MariadbGtidList: self._start_of_file,
             events.Gtid: self._gtid,
             events.MariadbGtidEvent: self._mariadb_gtid,
             events.Rotate: self._rotate,
@@ -217,7 +220,7 @@ class EntryPipeline:
             header.timestamp,
             database,
             table,
-            self._gtids.seen if gtids else "",
+            (self._gtids.text or "") if gtids else "",
             (*self._gtid_props, *props) if gtids else props,
         )
         self._entries.append(Entry(made, content))
@@ -228,6 +231,10 @@ class EntryPipeline:
         self.progress.rotated(event.next_file, event.next_position)
         self._end = event.next_position
         self._table_ids.clear()
+
+    def _start_of_file(self, event: events.PreviousGtids | events.MariadbGtidList) -> None:
+        if not event.header.flags & _ARTIFICIAL:  # MariaDB also sends lists that are no beginning of a file
+            self._gtids.start_of_file(event)
 
     def _gtid(self, event: events.Gtid) -> None:
         executed = self._gtids.add(event)

@@ -79,7 +79,7 @@ class EntrySnapshot:
     @property
     def offset(self) -> SourceOffset:
         """The position of the snapshot, at which the stream goes on."""
-        return replace(self._snapshot.offset, snapshot=None, prepared=())
+        return replace(self._source.present(self._snapshot.offset), prepared=())
 
     def outputs(self) -> Iterator[Output]:
         """The schema history, and the entries but for the end, in order.

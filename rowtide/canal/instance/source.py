@@ -95,7 +95,14 @@ class Source:
                     raise StoreClosed("the instance stops")
                 if isinstance(output, HistoryEntry):
                     history.append(output.text)
-        return snapshot.tables, start or replace(snapshot.offset, snapshot=None)
+        return snapshot.tables, start or self.present(snapshot.offset)
+
+    def present(self, offset: SourceOffset) -> SourceOffset:
+        """The start position of a stream that begins at the offset of a snapshot.
+
+        A MariaDB without GTIDs has none; it is not that they are unknown.
+        """
+        return replace(offset, snapshot=None, gtids=offset.gtids or ("" if self.mariadb else None))
 
 
 def find_start(source: Source) -> Resumption | None:

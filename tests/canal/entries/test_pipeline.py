@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from golden import Case
 
-from rowtide.canal.entries.entry import RowChange
+from rowtide.canal.entries.entry import EntryType, RowChange
 from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline, Output
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -25,11 +26,11 @@ def settings(case: Case) -> PipelineSettings:
     return pipeline_settings(from_properties(case.properties()), "run")
 
 
-def batches(case: Case, start: SourceOffset | None = None) -> list[EntryBatch]:
+def batches(case: Case, start: SourceOffset | None = None, *, gtids: bool = False) -> list[EntryBatch]:
     found = settings(case)
 
     def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> EntryPipeline:
-        return EntryPipeline(found, tables, offset, lambda: 0)
+        return EntryPipeline(found, tables, offset if start is None else start, lambda: 0, gtids=gtids)
 
     steps: Iterator[list[Output]] = replay_through(make, case.binlog, found, start)
     return [output for outputs in steps for output in outputs if isinstance(output, EntryBatch)]
@@ -45,6 +46,21 @@ def test_a_stream_cut_behind_any_entry_goes_on_with_the_next_one(name: str) -> N
             e.encoded() for b in whole[place + 1 :] for e in b.entries
         ], f"behind {whole[place].offset}"
     assert batches(case, whole[-1].offset) == []
+
+
+@pytest.mark.parametrize("name", ["transactions", "mariadb-time-zone-and-transactions"])
+def test_behind_a_start_without_gtids_headers_have_no_part_of_the_executed_set(name: str) -> None:
+    """Neither Canal nor rowtide may resume by a part of it: the server would send the other transactions again."""
+    case = Case(name)
+    whole = [batch for batch in batches(case, gtids=True) if batch.entries[-1].type is EntryType.TRANSACTIONEND]
+    complete = {(e.header.file, e.header.offset): e.header.gtid for batch in whole for e in batch.entries}
+    left = batches(case, replace(whole[len(whole) // 2].offset, gtids=None), gtids=True)
+    found = [(e.header.gtid, complete[e.header.file, e.header.offset], batch.offset.gtids)
+             for batch in left for e in batch.entries if e.type is EntryType.TRANSACTIONEND]  # fmt: skip
+    assert found[0] == ("", found[0][1], None)
+    assert found[0][1]
+    assert all(shown in ("", executed) and (resumed or "") == shown for shown, executed, resumed in found)
+    assert bool(found[-1][0]) is any(e.header.file != left[0].entries[0].header.file for b in left for e in b.entries)
 
 
 def test_a_damaged_event_is_not_passed() -> None:

@@ -84,6 +84,17 @@ def test_clients_never_acknowledge_more_than_was_counted(tmp_path: Path) -> None
     reader.join()
 
 
+@pytest.mark.parametrize(
+    ("mariadb", "found", "start"), [(True, None, ""), (True, "0-1-5", "0-1-5"), (False, None, None)]
+)
+def test_a_mariadb_without_transactions_has_no_gtids_instead_of_unknown_ones(
+    mariadb: bool, found: str | None, start: str | None
+) -> None:
+    nothing: Any = None
+    source = Source(nothing, nothing, nothing, mariadb)
+    assert source.present(replace(OFFSET, gtids=found, snapshot="INITIAL")) == replace(OFFSET, gtids=start)
+
+
 def test_an_unexpected_error_is_logged_with_its_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
