@@ -154,6 +154,13 @@ class Destination:
         with self._lock:
             return [number for number, client in self._clients.items() if client.subscribed]
 
+    def has_subscriber(self, client_id: str) -> bool:
+        """Whether a client is subscribed."""
+        try:
+            return client_number(client_id) in self.subscribers
+        except ClientIdError:
+            return False
+
     def subscribe(self, client_id: str, filter_: str = "") -> None:
         """Begin to read, or go on.
 

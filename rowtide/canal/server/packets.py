@@ -196,11 +196,11 @@ def authentication(body: bytes) -> Authentication:
         ValueError: the body is no such message.
     """
     found = _read(body)
-    destination, client = found.text(5), found.text(6)
+    destination, client, timeout_ms = found.text(5), found.text(6), found.integer(3)
     return Authentication(
         found.text(1),
         found.contents.get(2, b""),
-        found.integer(3) or _DEFAULT_TIMEOUT_MS,
+        timeout_ms if timeout_ms > 0 else _DEFAULT_TIMEOUT_MS,
         Subscription(destination, client, found.text(7)) if destination and client else None,
     )
 

@@ -185,9 +185,9 @@ class _Connection:
         return perform(request, self._session, self._destinations)
 
     async def _wait(self, request: Get) -> None:
-        """Wait for a full batch, the time-out, or the end of the connection."""
+        """Wait for a full batch, the time-out, or the end of the connection; not if the request fails anyway."""
         destination = self._destinations.get(request.destination)
-        if destination is None or request.fetch_size < 0:
+        if destination is None or request.fetch_size < 0 or not destination.has_subscriber(request.client_id):
             return
         news = self._news.get(destination)
         if news is None:

@@ -184,6 +184,32 @@ def test_a_silent_client_is_disconnected_after_its_own_timeout() -> None:
     asyncio.run(run())
 
 
+def test_a_negative_timeout_of_a_client_is_the_default() -> None:
+    async def run() -> None:
+        async with serving(empty_destination()) as address, connected(address) as client:
+            await client.read()
+            assert await client.ask(packet(2, protobuf.integer(3, -5))) == success()
+            assert await client.ask(SUBSCRIBE) == success()
+            await asyncio.sleep(0.05)
+            assert await client.ask(get(1, -1)) == EMPTY
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("client", ["1001", "99999", "x"])
+def test_a_get_without_a_subscription_fails_at_once(client: str) -> None:
+    async def run() -> None:
+        who = protobuf.text(1, "example") + protobuf.text(2, client)
+        async with serving(empty_destination()) as address, connected(address) as other, asyncio.timeout(30):
+            await other.read()
+            assert await other.ask(AUTHENTICATE) == success()
+            answer = await other.ask(packet(6, who + protobuf.integer(3, 1)))  # timeout 0: without limit
+            assert protobuf.integer(1, 400) in answer
+            assert (b"should subscribe first" in answer) is (client == "1001")
+
+    asyncio.run(run())
+
+
 def test_hundreds_of_clients_wait_at_once() -> None:
     async def run() -> None:
         destination = empty_destination()
