@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,6 +95,32 @@ def test_a_position_of_canal_itself_is_taken_over(database: Database, tmp_path: 
     database.execute("INSERT INTO t VALUES (2)")
     with serving(folder) as (address, _):
         assert ids(read(address, 1)) == ["2"]
+
+
+def test_rows_behind_a_statement_that_canal_has_read_have_the_structure_of_the_present(
+    database: Database, tmp_path: Path
+) -> None:
+    """The row events fit both structures, so only the present one shows the names that columns have."""
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, width INT, height INT)")
+    folder = configured(tmp_path, database)
+    with serving(folder) as (address, _):
+        with connected(address, "example"):
+            pass
+        database.execute("INSERT INTO t VALUES (1, 2, 3)")
+        assert ids(read(address, 1)) == ["1"]
+    database.execute("ALTER TABLE t CHANGE width depth INT, CHANGE height width INT")
+    (version,) = database.query("SELECT VERSION()")[0]
+    mariadb = "MariaDB" in version
+    file, position, *_ = database.query("SHOW MASTER STATUS" if mariadb else "SHOW BINARY LOG STATUS")[0]
+    (gtids,) = database.query(f"SELECT @@GLOBAL.{'gtid_binlog_pos' if mariadb else 'gtid_executed'}")[0]
+    meta = tmp_path / "example" / META
+    stored = json.loads(meta.read_text())
+    stored["clientDatas"][0]["cursor"]["postion"] |= {"journalName": file, "position": int(position), "gtid": gtids}
+    meta.write_text(json.dumps(stored))
+    database.execute("INSERT INTO t VALUES (4, 5, 6)")
+    with serving(folder) as (address, _):
+        found = read(address, 1)
+    assert found[-1].after == {"id": "4", "depth": "5", "width": "6"}
 
 
 def test_a_client_that_has_acknowledged_nothing_loses_nothing_by_a_restart(database: Database, tmp_path: Path) -> None:

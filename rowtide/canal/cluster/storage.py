@@ -30,17 +30,9 @@ class ZooKeeperStorage:
         self._known: dict[str, bytes] | None = None  # what the nodes have; None if it is not certain
 
     def load(self) -> StoredClients:
-        """The clients.
-
-        If a Canal has moved their positions meanwhile, the schema history lacks what it has read, and is left: one with
-        the present structures begins.
-        """
+        """The clients."""
         try:
             found = self._read()
-            own = found.get(self._nodes.paths.positions)
-            written = 0 if own is None else own.changed
-            if any(node.changed > written for path, node in found.items() if path.endswith("/cursor")):
-                forget(self._nodes)
         except ZooKeeperError as error:
             raise OffsetError(f"the positions of clients cannot be read: {error}") from error
         return self._stored(found)
@@ -64,6 +56,10 @@ class ZooKeeperStorage:
     def history(self) -> SchemaHistoryStore:
         """The schema history in ZooKeeper."""
         return ZooKeeperHistory(self._nodes)
+
+    def forget_history(self) -> None:
+        """Let no record count any more."""
+        forget(self._nodes)
 
     def _read(self) -> dict[str, Found]:
         """The nodes that are there."""

@@ -3,18 +3,19 @@
 Canal's form has the place of the last event that a client has acknowledged. The other form has the resume position
 behind it (GTIDs, the server's identity), and counts only while Canal's has the same place: a Canal that runs in
 between changes its own form alone. It also has the positions before the last write, which ``meta.dat`` still has after
-a crash in between.
+a crash in between. If Canal has read on, the schema history lacks the statements that it has read, and is left.
 """
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
 from rowtide.canal.instance.positions import CanalPosition, ClientPosition, Master
 from rowtide.canal.instance.storage import Storage, StoredClients
 from rowtide.canal.server.stored_entry import LogPosition
+from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.position.binlog_position import file_number
 
@@ -22,8 +23,8 @@ log = logging.getLogger(__name__)
 
 _FIRST_POS = 4
 """The position of the first event of a binlog file."""
-_Own = dict[str, str | int]
-"""The place and the resume position of a client."""
+_Own = dict[str, str | int | None]
+"""The place and the resume position of a client; that is ``None`` if the place comes from Canal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class ClientPositions:
         self._begin: Resumption | None = None
         self._snapshot = False
         self._changed = False
-        self._written: dict[int, _Own] = {}  # what both files have
+        self._written: Mapping[int, _Own] = {}  # what both files have
         self._lock = Lock()
         self._writing = Lock()
         self._load()
@@ -220,23 +221,42 @@ class ClientPositions:
 
     def _load(self) -> None:
         stored = self._storage.load()
+        read: list[_Own] = []
         self._clients = {client.client_id: client for client in stored.clients}
         if stored.own is not None:
             try:
-                self._begin, self._offsets = _read_own(stored.own, self._clients)
-                self._written = _own_positions(self._clients.values(), self._offsets)
+                self._begin, self._written, read = _read_own(stored.own, self._clients)
+                self._offsets = _offsets(self._written)
                 self._snapshot = bool(json.loads(stored.own).get("snapshot"))
             except (ValueError, LookupError, TypeError, AttributeError):
-                pass  # Canal's form alone is enough
+                self._begin, self._written, self._offsets = None, {}, {}  # Canal's form alone is enough
         if self._begin is not None:
             begin = self._begin.offset.file, self._begin.offset.pos
             for client in stored.clients:
                 position = client.position
                 if position is not None and (position.file, position.pos) == begin:  # it has acknowledged nothing
                     self._clients[client.client_id] = ClientPosition(client.client_id, client.filter)
+        self._leave_history(read)
         placed = any(client.position is not None for client in stored.clients)
         if self._begin is None and stored.parse is not None and not placed:
             self._begin = _behind(stored.parse[1])
+
+    def _leave_history(self, read: Sequence[_Own]) -> None:
+        """Leave a schema history that lacks what Canal has read: a client is at none of the places that were written.
+
+        Args:
+            read: the places that were written; a client that is before one was set back.
+        """
+        placed = [client for client in self._clients.values() if client.client_id not in self._written]
+        if not any(client.position and not _reached(client.position, read) for client in placed):
+            return
+        try:
+            self._storage.forget_history()
+        except OSError as error:
+            raise OffsetError(
+                f"the schema history, which lacks what Canal has read, cannot be left: {error}"
+            ) from error
+        self._changed = True  # only once
 
 
 def _behind(position: CanalPosition) -> Resumption:
@@ -273,13 +293,27 @@ def _oldest(clients: list[ClientPosition]) -> ClientPosition:
     return min(clients, key=place if len(servers) == 1 else time)
 
 
+def _reached(position: CanalPosition, read: Sequence[_Own]) -> bool:
+    """Whether a position is at or before one of the places that were written."""
+
+    def order(place: Mapping[str, object]) -> tuple[int, int]:
+        return file_number(str(place["file"])) or 0, int(str(place["pos"]))
+
+    here = _place(position)
+    return any(order(here) <= order(one) and position.ts_ms <= int(str(one["ts_ms"])) for one in read)
+
+
 def _own_positions(clients: Iterable[ClientPosition], offsets: Mapping[int, SourceOffset]) -> dict[int, _Own]:
     """By the numbers of clients, their places and resume positions."""
     return {
-        client.client_id: {**_place(client.position), "offset": offsets[client.client_id].to_json()}
+        client.client_id: {**_place(client.position), "offset": _json(offsets.get(client.client_id))}
         for client in clients
-        if client.position is not None and client.client_id in offsets
+        if client.position is not None
     }
+
+
+def _json(offset: SourceOffset | None) -> str | None:
+    return None if offset is None else offset.to_json()
 
 
 def _own_text(own: Mapping[int, _Own], before: Mapping[int, _Own], begin: Resumption | None, *, snapshot: bool) -> str:
@@ -289,20 +323,27 @@ def _own_text(own: Mapping[int, _Own], before: Mapping[int, _Own], begin: Resump
     return json.dumps({**head, **begun, "clients": found}, indent=1) + "\n"
 
 
-def _read_own(text: str, clients: dict[int, ClientPosition]) -> tuple[Resumption | None, dict[int, SourceOffset]]:
+def _read_own(
+    text: str, clients: Mapping[int, ClientPosition]
+) -> tuple[Resumption | None, dict[int, _Own], list[_Own]]:
+    """Where the instance begins, what was written of the clients that still have the same place, and of all clients."""
     stored = json.loads(text)
     begin = None
     if stored["begin"] is not None:
         begin = Resumption(SourceOffset.from_json(stored["begin"]), since_ms=int(stored.get("since_ms", 0)))
-    offsets = {}
+    found: dict[int, _Own] = {}
     for number, own in stored["clients"].items():
         client = clients.get(int(number))
         position = None if client is None else client.position
         for one in (own, own.get("before")):
             if position is not None and one is not None and _place(position).items() <= one.items():
-                offsets[int(number)] = SourceOffset.from_json(one["offset"])
+                found[int(number)] = {**_place(position), "offset": one["offset"]}
                 break
-    return begin, offsets
+    return begin, found, list(stored["clients"].values())
+
+
+def _offsets(written: Mapping[int, _Own]) -> dict[int, SourceOffset]:
+    return {number: SourceOffset.from_json(str(own["offset"])) for number, own in written.items() if own["offset"]}
 
 
 def _place(position: CanalPosition) -> dict[str, str | int]:

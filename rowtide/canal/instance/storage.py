@@ -56,6 +56,14 @@ class Storage(Protocol):
         """The schema history, to be closed by the caller."""
         ...
 
+    def forget_history(self) -> None:
+        """Delete the schema history, if there is one: another one begins with the present structures.
+
+        Raises:
+            OSError: it cannot be deleted.
+        """
+        ...
+
 
 class FolderStorage:
     """Files in a folder.
@@ -101,6 +109,10 @@ class FolderStorage:
     def history(self) -> SchemaHistoryStore:
         """The schema history in a file."""
         return FileSchemaHistory(self._folder / HISTORY)
+
+    def forget_history(self) -> None:
+        """Delete the file."""
+        (self._folder / HISTORY).unlink(missing_ok=True)
 
 
 def _replace(path: Path, text: str) -> None:

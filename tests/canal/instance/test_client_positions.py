@@ -8,7 +8,7 @@ import pytest
 
 from rowtide.canal.instance.client_positions import ClientPositions, Resumption
 from rowtide.canal.instance.positions import CanalPosition, Master
-from rowtide.canal.instance.storage import META, OWN, FolderStorage
+from rowtide.canal.instance.storage import HISTORY, META, OWN, FolderStorage
 from rowtide.canal.server.stored_entry import LogPosition
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
@@ -212,3 +212,35 @@ def test_a_position_that_does_not_exist_stands_for_the_whole_file(
     meta.write_text(meta.read_text().replace('"position":100', '"position":-54'))
     assert opened(tmp_path).resumption() == Resumption(SourceOffset("binlog.000001", 4, ts_sec=7))
     assert "Canal has stored position -54 of binlog.000001" in caplog.text
+
+
+@pytest.mark.parametrize(("pos", "kept"), [(100, True), (50, True), (200, False)])
+def test_the_schema_history_is_left_if_canal_has_read_on(tmp_path: Path, pos: int, kept: bool) -> None:
+    """It lacks the statements that Canal has read. A client that was set back needs those that it has."""
+    found = opened(tmp_path)
+    found.acknowledged(1001, place(100))
+    found.flush()
+    history = tmp_path / "d" / HISTORY
+    history.write_text("{}\n")
+    meta = tmp_path / "d" / META
+    meta.write_text(meta.read_text().replace('"position":100', f'"position":{pos}'))
+    for _ in range(2):
+        again = opened(tmp_path)
+        assert history.exists() is kept
+        again.flush()
+
+
+def test_a_schema_history_that_began_at_a_position_of_canal_is_kept(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    found.acknowledged(1001, place(100))
+    found.flush()
+    (tmp_path / "d" / OWN).unlink()
+    opened(tmp_path).flush()
+    (tmp_path / "d" / HISTORY).write_text("{}\n")
+    again = opened(tmp_path)
+    assert (tmp_path / "d" / HISTORY).exists()
+    assert again.moved(1001)
+    again.acknowledged(1001, place(200))
+    again.flush()
+    assert opened(tmp_path).resumption() == Resumption(offset(231))
+    assert (tmp_path / "d" / HISTORY).exists()
