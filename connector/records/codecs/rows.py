@@ -6,6 +6,7 @@ A codec belongs to one structure of a table and one TABLE_MAP.
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Generic, TypeVar
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
@@ -141,14 +142,21 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
         """The records of what an event changes among the current rows of a system-versioned table."""
         made: list[Record] = []
         step = 2 if event.kind is RowsKind.UPDATE else 1
-        for place in range(skip, len(rows) // step):
+
+        def images(place: int) -> tuple[bool, bool]:
+            """Whether there is a current row before and after the change at a place."""
             first, last = place * step, place * step + step - 1
-            before = rows[first] if event.kind is not RowsKind.WRITE and current[first] else None
-            after = rows[last] if event.kind is not RowsKind.DELETE and current[last] else None
-            if before is not None and after is not None:
-                made += self.updated([before], [after], place, context)
-            elif after is not None:
-                made += self.created([after], place, context)
-            elif before is not None:
-                made += self.deleted([before], place, context)
+            return event.kind is not RowsKind.WRITE and current[first], event.kind is not RowsKind.DELETE and current[
+                last
+            ]
+
+        for (before, after), run in groupby(range(skip, len(rows) // step), images):
+            places = list(run)
+            begin, first, end = places[0], places[0] * step, (places[-1] + 1) * step
+            if before and after:
+                made += self.updated(rows[first:end:step], rows[first + 1 : end : step], begin, context)
+            elif after:
+                made += self.created(rows[first + step - 1 : end : step], begin, context)
+            elif before:
+                made += self.deleted(rows[first:end:step], begin, context)
         return made

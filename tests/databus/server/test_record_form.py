@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from json import loads
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from databus_streams import SERVERS, batches, settings_of
 from recorded_server import recorded_stream
 
+from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.change import SourcePosition
+from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.rows.row_compiler import Column
 from rowtide.databus.events import KafkaKey, QueryEvent, RowsEvent, decode_message
 from rowtide.databus.server.record_form import DatabusForm, RowsEventCodec
@@ -67,15 +73,46 @@ def test_statements_name_the_database_and_have_the_structure_behind_them(name: s
         assert bool(event.table.columns) is (event.action != "drop"), event
 
 
-def test_images_without_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The original publishes null in their place."""
-    made: list[RowsEventCodec] = []
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[RowsEventCodec]:
+    """The codecs that are made."""
+    found: list[RowsEventCodec] = []
 
     def codec(form: DatabusForm, records: TableSchema, columns: Sequence[Column]) -> RowsEventCodec:
-        made.append(RowsEventCodec(form.topic, records, columns))
-        return made[-1]
+        found.append(RowsEventCodec(form.topic, records, columns))
+        return found[-1]
 
     monkeypatch.setattr(DatabusForm, "codec", codec)
+    return found
+
+
+class _Ends:
+    """The row_end of images: two rows are deleted, and one is changed."""
+
+    def of(self, _event: Rows, _layout: Callable[[bytes], Sequence[bool]]) -> list[bool]:
+        return [True, False, True, False, True, True]
+
+
+def test_rows_of_a_system_versioned_table_that_end_together_have_one_message(made: list[RowsEventCodec]) -> None:
+    """On MariaDB, the position behind that of an event is the next event's."""
+    batches(recorded_stream("mariadb"))
+    made[0]._current = _Ends()  # type: ignore[assignment]
+    event = SimpleNamespace(kind=RowsKind.UPDATE, start=0, end=60)
+    rows = [((), (cell,)) for cell in ("MQ==", "MQ==", "Mg==", "Mg==", "Mw==", "NA==")]
+    position = SourcePosition("binlog.000001", 100, None, 1, None, None, 0, 0, ordinal=3)
+    context = EventContext("", "", "", [], position=position)
+    found = [
+        (KafkaKey.decode(key).position.pos, loads(value or b""))
+        for key, value, _ in made[0].messages(cast("Rows", event), rows, 0, context)
+    ]
+    assert [(pos, value["Action"], value["Rows"]) for pos, value in found[:1]] == [
+        (103, "delete", [["MQ=="], ["Mg=="]]),
+    ]
+    assert [(value["Action"], value["Rows"]) for _, value in found[1:]] == [("update", [["Mw=="], ["NA=="]])]
+
+
+def test_images_without_columns_are_refused(made: list[RowsEventCodec]) -> None:
+    """The original publishes null in their place."""
     batches(recorded_stream("mysql"))
     all_columns, only_first = b"\xff\xff", b"\x01\x00"
     assert made[0].decode(b"", 0, 0, all_columns) == []
