@@ -1,5 +1,6 @@
 """SQL statements that repeat an event on another MySQL server (``Do`` of the original SDK)."""
 
+import struct
 from collections.abc import Sequence
 
 from rowtide.databus.errors import NoStatement
@@ -14,7 +15,8 @@ def statements(event: RowsEvent | QueryEvent) -> list[str]:
     """The statements of an event, one for each changed row: REPLACE, UPDATE or DELETE.
 
     A row is found by its primary key, and by all its columns if the table has none; of several equal rows, one is
-    changed. Numbers are not quoted, so that MySQL does not compare them as floating-point numbers.
+    changed. Numbers are not quoted, so that MySQL does not compare them as floating-point numbers. The session needs
+    the character set utf8mb4 and, as TIMESTAMP is in UTC, ``time_zone='+00:00'``.
 
     Raises:
         NoStatement: the rows or the action are not those of an event.
@@ -67,15 +69,33 @@ def _delete(table: Table, before: Sequence[Cell] | None, _after: Sequence[Cell] 
 
 def _condition(table: Table, row: Sequence[Cell]) -> str:
     places = table.primary_key or range(len(table.columns))
-    found = " AND ".join(_is(table.columns[place], row[place]) for place in places)
+    compare = _is if table.primary_key else _is_exactly
+    found = " AND ".join(compare(table.columns[place], row[place]) for place in places)
     return found if table.primary_key else f"{found} LIMIT 1"
 
 
+def _is_exactly(column: Column, cell: Cell) -> str:
+    """A condition that is false for other texts, also if they are equal in the collation of the column."""
+    if cell is not None and column.type is ColumnType.STRING and not isinstance(column.value(cell), bytes):
+        return f"CAST(CONVERT({_quoted(column.name)} USING utf8mb4) AS BINARY)=X'{cell.hex()}'"
+    return _is(column, cell)
+
+
 def _is(column: Column, cell: Cell) -> str:
+    name, value = _quoted(column.name), literal(column, cell)
     if cell is None:
-        return f"{_quoted(column.name)} IS NULL"
-    value = literal(column, cell)  # a document equals no text
-    return f"{_quoted(column.name)}={f'CAST({value} AS JSON)' if column.type is ColumnType.JSON else value}"
+        return f"{name} IS NULL"
+    if column.type is ColumnType.JSON:
+        return f"{name}=CAST({value} AS JSON)"  # a document equals no text
+    if column.raw_type.startswith("float") and isinstance(column.value(cell), float):
+        return f"{name}={_of_single_precision(float(value))!r}"
+    return f"{name}={value}"
+
+
+def _of_single_precision(number: float) -> float:
+    """The value of a FLOAT column as MySQL compares it, in double precision: 1.1 is 1.100000023841858."""
+    found: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return found
 
 
 def _name(table: Table) -> str:

@@ -40,6 +40,21 @@ def test_a_delete_without_a_primary_key_compares_all_columns() -> None:
     ]
 
 
+def test_a_row_without_a_primary_key_is_not_taken_for_one_that_is_equal_in_its_collation() -> None:
+    table = Table("s", "t", (Column("a", ColumnType.STRING, "varchar(9)"), Column("b", ColumnType.STRING, "blob")))
+    assert statements(RowsEvent(table, "delete", ((b"aB ", b"b"),))) == [
+        "DELETE FROM `s`.`t` WHERE CAST(CONVERT(`a` USING utf8mb4) AS BINARY)=X'614220' AND `b`=X'62' LIMIT 1"
+    ]
+
+
+@pytest.mark.parametrize(("text", "expected"), [(b"1.1", "1.100000023841858"), (b"-2.5", "-2.5"), (b"0", "0.0")])
+@pytest.mark.parametrize("key", [(), (0,)])
+def test_a_float_is_compared_as_the_double_that_it_is(text: bytes, expected: str, key: tuple[int, ...]) -> None:
+    table = Table("s", "t", (Column("f", ColumnType.FLOAT, "float"),), primary_key=key)
+    [made] = statements(RowsEvent(table, "delete", ((text,),)))
+    assert made.removesuffix(" LIMIT 1") == f"DELETE FROM `s`.`t` WHERE `f`={expected}"
+
+
 def test_a_statement_stays_as_it_is() -> None:
     assert statements(QueryEvent(ITEMS, "drop", "DROP TABLE `shop`.`items`")) == ["DROP TABLE `shop`.`items`"]
 

@@ -110,6 +110,11 @@ def test_the_client_rebuilds_the_tables(
             "CREATE INDEX i ON renamed (n)",
             "INSERT INTO types (id) VALUES (5), (6)",
             "UPDATE types SET id = 7 WHERE id = 6",
+            "CREATE TABLE keyless (t VARCHAR(9), f FLOAT, d DOUBLE)",
+            "INSERT INTO keyless VALUES ('A', 1.1, 0.1), ('a', 1.1, 0.1), ('a ', 1.1, 0.1), ('é', 16777215, 1e-7)",
+            "DELETE FROM keyless WHERE HEX(t) = '6120'",
+            "UPDATE keyless SET f = 0.3 WHERE HEX(t) = '61'",
+            "DELETE FROM keyless WHERE t = 'é'",
             "CREATE TABLE gone (n INT)",
             "DROP TABLE gone",
             "CREATE TABLE truncated (n INT)",
@@ -155,7 +160,8 @@ def test_the_client_rebuilds_the_tables(
                 break
     assert len(found) == len(events(topics, config))
     tables = {name for (name,) in database.query("SHOW TABLES")}
-    assert tables == {name for (name,) in copy.query("SHOW TABLES")} == {"types", "renamed", "truncated", "the_end"}
+    expected = {"types", "renamed", "truncated", "keyless", "the_end"}
+    assert tables == {name for (name,) in copy.query("SHOW TABLES")} == expected
     indexes = "SELECT table_name, index_name, column_name FROM information_schema.statistics WHERE table_schema = '{}'"
     assert sorted(copy.query(indexes.format(copy.name))) == sorted(database.query(indexes.format(database.name)))
     for table in tables:
