@@ -50,17 +50,20 @@ def literal(column: Column, cell: Cell) -> str:
 
 
 def _replace(table: Table, _before: Sequence[Cell] | None, after: Sequence[Cell] | None) -> str:
-    columns = ",".join(_quoted(column.name) for column in table.columns)
-    values = ",".join(literal(column, cell) for column, cell in zip(table.columns, after or (), strict=True))
-    return f"REPLACE INTO {_name(table)} ({columns}) VALUES ({values})"
+    values = _set_values(table, after or ())
+    names = ",".join(name for name, _ in values)
+    return f"REPLACE INTO {_name(table)} ({names}) VALUES ({','.join(value for _, value in values)})"
 
 
 def _update(table: Table, before: Sequence[Cell] | None, after: Sequence[Cell] | None) -> str:
-    values = ",".join(
-        f"{_quoted(column.name)}={literal(column, cell)}"
-        for column, cell in zip(table.columns, after or (), strict=True)
-    )
+    values = ",".join(f"{name}={value}" for name, value in _set_values(table, after or ()))
     return f"UPDATE {_name(table)} SET {values} WHERE {_condition(table, before or ())}"
+
+
+def _set_values(table: Table, row: Sequence[Cell]) -> list[tuple[str, str]]:
+    """Names and values of a row's columns; MySQL computes the generated ones."""
+    cells = zip(table.columns, row, strict=True)
+    return [(_quoted(column.name), literal(column, cell)) for column, cell in cells if not column.generated]
 
 
 def _delete(table: Table, before: Sequence[Cell] | None, _after: Sequence[Cell] | None) -> str:

@@ -39,6 +39,8 @@ class Column:
         is_auto: whether it is AUTO_INCREMENT.
         enum_values: the labels of an ENUM.
         set_values: the members of a SET.
+        is_virtual: whether MySQL computes its values when it reads them ...
+        is_stored: ... or when it writes them. The original, whose go-mysql is older, has neither in its messages.
     """
 
     name: str
@@ -47,6 +49,13 @@ class Column:
     is_auto: bool = False
     enum_values: tuple[str, ...] = ()
     set_values: tuple[str, ...] = ()
+    is_virtual: bool = False
+    is_stored: bool = False
+
+    @property
+    def generated(self) -> bool:
+        """Whether statements cannot set its values."""
+        return self.is_virtual or self.is_stored
 
     @property
     def binary(self) -> bool:
@@ -134,6 +143,8 @@ class Table:
                 "IsAuto": column.is_auto,
                 "EnumValues": list(column.enum_values) or None,
                 "SetValues": list(column.set_values) or None,
+                **({"IsVirtual": True} if column.is_virtual else {}),
+                **({"IsStored": True} if column.is_stored else {}),
             }
             for column in self.columns
         ]
@@ -169,6 +180,8 @@ class Table:
                     bool(column.get("IsAuto")),
                     tuple(column.get("EnumValues") or ()),
                     tuple(column.get("SetValues") or ()),
+                    bool(column.get("IsVirtual")),
+                    bool(column.get("IsStored")),
                 )
                 for column in fields["Columns"] or ()
             )

@@ -40,6 +40,18 @@ def test_a_delete_without_a_primary_key_compares_all_columns() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["IsVirtual", "IsStored"])
+def test_generated_columns_are_not_set(kind: str) -> None:
+    found = Table("s", "t", (Column("a", ColumnType.NUMBER, "int"), Column("b", ColumnType.NUMBER, "int"))).fields()
+    found["Columns"][1][kind] = True
+    table = Table.of(found)
+    assert table.fields() == found
+    assert statements(RowsEvent(table, "insert", ((b"1", b"2"),))) == ["REPLACE INTO `s`.`t` (`a`) VALUES (1)"]
+    assert statements(RowsEvent(table, "update", ((b"1", b"2"), (b"3", b"4")))) == [
+        "UPDATE `s`.`t` SET `a`=3 WHERE `a`=1 AND `b`=2 LIMIT 1"
+    ]
+
+
 def test_a_row_without_a_primary_key_is_not_taken_for_one_that_is_equal_in_its_collation() -> None:
     table = Table("s", "t", (Column("a", ColumnType.STRING, "varchar(9)"), Column("b", ColumnType.STRING, "blob")))
     assert statements(RowsEvent(table, "delete", ((b"aB ", b"b"),))) == [

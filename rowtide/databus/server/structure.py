@@ -44,6 +44,7 @@ def dropped(table: model.TableId) -> Table:
 
 def _column(column: model.Column) -> Column:
     kind = _TYPES.get(column.data_type, ColumnType.STRING)
+    generation = column.generation
     return Column(
         column.name,
         kind,
@@ -51,6 +52,8 @@ def _column(column: model.Column) -> Column:
         column.auto_increment,
         column.labels if kind is ColumnType.ENUM else (),
         column.labels if kind is ColumnType.SET else (),
+        is_virtual=generation is not None and not generation.stored,
+        is_stored=column.row is not None or (generation is not None and generation.stored),
     )
 
 

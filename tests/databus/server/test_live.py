@@ -115,6 +115,9 @@ def test_the_client_rebuilds_the_tables(
             "DELETE FROM keyless WHERE HEX(t) = '6120'",
             "UPDATE keyless SET f = 0.3 WHERE HEX(t) = '61'",
             "DELETE FROM keyless WHERE t = 'é'",
+            "CREATE TABLE made (id INT PRIMARY KEY, v INT AS (id + 1) VIRTUAL, s INT AS (id + 2) STORED)",
+            "INSERT INTO made (id) VALUES (1), (2)",
+            "UPDATE made SET id = 3 WHERE id = 2",
             "CREATE TABLE gone (n INT)",
             "DROP TABLE gone",
             "CREATE TABLE truncated (n INT)",
@@ -160,7 +163,7 @@ def test_the_client_rebuilds_the_tables(
                 break
     assert len(found) == len(events(topics, config))
     tables = {name for (name,) in database.query("SHOW TABLES")}
-    expected = {"types", "renamed", "truncated", "keyless", "the_end"}
+    expected = {"types", "renamed", "truncated", "keyless", "made", "the_end"}
     assert tables == {name for (name,) in copy.query("SHOW TABLES")} == expected
     indexes = "SELECT table_name, index_name, column_name FROM information_schema.statistics WHERE table_schema = '{}'"
     assert sorted(copy.query(indexes.format(copy.name))) == sorted(database.query(indexes.format(database.name)))
