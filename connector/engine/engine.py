@@ -188,9 +188,13 @@ class Engine:
             ended = task.ended  # first: what was read until then is in the store already
             left = _TICK_S if deadline is None else min(_TICK_S, max(0.0, deadline - time.monotonic()))
             self._wait(0.0 if ended else left)
-            batch = self._take(size)
-            if batch is not None:
-                return batch
+            try:
+                batch = self._take(size)
+                if batch is not None:
+                    return batch
+            except KeyboardInterrupt:  # nobody has what was taken, so a later batch must not acknowledge it
+                self.rollback()
+                raise
             if ended and (self._store is None or not self._store.unread):
                 if task.failure is not None:
                     raise task.failure

@@ -1,0 +1,83 @@
+"""Ctrl-C while a program takes changes, which then goes on with the same engine, as in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import rowtide
+from rowtide.connector.delivery import batch_ring, event_store
+from rowtide.connector.engine import engine as engine_module
+
+_FILES = {module.__file__ for module in (batch_ring, event_store, engine_module)}
+
+
+class Interrupted:
+    """Raises KeyboardInterrupt where a function of these modules begins or ends, as Ctrl-C in the main thread can.
+
+    Args:
+        number: how many of these places come before.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> Interrupted | None:
+        code = frame.f_code
+        if code.co_filename not in _FILES or code is rowtide.Engine.get.__code__:
+            return None
+        frame.f_trace_lines = False
+        self.left -= 1
+        if self.left == -1:
+            raise KeyboardInterrupt
+        return self
+
+
+def running_engine(batches: int) -> rowtide.Engine:
+    """An engine whose connector has read some batches of one change each."""
+    store: Any = event_store.Store()
+    store.put(
+        [SimpleNamespace(events=1, size=1, ts_ms=0, changes=[number], offset=number) for number in range(batches)]
+    )
+    saved: list[int] = []
+    components = SimpleNamespace(store=store, offsets=SimpleNamespace(save=saved.append))
+    engine = rowtide.Engine(
+        {
+            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+            "database.hostname": "localhost",
+            "database.user": "u",
+            "database.server.id": "5",
+            "topic.prefix": "p",
+            "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",
+            "offset.storage.file.filename": "unused",
+        }
+    )
+    current = SimpleNamespace(components=components, stored=None)
+    engine._task = SimpleNamespace(ended=False, failure=None, current=current)  # type: ignore[assignment]
+    return engine
+
+
+def test_no_change_is_passed_over_after_ctrl_c_in_get() -> None:
+    places = 0
+    while True:
+        engine = running_engine(3)
+        seen: list[Any] = []
+        interrupted, before = Interrupted(places), sys.gettrace()
+        sys.settrace(interrupted)
+        try:
+            first = engine.get(1, timeout=0)
+        except KeyboardInterrupt:
+            first = None
+        finally:
+            sys.settrace(before)
+        while first is not None or len(seen) < 3:
+            batch, first = first or engine.get(1, timeout=0), None
+            assert batch is not None, places
+            seen += list(batch)
+            assert batch.ack()
+        assert seen == [0, 1, 2], places
+        if interrupted.left >= 0:
+            break
+        places += 1
+    assert places > 10
