@@ -55,6 +55,17 @@ def _context(files: TlsFiles | None) -> ssl.SSLContext | None:
     return context
 
 
+def _instance(settings: InstanceSettings, storage: Storage, flush_s: float) -> BaseInstance:
+    """The instance of a destination.
+
+    Raises:
+        OffsetError: its positions are damaged, or cannot be read.
+    """
+    if settings.kafka is not None:
+        return KafkaInstance(settings, settings.kafka, storage, flush_s)
+    return Instance(settings, storage, flush_s)
+
+
 class _Served(Mapping[str, Destination]):
     """The destinations that clients can use: those that this server is certain to run.
 
@@ -252,7 +263,7 @@ class CanalService:
                     await self._end(name, release=False)
                     if not await self._has_ended(name):
                         continue
-                self._start(name, settings, nodes, version)
+                await self._start(name, settings, nodes, version)
             except (ConfigurationError, ConnectorError, OSError) as error:
                 if not isinstance(error, ConfigurationError):  # another file, or the disk: try again
                     self._versions.pop(name, None)
@@ -261,18 +272,16 @@ class CanalService:
                 if name not in self._instances:
                     await self._release(name)
 
-    def _start(self, name: str, settings: InstanceSettings, nodes: "Nodes | None", version: _Version) -> None:
+    async def _start(self, name: str, settings: InstanceSettings, nodes: "Nodes | None", version: _Version) -> None:
         server = self._config.server
         storage: Storage = FolderStorage(server.data / name, name)
         if nodes is not None:
             from rowtide.canal.cluster.storage import ZooKeeperStorage  # noqa: PLC0415 - needs kazoo
 
             storage, self._terms[name] = ZooKeeperStorage(nodes), nodes.term
-        instance: BaseInstance
-        if settings.kafka is not None:
-            instance = KafkaInstance(settings, settings.kafka, storage, server.flush_s)
-        else:
-            instance = Instance(settings, storage, server.flush_s)
+        # In a thread: it reads the positions, and clients would wait for ZooKeeper.
+        instance = await asyncio.to_thread(_instance, settings, storage, server.flush_s)
+        if isinstance(instance, Instance):
             self._destinations.add(name, instance.destination)
         self._instances[name], self._versions[name] = instance, version
         instance.start()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from rowtide.canal import service
-from rowtide.canal.instance.storage import META
+from rowtide.canal.instance.storage import META, FolderStorage, StoredClients
 from rowtide.canal.service import CanalService
 
 
@@ -105,3 +106,23 @@ def test_a_destination_is_started_again_only_when_its_instance_has_ended(
 
     assert asyncio.run(scans()) == [[], ["a"]]
     assert ends == []
+
+
+def test_positions_that_are_read_slowly_hold_up_no_client(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = CanalService(folder)
+    load, served = FolderStorage.load, threading.Event()
+
+    def slow(storage: FolderStorage) -> StoredClients:
+        assert served.wait(30)
+        return load(storage)
+
+    monkeypatch.setattr(FolderStorage, "load", slow)
+
+    async def scan() -> list[str]:
+        asyncio.get_running_loop().call_later(0.01, served.set)  # what serves a client
+        await found._scan()
+        running = list(found.instances)
+        await found._end("a")
+        return running
+
+    assert asyncio.run(scan()) == ["a"]
