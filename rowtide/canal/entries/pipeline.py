@@ -38,6 +38,7 @@ from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event
 from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.protocol.header import EventType as BinlogEventType
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.offset import SourceOffset
@@ -52,6 +53,8 @@ from rowtide.schema_history.structure.context import context_of, statement_text
 log = logging.getLogger(__name__)
 
 _ARTIFICIAL = 0x20
+_HEAD = {BinlogEventType.FORMAT_DESCRIPTION, BinlogEventType.MARIADB_START_ENCRYPTION}
+"""Events of the beginning of a file. A stream that begins within it has them, too, without a position."""
 _XA = ("XA START", "XA END", "XA COMMIT", "XA ROLLBACK")
 
 
@@ -158,7 +161,8 @@ class EntryPipeline:
         """
         event = self.decoder.decode(packet)
         header = event.header
-        if not header.flags & _ARTIFICIAL:
+        repeated = packet[4] in _HEAD and not header.log_pos
+        if not header.flags & _ARTIFICIAL and not repeated:
             end = header.log_pos or self._end + header.size  # MariaDB's row events have no position of their own
             self._place = end - header.size, header.size
             self._end = end

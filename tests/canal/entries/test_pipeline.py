@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import ReadPrepared, replay_through
 from rowtide.connector.errors import RemoteProtocolError, UnknownTable
 from rowtide.connector.protocol.events.classes import Rows
+from rowtide.connector.protocol.header import EventType
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
@@ -61,6 +63,20 @@ def test_behind_a_start_without_gtids_headers_have_no_part_of_the_executed_set(n
     assert found[0][1]
     assert all(shown in ("", executed) and (resumed or "") == shown for shown, executed, resumed in found)
     assert bool(found[-1][0]) is any(e.header.file != left[0].entries[0].header.file for b in left for e in b.entries)
+
+
+@pytest.mark.parametrize("name", ["transactions", "mariadb-time-zone-and-transactions"])
+def test_the_format_description_of_a_stream_within_a_file_moves_no_position(name: str) -> None:
+    """The server sends it first, with the position 0; a connection that is lost then resumes at the start."""
+    case = Case(name)
+    start = SourceOffset("binlog.000001", 1367)
+    content = gzip.decompress((case.binlog / "binlog.000001.gz").read_bytes())[4:]
+    packet = content[: int.from_bytes(content[9:13], "little")]
+    assert packet[4] == EventType.FORMAT_DESCRIPTION
+    pipeline = EntryPipeline(settings(case), Tables(Server(Flavor.MYSQL)), start, lambda: 0)
+    pipeline.decoder._verify = False
+    list(pipeline.receive(packet[:13] + bytes(4) + packet[17:]))
+    assert pipeline.offset().pos == 1367
 
 
 def test_a_damaged_event_is_not_passed() -> None:
