@@ -351,7 +351,7 @@ def test_a_server_whose_gtids_are_switched_on_while_the_connector_runs_resends_n
     """A set of only the GTIDs since then would ask for every older transaction once more."""
     connector = Connector("mysql", "plain")
     stop = next(stop for stop in whole("mysql", "plain")[1] if stop.done > 10 and stop.offset.event == 0)
-    connector.offset, connector.tables = replace(stop.offset, gtids=None), stop.tables
+    connector.offset, connector.tables = replace(stop.offset, gtids=None), stop.tables.copy()
     rest = list(connector.server.stream(connector.offset))
     for number, _ in enumerate(connector.connection(), 1):
         sent = list(connector.server.stream(connector.offset))
