@@ -65,8 +65,11 @@ class Attempts:
 
     @property
     def delays(self) -> int:
-        """How often the next chunk is put off, each time for longer: reading in vain is a load for the server."""
-        return self.refused + max(0, self.in_vain - _REPORTED_EACH + 1)
+        """How often the next chunk is put off, each time for longer.
+
+        Many reads in vain are a load for the server. They count once: the next one may be the one that is emitted.
+        """
+        return max(self.refused, int(self.in_vain >= _REPORTED_EACH))
 
     @property
     def to_report(self) -> bool:
