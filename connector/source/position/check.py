@@ -1,6 +1,7 @@
 """Edge: checks on a connection whether the server can still stream from a position, without a change missed."""
 
 import re
+from typing import NamedTuple
 
 import pymysql
 
@@ -19,17 +20,21 @@ from rowtide.connector.source.position.rules import (
 from rowtide.connector.source.server_queries import DENIED, binlog_files, server_identity
 from rowtide.topics.filters import EVERYTHING, Selection
 
-_NO_SUCH_LOG = 1220
+_UNREADABLE = 1220
+"""ER_ERROR_WHEN_EXECUTING_COMMAND: there is no such binlog file, or no event at the position."""
 _INSIDE = re.compile(
     r"Table_map|Transaction_payload|(Write|Update|Delete|Partial)_|Rows_query|Annotate_rows|Xid|XA_prepare"
 )
 """Events inside a transaction, as SHOW BINLOG EVENTS names them."""
+_FIRST_POS = 4
 
 
 def check_position(
     client: Client, offset: SourceOffset, sources: Selection = EVERYTHING, *, mariadb: bool, semi_sync: bool = False
 ) -> PositionCheck:
     """Check that the server has every change after a position: by GTIDs, else by file, position and server.
+
+    Without GTIDs, an event must begin at the position: the server would send other bytes as events.
 
     Args:
         client: a connection to the server.
@@ -48,28 +53,85 @@ def check_position(
     if offset.gtids and str(client.fetch("SELECT @@GLOBAL.gtid_mode")[0][0]) == "ON":
         return mysql_gtid_check(offset.gtids, *_mysql_gtids(client), sources)
     found = server_check(offset, server_identity(client, mariadb=mariadb))
-    return file_check(offset, dict(binlog_files(client))) if found.available else found
+    if not found.available:
+        return found
+    sizes = dict(binlog_files(client))
+    found = file_check(offset, sizes)
+    # Behind the size that was just listed, the server may be writing an event.
+    size = sizes.get(offset.file, 0)
+    if found.available and _FIRST_POS < offset.pos < size and event_at(client, offset, size, mariadb=mariadb) is None:
+        return PositionCheck(
+            available=False,
+            reason=f"no event begins at {offset.file}:{offset.pos} (SHOW BINLOG EVENTS IN '{offset.file}' lists them)",
+        )
+    return found
 
 
 def check_event(client: Client, offset: SourceOffset) -> PositionCheck:
     """Check that no transaction is cut by a position that a person has chosen: by the event there.
 
+    Args:
+        client: a connection to the server.
+        offset: a position that passes :func:`check_position`.
+
     Raises:
         DatabaseUnreachableError: the connection is lost.
+        pymysql.MySQLError: the server cannot show events.
     """
-    place = f"{offset.file}:{offset.pos}"
-    try:
-        rows = client.fetch(f"SHOW BINLOG EVENTS IN {client.escape(offset.file)} FROM {offset.pos} LIMIT 1")
-    except pymysql.MySQLError as error:
-        if error.args[0] in DENIED:
-            return PositionCheck(available=True)
-        return PositionCheck(available=False, reason=f"no event begins at {place} ({error.args[-1]})")
-    if rows and (int(rows[0][1]) != offset.pos or _INSIDE.match(str(rows[0][2]))):
+    kind = _shown(client, offset.file, offset.pos).kind
+    if kind and _INSIDE.match(kind):
         return PositionCheck(
             available=False,
-            reason=f"{place} is not the beginning of a transaction: the event there is {rows[0][2]} at {rows[0][1]}",
+            reason=f"{offset.file}:{offset.pos} is not the beginning of a transaction: the event there is {kind}",
         )
     return PositionCheck(available=True)
+
+
+def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) -> str | None:
+    """The type of the event that begins at a position, as SHOW BINLOG EVENTS names it.
+
+    MariaDB verifies the checksum. MySQL does not by default, and shows some other bytes as an event; therefore another
+    event must begin where this one ends.
+
+    Args:
+        client: a connection to the server.
+        offset: the position.
+        size: the size of the file, behind which the server may be writing an event.
+        mariadb: whether the server is MariaDB.
+
+    Returns:
+        ``None`` if no event begins there; ``""`` if one may, but the server cannot show it to this account.
+
+    Raises:
+        DatabaseUnreachableError: the connection is lost.
+        pymysql.MySQLError: the server cannot show events.
+    """
+    kind, end = _shown(client, offset.file, offset.pos)
+    if kind and not mariadb:
+        follows = offset.pos < end < size and _shown(client, offset.file, end).kind is not None
+        return kind if follows or end == size else None
+    return kind
+
+
+class _Shown(NamedTuple):
+    """An event in SHOW BINLOG EVENTS: its type, with the values of :func:`event_at`, and where it ends."""
+
+    kind: str | None
+    end: int = 0
+
+
+def _shown(client: Client, file: str, pos: int) -> _Shown:
+    try:
+        rows = client.fetch(f"SHOW BINLOG EVENTS IN {client.escape(file)} FROM {pos} LIMIT 1")
+    except UnicodeDecodeError:  # a statement in another character set
+        return _Shown("")
+    except pymysql.MySQLError as error:
+        if error.args[0] in DENIED:
+            return _Shown("")
+        if error.args[0] == _UNREADABLE:
+            return _Shown(None)
+        raise
+    return _Shown(str(rows[0][2]), int(rows[0][4])) if rows and int(rows[0][1]) == pos else _Shown(None)
 
 
 def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERYTHING, *, mariadb: bool) -> str | None:
@@ -105,6 +167,6 @@ def _mariadb(client: Client, gtids: str, sources: Selection, *, lists_files: boo
         try:
             oldest = str(client.fetch(f"SELECT BINLOG_GTID_POS({client.escape(name)}, 4)")[0][0] or "")
         except pymysql.MySQLError as error:
-            if error.args[0] != _NO_SUCH_LOG:
+            if error.args[0] != _UNREADABLE:
                 raise
     return mariadb_check(gtids, written, oldest, sources)

@@ -1,0 +1,55 @@
+"""A position without GTIDs counts only where an event begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from configurations import PROPERTIES
+from connector_properties import CONNECTORS, address
+from live_snapshot import binlog_end
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.errors import PositionPurged
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.connector.source.position.check import check_position
+from rowtide.connector.source.session import Session
+from rowtide.topics.filters import EVERYTHING
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+def test_only_the_beginning_of_an_event_is_a_position(kind: str, request: pytest.FixtureRequest) -> None:
+    database: Database = request.getfixturevalue(f"{kind}_db")
+    server, mariadb = database.server, kind == "mariadb"
+    properties = {"connector.class": CONNECTORS[kind], **address(server), "database.server.id": "184081"}
+    config = from_properties({**PROPERTIES, **properties}).database
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, v TEXT)")
+    file, begin = binlog_end(server)
+    database.execute("INSERT INTO t VALUES (1, 'some text')")
+    _, end = binlog_end(server)
+    begins = {int(row[1]) for row in server.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")}
+    with Session(config, mariadb=mariadb) as session:
+        found = {
+            pos: check_position(session.client, SourceOffset(file, pos), mariadb=mariadb) for pos in (*begins, end)
+        }
+        inside = {
+            pos: check_position(session.client, SourceOffset(file, pos), mariadb=mariadb)
+            for pos in range(begin, end)
+            if pos not in begins
+        }
+    assert len(begins) > 3
+    assert all(check.available for check in found.values())
+    # MySQL's output for a few of the others is no UTF-8, so that nothing is known of them.
+    assert len([pos for pos, check in inside.items() if check.available]) <= (0 if mariadb else len(inside) // 10)
+    assert inside[begin + 1].reason.startswith(f"no event begins at {file}:{begin + 1} (SHOW BINLOG EVENTS IN")
+
+    stream = BinlogStream(config, SourceOffset(file, begin + 1), mariadb=mariadb, checked_sources=EVERYTHING)
+    with pytest.raises(PositionPurged, match=rf"cannot resume at {file}:{begin + 1}: no event begins at") as refused:
+        next(stream.events())
+    assert not refused.value.purged
