@@ -97,6 +97,26 @@ def test_a_position_of_canal_itself_is_taken_over(database: Database, tmp_path: 
         assert ids(read(address, 1)) == ["2"]
 
 
+def test_a_position_that_canal_has_stored_with_the_name_of_the_file_before(database: Database, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "FLUSH BINARY LOGS")
+    before = database.query("SHOW BINARY LOGS")[-1][0]
+    database.execute("FLUSH BINARY LOGS")
+    folder = configured(tmp_path, database)
+    with serving(folder) as (address, _):
+        with connected(address, "example"):
+            pass
+        database.execute("INSERT INTO t VALUES (1)")
+        assert ids(read(address, 1)) == ["1"]
+    (tmp_path / "example" / OWN).unlink()
+    meta = tmp_path / "example" / META
+    stored = json.loads(meta.read_text())
+    stored["clientDatas"][0]["cursor"]["postion"] |= {"journalName": before, "gtid": ""}
+    meta.write_text(json.dumps(stored))
+    database.execute("INSERT INTO t VALUES (2)")
+    with serving(folder) as (address, _):
+        assert ids(read(address, 1)) == ["2"]
+
+
 def test_rows_behind_a_statement_that_canal_has_read_have_the_structure_of_the_present(
     database: Database, tmp_path: Path
 ) -> None:

@@ -29,12 +29,12 @@ ROWS_OF_A_TURN = 200
 
 
 @contextmanager
-def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(command: list[str], log: Path, end: signal.Signals) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
     try:
         yield process
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(end)
         process.communicate(timeout=60)
     finally:
         process.kill()
@@ -65,7 +65,8 @@ def read(client: CanalClient, wanted: int) -> list[int]:
     return found
 
 
-def test_canal_and_rowtide_take_over_from_each_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_canal_and_rowtide_take_over_from_each_other(tmp_path: Path, end: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     # Canal takes positions from events, and since 11.4 row events have none.
@@ -94,7 +95,7 @@ def test_canal_and_rowtide_take_over_from_each_other(tmp_path: Path) -> None:
         try:
             for turn in range(TURNS):
                 command = canal if turn % 2 == 0 else rowtide
-                with running(command, tmp_path / "log"):
+                with running(command, tmp_path / "log", end):
                     client = connected(port)
                     if not turn:
                         time.sleep(3)  # the real Canal begins with the present, some time after it is up

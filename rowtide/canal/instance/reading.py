@@ -25,7 +25,7 @@ from rowtide.canal.entries.sink import EntrySink, PassedEntry
 from rowtide.canal.instance.client_positions import Resumption
 from rowtide.canal.instance.positions import CanalPosition
 from rowtide.canal.instance.snapshot import EntrySnapshot
-from rowtide.canal.instance.source import Source, find_start
+from rowtide.canal.instance.source import Source, find_start, located
 from rowtide.canal.instance.storage import Storage
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.errors import ConnectorError
@@ -192,6 +192,7 @@ class Reading:
                 if resumption is None:
                     tables, resumption = self._first(source, history)
                 else:
+                    resumption = located(source, resumption)
                     tables, _ = source.tables(history, resumption.offset, self._stop)
                 log.info("destination %s: reading from %s", self._settings.destination, describe(resumption.offset))
                 self._reader = EntryReader(self._outlet, source, tables, resumption, history)

@@ -1,5 +1,7 @@
 """Edge: the server of an instance: its flavor, its structures, and where to begin."""
 
+import logging
+import re
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -17,11 +19,14 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot import Decision, Snapshot
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_stream import stream_beside
+from rowtide.connector.source.position.check import check_position, event_at
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
+
+log = logging.getLogger(__name__)
 
 _CONNECTORS = {
     False: "io.debezium.connector.mysql.MySqlConnector",
@@ -34,6 +39,8 @@ _MARIADB_SSL = {
     "verify_ca": "verify-ca",
     "verify_identity": "verify-full",
 }
+_NEVER_ACKNOWLEDGED = re.compile(r"Table_map|(Write|Update|Delete|Partial)_|Rows_query|Annotate_rows")
+"""Events whose positions Canal never stores, as SHOW BINLOG EVENTS names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,8 @@ def find_start(source: Source) -> Resumption | None:
     """Where an instance begins without positions of clients; ``None`` for the present.
 
     Raises:
-        OffsetError: ``canal.instance.master.timestamp`` is before the server's first binlog file.
+        OffsetError: the server cannot stream from ``canal.instance.master.position``, or
+            ``canal.instance.master.timestamp`` is before its first binlog file.
         DatabaseUnreachableError: the server cannot be reached.
     """
     start = source.settings.start
@@ -117,10 +125,54 @@ def find_start(source: Source) -> Resumption | None:
         with source.session() as session:
             return Resumption(replace(server_queries.current_position(session), gtids=start.gtid))
     if start.file:
-        return Resumption(SourceOffset(start.file, start.pos))
+        offset = SourceOffset(start.file, start.pos)
+        with source.session() as session:
+            found = check_position(session.client, offset, mariadb=source.mariadb)
+        if not found.available:
+            raise OffsetError(
+                f"reading cannot begin at canal.instance.master.journal.name={start.file} and position={start.pos}: "
+                f"{found.reason}. Set a file that the server has, and the position of an event in it; 4 is the first"
+            )
+        return Resumption(offset)
     if start.ts_ms:
         return Resumption(SourceOffset(_file_at(source, start.ts_ms), 4), since_ms=start.ts_ms)
     return None
+
+
+def located(source: Source, resumption: Resumption) -> Resumption:
+    """A resumption behind an event that Canal has stored, with the binlog file of that event.
+
+    Canal (1.1.8, ``LogDecoder``) takes the name of the file from MariaDB's BINLOG_CHECKPOINT events, too. They name the
+    oldest file that a crash recovery needs, and the first one in a file names the file before. So the event is in the
+    file that Canal has stored, or in a later one. The first of these files with an event at the position is the right
+    one or one before it: changes can come again, and none is lost.
+
+    Raises:
+        OffsetError: no such event exists.
+        DatabaseUnreachableError: the server cannot be reached.
+    """
+    done = resumption.done
+    if done is None:
+        return resumption
+    with source.session() as session:
+        sizes = dict(server_queries.binlog_files(session.client))
+        if done.file not in sizes:
+            return resumption  # the stream reports it
+        for file in list(sizes)[list(sizes).index(done.file) :]:
+            offset = replace(resumption.offset, file=file)
+            if done.pos >= sizes[file]:
+                continue
+            kind = event_at(session.client, offset, sizes[file], mariadb=source.mariadb)
+            if kind is None or _NEVER_ACKNOWLEDGED.match(kind):
+                continue
+            if file != done.file:
+                log.warning("Canal has stored %s:%d, which is a position in %s", done.file, done.pos, file)
+            return replace(resumption, offset=offset, done=replace(done, file=file))
+    raise OffsetError(
+        f"the stored position {done.file}:{done.pos} (meta.dat, or the cursor in ZooKeeper) is that of no event in "
+        "this file or a later one: it is of another server, or damaged. Set it to an event before, such as position 4, "
+        "the first one of the file; changes then come again"
+    )
 
 
 def _file_at(source: Source, ts_ms: int) -> str:
