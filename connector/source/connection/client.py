@@ -105,6 +105,14 @@ class Client(_PyMySQL):  # type: ignore[misc]
             self._force_close()
             raise connection_lost(error, self._config) from error
 
+    def fetch_bytes(self, statement: str) -> list[tuple[Any, ...]]:
+        """Like :meth:`fetch`, with texts as bytes: those of binlog events are in any character set."""
+        self.use_unicode = False
+        try:
+            return self.fetch(statement)
+        finally:
+            self.use_unicode = True
+
     def fetch_each(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
         """Run statements in one round trip, so that little time passes between them; the rows of each.
 

@@ -100,7 +100,7 @@ def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) 
         mariadb: whether the server is MariaDB.
 
     Returns:
-        ``None`` if no event begins there; ``""`` if one may, but the server cannot show it to this account.
+        ``None`` if no event begins there; ``""`` if the account may not see events.
 
     Raises:
         DatabaseUnreachableError: the connection is lost.
@@ -122,16 +122,16 @@ class _Shown(NamedTuple):
 
 def _shown(client: Client, file: str, pos: int) -> _Shown:
     try:
-        rows = client.fetch(f"SHOW BINLOG EVENTS IN {client.escape(file)} FROM {pos} LIMIT 1")
-    except UnicodeDecodeError:  # a statement in another character set
-        return _Shown("")
+        rows = client.fetch_bytes(f"SHOW BINLOG EVENTS IN {client.escape(file)} FROM {pos} LIMIT 1")
     except pymysql.MySQLError as error:
         if error.args[0] in DENIED:
             return _Shown("")
         if error.args[0] == _UNREADABLE:
             return _Shown(None)
         raise
-    return _Shown(str(rows[0][2]), int(rows[0][4])) if rows and int(rows[0][1]) == pos else _Shown(None)
+    if not rows or int(rows[0][1]) != pos:
+        return _Shown(None)
+    return _Shown(rows[0][2].decode("ascii", "replace"), int(rows[0][4]))
 
 
 def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERYTHING, *, mariadb: bool) -> str | None:
