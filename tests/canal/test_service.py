@@ -97,22 +97,24 @@ def test_a_position_of_canal_itself_is_taken_over(database: Database, tmp_path: 
         assert ids(read(address, 1)) == ["2"]
 
 
-def test_a_position_that_canal_has_stored_with_the_name_of_the_file_before(database: Database, tmp_path: Path) -> None:
-    database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "FLUSH BINARY LOGS")
-    before = database.query("SHOW BINARY LOGS")[-1][0]
-    database.execute("FLUSH BINARY LOGS")
-    folder = configured(tmp_path, database)
+def test_a_position_that_canal_has_stored_with_the_name_of_the_file_before(
+    mariadb_db: Database, tmp_path: Path
+) -> None:
+    mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "FLUSH BINARY LOGS")
+    before = mariadb_db.query("SHOW BINARY LOGS")[-1][0]
+    mariadb_db.execute("FLUSH BINARY LOGS")
+    folder = configured(tmp_path, mariadb_db)
     with serving(folder) as (address, _):
         with connected(address, "example"):
             pass
-        database.execute("INSERT INTO t VALUES (1)")
+        mariadb_db.execute("INSERT INTO t VALUES (1)")
         assert ids(read(address, 1)) == ["1"]
     (tmp_path / "example" / OWN).unlink()
     meta = tmp_path / "example" / META
     stored = json.loads(meta.read_text())
     stored["clientDatas"][0]["cursor"]["postion"] |= {"journalName": before, "gtid": ""}
     meta.write_text(json.dumps(stored))
-    database.execute("INSERT INTO t VALUES (2)")
+    mariadb_db.execute("INSERT INTO t VALUES (2)")
     with serving(folder) as (address, _):
         assert ids(read(address, 1)) == ["2"]
 

@@ -91,7 +91,8 @@ def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) 
     """The type of the event that begins at a position, as SHOW BINLOG EVENTS names it.
 
     MariaDB verifies the checksum. MySQL does not by default, and shows some other bytes as an event; therefore another
-    event must begin where this one ends.
+    event must begin where this one ends. Behind a GTID, that can be a compressed transaction, which MySQL does not show
+    if it is larger than max_allowed_packet.
 
     Args:
         client: a connection to the server.
@@ -107,10 +108,10 @@ def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) 
         pymysql.MySQLError: the server cannot show events.
     """
     kind, end = _shown(client, offset.file, offset.pos)
-    if kind and not mariadb:
-        follows = offset.pos < end < size and _shown(client, offset.file, end).kind is not None
-        return kind if follows or end == size else None
-    return kind
+    if not kind or mariadb or end == size:
+        return kind
+    complete = offset.pos < end < size
+    return kind if complete and ("Gtid" in kind or _shown(client, offset.file, end).kind is not None) else None
 
 
 class _Shown(NamedTuple):

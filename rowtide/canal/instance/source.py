@@ -158,7 +158,8 @@ def located(source: Source, resumption: Resumption) -> Resumption:
         sizes = dict(server_queries.binlog_files(session.client))
         if done.file not in sizes:
             return resumption  # the stream reports it
-        for file in list(sizes)[list(sizes).index(done.file) :]:
+        later = list(sizes)[list(sizes).index(done.file) :]
+        for file in later if source.mariadb else later[:1]:
             offset = replace(resumption.offset, file=file)
             if done.pos >= sizes[file]:
                 continue
@@ -169,8 +170,8 @@ def located(source: Source, resumption: Resumption) -> Resumption:
                 log.warning("Canal has stored %s:%d, which is a position in %s", done.file, done.pos, file)
             return replace(resumption, offset=offset, done=replace(done, file=file))
     raise OffsetError(
-        f"the stored position {done.file}:{done.pos} (meta.dat, or the cursor in ZooKeeper) is that of no event in "
-        "this file or a later one: it is of another server, or damaged. Set it to an event before, such as position 4, "
+        f"the stored position {done.file}:{done.pos} (meta.dat, or the cursor in ZooKeeper) is that of no event "
+        "there: it is of another server, or damaged. Set it to an event before, such as position 4, "
         "the first one of the file; changes then come again"
     )
 

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from rowtide_stack import Database
 
 pytestmark = pytest.mark.servers
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(200))"
 
 
 @pytest.fixture(params=["mysql", "mariadb"])
 def database(request: pytest.FixtureRequest) -> Database:
     found: Database = request.getfixturevalue(f"{request.param}_db")
-    found.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(200))")
+    found.execute(TABLE)
     return found
 
 
@@ -48,30 +49,41 @@ def stored(file: str, pos: int) -> Resumption:
 
 
 def test_an_event_that_canal_has_stored_with_the_name_of_the_file_before(
-    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mariadb_db: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before, old = written(database, range(50, 54))
-    file, new = written(database, range(7))
+    mariadb_db.execute(TABLE)
+    before, old = written(mariadb_db, range(50, 54))
+    file, new = written(mariadb_db, range(7))
     ends = [pos for pos, kind in new.items() if kind == "Xid"]
     missing = next(pos for pos in ends if pos not in old)
-    found = source(tmp_path, database)
+    found = source(tmp_path, mariadb_db)
     assert located(found, stored(before, missing)) == stored(file, missing)
     assert f"Canal has stored {before}:{missing}, which is a position in {file}" in caplog.text
     assert located(found, stored(file, ends[0])) == stored(file, ends[0])
 
 
-def test_an_event_that_is_behind_the_end_of_the_file_before(database: Database, tmp_path: Path) -> None:
-    before, old = written(database, range(1))
-    file, new = written(database, range(20))
+def test_an_event_that_is_behind_the_end_of_the_file_before(mariadb_db: Database, tmp_path: Path) -> None:
+    mariadb_db.execute(TABLE)
+    before, old = written(mariadb_db, range(1))
+    file, new = written(mariadb_db, range(20))
     last = max(pos for pos, kind in new.items() if kind == "Xid")
     assert last > max(old) + 100
-    assert located(source(tmp_path, database), stored(before, last)) == stored(file, last)
+    assert located(source(tmp_path, mariadb_db), stored(before, last)) == stored(file, last)
+
+
+def test_the_name_of_a_file_of_mysql_is_right(mysql_db: Database, tmp_path: Path) -> None:
+    mysql_db.execute(TABLE)
+    before, _ = written(mysql_db, range(1))
+    _, new = written(mysql_db, range(20))
+    last = max(pos for pos, kind in new.items() if kind == "Xid")
+    with pytest.raises(OffsetError, match=rf"the stored position {before}:{last} .*is that of no event there"):
+        located(source(tmp_path, mysql_db), stored(before, last))
 
 
 def test_rows_at_the_position_are_not_what_canal_has_stored(database: Database, tmp_path: Path) -> None:
     file, found = written(database, range(3))
     rows = next(pos for pos, kind in found.items() if kind.startswith("Write_rows"))
-    with pytest.raises(OffsetError, match=rf"stored position {file}:{rows} .*is that of no event in this file"):
+    with pytest.raises(OffsetError, match=rf"stored position {file}:{rows} .*is that of no event there"):
         located(source(tmp_path, database), stored(file, rows))
 
 
