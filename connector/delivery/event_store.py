@@ -270,6 +270,12 @@ class Store(Generic[Stored]):
             return self._ring.put_sequence
 
     @property
+    def acknowledged(self) -> int:
+        """The sequence up to which all batches are acknowledged; -1 before the first one."""
+        with self._lock:
+            return self._ring.ack_sequence
+
+    @property
     def unread_bytes(self) -> int:
         """The bytes that wait to be taken."""
         with self._lock:

@@ -25,6 +25,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
+from rowtide.connector.snapshot.view.stream_order import stream_position
 from rowtide.connector.source.stream_reader import EventStream, StreamFactory, StreamReader
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
@@ -81,6 +82,7 @@ class Reader(StreamReader[StreamPipeline]):
 
     Attributes:
         status: the state of the reader.
+        servers: how often it has begun to read from another server than before; 1 for the first one.
     """
 
     def __init__(
@@ -122,6 +124,10 @@ class Reader(StreamReader[StreamPipeline]):
         self._parallel: StreamPipeline | None = None
         self._put_at = time.monotonic()
         self._put_offset = start
+        self.servers = 0
+        self._server: str | None = None
+        self._position: SourceOffset | None = None
+        self._position_wanted = False
 
     def run(self) -> None:
         """Read until :meth:`stop` is called; raises as :meth:`StreamReader.run` does."""
@@ -130,6 +136,17 @@ class Reader(StreamReader[StreamPipeline]):
         finally:
             if self._processes is not None:
                 self._processes.close()
+
+    def position(self) -> SourceOffset | None:
+        """A position between two transactions of the open stream, with the ``server_id`` as its server.
+
+        Everything before it is in the event store. It may be that of the call before: the next one is noted soon.
+
+        Returns:
+            The position; ``None`` if nothing of the stream was read. Read ``servers`` behind it.
+        """
+        self._position_wanted = True
+        return self._position
 
     def _pipeline(self, start: SourceOffset) -> StreamPipeline:
         pipeline = Pipeline(
@@ -214,6 +231,7 @@ class Reader(StreamReader[StreamPipeline]):
 
     def _before_stream(self) -> None:
         """Wait until Kafka has everything that was read: the server takes a new stream as an acknowledgement of it."""
+        self._position = None
         if self._acknowledgements is None:
             return
         self._acknowledgements.forget()
@@ -223,11 +241,26 @@ class Reader(StreamReader[StreamPipeline]):
                 raise StoreClosed("the connector ends before everything that was read is delivered")
 
     def _read_to(self, stream: EventStream) -> None:
+        if self._position is None or self._position_wanted:
+            self._note_position()
         if self._acknowledgements is None:
             return
         requested = stream.requested_acknowledgement()
         if requested is not None:
             self._acknowledgements.add(self._store.last_sequence, requested)
+
+    def _note_position(self) -> None:
+        pipeline = self._parallel
+        if pipeline is None or pipeline.progress.in_transaction:
+            return
+        position = stream_position(pipeline.pipeline)
+        if position.server is None:  # the stream's first event is not read yet
+            return
+        if position.server != self._server:
+            self._server = position.server
+            self.servers += 1
+        self._position_wanted = False
+        self._position = position
 
     def _waits_beside(self) -> bool:
         return self._snapshots is not None and self._snapshots.active

@@ -29,6 +29,10 @@ class DumpError(DatabusError):
     """A dump cannot be read to its end."""
 
 
+class DumpDiscarded(DatabusError):
+    """A dump that was made cannot be announced; another one is made."""
+
+
 class OffsetFileError(DatabusError):
     """The offset file is damaged, or cannot be read or written."""
 

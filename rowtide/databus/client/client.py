@@ -177,6 +177,7 @@ class Client:
             if not dump.rows:
                 log.warning("topic %s: the dump has no rows: the tables are empty, or it is gone", self._settings.topic)
             log.info("topic %s: end of the dump, %d rows", self._settings.topic, dump.rows)
+            self._behind_dump = replace(self._behind_dump, dump_end=dump.end)
             with self._saving:
                 self._of_dump_all = self._sequence
                 self._save_dump()
@@ -216,19 +217,21 @@ class Client:
                 raise
             log.warning("%s", error)
             return None
-        if self._repeats.seen(header.position, event) or self._is_before_start(header):
+        if self._repeats.seen(header.position, event) or self._is_before_start(header, offset):
             log.debug("topic %s, offset %d: %s is a repeat", self._settings.topic, offset, header.position)
             return None
         return self._numbered(Event(header, event, offset))
 
-    def _is_before_start(self, key: KafkaKey) -> bool:
+    def _is_before_start(self, key: KafkaKey, offset: int) -> bool:
         """Whether the dump has the event already; the offset of its description may be that of an earlier one.
 
-        Positions that descend are those of another server behind a fail-over, and cannot be compared with the start.
+        From the end that rowtide's server gives, the dump has none. Positions that descend are those of another server
+        behind a fail-over, and cannot be compared with the start.
         """
         start, last, self._last = self._start, self._last, key.position
         fail_over = key.position.server != start.position.server or (last is not None and key.position.before(last))
-        if self._begun or not start.inclusive or fail_over:
+        behind_dump = start.dump_end is not None and offset >= start.dump_end
+        if self._begun or not start.inclusive or fail_over or behind_dump:
             self._begun = True
             return False
         self._begun = not key.position.before(start.position)

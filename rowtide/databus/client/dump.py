@@ -3,8 +3,9 @@
 The client sends the name of the file and, if it wants an end marker, the line ``END``, which the original server does
 not read. The server answers ``PONG``; a line for each rows event follows, then the marker, then the end of the stream::
 
-    {"End":true,"Rows":240000}
+    {"End":true,"Rows":240000,"Offset":17}
 
+From this offset on, the topic has only events behind the dump.
 rowtide's server answers ``ERROR`` and the reason if it does not have the dump.
 """
 
@@ -37,6 +38,7 @@ class DumpReader:
     Attributes:
         rows: the number of rows so far.
         ended: whether the dump is complete.
+        end: from this offset on, the topic has only events behind the dump; ``None`` if the server does not say it.
 
     Raises:
         DumpError: the server cannot be reached, or is not one of databus.
@@ -51,6 +53,7 @@ class DumpReader:
         self._failure: DumpError | None = None
         self.rows = 0
         self.ended = False
+        self.end: int | None = None
         try:
             self._socket = socket.create_connection((host, port), _CONNECT_S)
         except OSError as error:
@@ -114,6 +117,8 @@ class DumpReader:
             raise DumpError(
                 f"{self._name}: {self.rows} rows have arrived, and its end marker has {marker.get('Rows')}. Start again"
             )
+        offset = marker.get("Offset")
+        self.end = offset if isinstance(offset, int) else None
         self.ended = True
 
     def _cut(self) -> DumpError:

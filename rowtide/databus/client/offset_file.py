@@ -7,7 +7,8 @@
     offset = 17
 
 The event with this key, at this offset of the topic, is done. ``inclusive = true`` stands behind these lines if it is
-not done yet: behind a dump, and at an explicit start. The original does not have this line, and loses that event.
+not done yet: behind a dump, and at an explicit start. ``dumpend = 20`` stands there behind a dump: from this offset on,
+the topic has only events behind the dump. The original does not have these lines, and loses the first event.
 """
 
 import os
@@ -28,11 +29,13 @@ class Progress:
         position: the key of an event.
         offset: its offset in the topic; if ``inclusive``, it may be behind that.
         inclusive: whether the event is not done yet.
+        dump_end: the dump has no event from this offset on; ``None`` if it is not known.
     """
 
     position: Position
     offset: int
     inclusive: bool = False
+    dump_end: int | None = None
 
     def encoded(self) -> str:
         """The text of the file."""
@@ -41,7 +44,9 @@ class Progress:
             f"masterpos = {self.position.pos}",
             f"offset = {self.offset}",
         ]
-        return "\n".join([*lines, *(["inclusive = true"] if self.inclusive else [])]) + "\n"
+        lines += ["inclusive = true"] if self.inclusive else []
+        lines += [] if self.dump_end is None else [f"dumpend = {self.dump_end}"]
+        return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
@@ -64,7 +69,9 @@ def load(path: Path) -> Progress | None:
     try:
         match tomllib.loads(text):
             case {"mastername": str(name), "masterpos": int(pos), "offset": int(offset), **rest} if name:
-                return Progress(Position(name, pos), offset, rest.get("inclusive") is True)
+                end = rest.get("dumpend")
+                end = end if isinstance(end, int) else None
+                return Progress(Position(name, pos), offset, rest.get("inclusive") is True, end)
     except tomllib.TOMLDecodeError:
         pass
     raise OffsetFileError(

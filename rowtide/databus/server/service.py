@@ -16,6 +16,7 @@ from pathlib import Path
 from rowtide.cluster.session import ZooKeeperSession, own_host
 from rowtide.databus.server.dumps.dumping import Dumping
 from rowtide.databus.server.dumps.folder import DumpFolder
+from rowtide.databus.server.dumps.publication import Reading
 from rowtide.databus.server.dumps.source import DumpSource
 from rowtide.databus.server.dumps.tcp import Address, DumpServer
 from rowtide.databus.server.registration import Registration, ServerNodes
@@ -67,11 +68,11 @@ class DumpService:
         self._registration: Registration | None = None
         self._dumping: Dumping | None = None
 
-    def start(self, streams: Callable[[], bool], on_end: Callable[[], None]) -> Address:
+    def start(self, reading: Callable[[], Reading | None], on_end: Callable[[], None]) -> Address:
         """Begin to serve dumps, and stand by.
 
         Args:
-            streams: whether all changes from now on are published; dumps are made only then.
+            reading: how far the connector has come; ``None`` while it reads no stream. Dumps are made only then.
             on_end: called in another thread when this server has run, and another one may run by now.
 
         Returns:
@@ -90,7 +91,7 @@ class DumpService:
         self._registration = Registration(self._session, settings.nodes, host, address.port, settings.alive_timeout_s)
         self._registration.on_end = on_end
         self._registration.start()
-        self._dumping = Dumping(self._source, self._folder, self._registration, settings.interval_s, streams)
+        self._dumping = Dumping(self._source, self._folder, self._registration, settings.interval_s, reading)
         self._dumping.start()
         return address
 

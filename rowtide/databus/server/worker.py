@@ -20,6 +20,7 @@ from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.worker import faust_app
 from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.service import ConnectorService
+from rowtide.databus.server.dumps.publication import Reading, reading_of
 from rowtide.databus.server.dumps.snapshot import SnapshotSource
 from rowtide.databus.server.record_form import DatabusForm
 from rowtide.databus.server.registration import ServerNodes
@@ -95,7 +96,7 @@ class DatabusServer(Service):
         """
         settings = self._connector.config.databus
         try:
-            address = await asyncio.to_thread(self._dumps.start, self._streams, self._ended)
+            address = await asyncio.to_thread(self._dumps.start, self._reading, self._ended)
         except OSError as error:
             raise ConnectorError(
                 f"dumps cannot be served at {settings.dump_address}:{settings.dump_port}, or there is no way to "
@@ -116,9 +117,8 @@ class DatabusServer(Service):
                 await self._connector.begin()
                 return
 
-    def _streams(self) -> bool:
-        reader = self._connector.connector.current.reader
-        return reader is not None and reader.status.connected
+    def _reading(self) -> Reading | None:
+        return reading_of(self._connector.connector)
 
     def _ended(self) -> None:
         if not self.should_stop:

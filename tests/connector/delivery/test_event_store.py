@@ -356,3 +356,13 @@ def test_ctrl_c_anywhere_leaves_the_store_usable() -> None:
             break
         places += 1
     assert places > 10
+
+
+def test_the_last_batch_that_is_acknowledged_is_shown() -> None:
+    store = EventStore()
+    assert (store.acknowledged, store.last_sequence) == (-1, -1)
+    store.put([batch(0), batch(1), batch(2)])
+    taken = store.get(2, 0)
+    assert store.acknowledged == -1
+    store.ack(taken.sequence)
+    assert (store.acknowledged, store.last_sequence) == (1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from rowtide.connector.engine.decoding import parallel_pipeline, processes
 from rowtide.connector.engine.decoding.chunks import Chunk
 from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.engine.reader import Reader
+from rowtide.connector.engine.reader import Reader, StreamPipeline
 from rowtide.connector.pipeline import xa_transactions
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.events.classes import FormatDescription
@@ -235,6 +236,56 @@ def test_a_start_by_file_moves_on_through_files_without_transactions(tmp_path: P
     reading = Reader(config, settings, structures, start, store, InMemorySchemaHistory(), opened)
     reading.run()
     assert [(begun.file, begun.pos) for begun in starts] == [(one, start.pos), (two, 4)]
+
+
+class _FailOver(Connections):
+    """Connections of which the third and later ones lead to another server. Notes the reader before each one."""
+
+    def open(self, start: SourceOffset) -> BinlogStream:
+        assert self.reader is not None
+        self.noted.append((self.reader.servers, self.reader.position()))
+        if len(self.noted) == 3:
+            (pos, format_description), *rest = self.server.events
+            other = format_description[:5] + b"\x63\0\0\0" + format_description[9:-4]
+            checksum = zlib.crc32(other).to_bytes(4, "little")
+            self.server = replace(self.server, events=[(pos, other + checksum), *rest])
+        return super().open(start)
+
+    noted: list[tuple[int, SourceOffset | None]]
+
+
+@pytest.mark.parametrize("decoders", [0, 2])
+def test_positions_are_those_of_the_open_stream_and_servers_are_counted(decoders: int, submitted: list[Chunk]) -> None:
+    server = recorded_stream("mysql")
+    connections = _FailOver(server, [12, 9, 3, None], decoders)
+    connections.noted = []
+    connections.run(server.start(), tables(server))
+    assert connections.noted == [(0, None), (1, None), (1, None), (2, None)]
+    reading = connections.reader
+    assert reading is not None
+    assert reading.servers == 2
+    position = reading.position()
+    assert position is not None
+    assert (position.server, position.gtids) == ("99", connections.starts[-1].gtids)  # the first one of the stream
+
+
+def test_the_next_position_is_noted_when_one_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    positions: list[SourceOffset | None] = []
+    ticked = Reader._ticked
+
+    def watched(reading: Reader, pipeline: StreamPipeline) -> None:
+        positions.append(reading.position())
+        ticked(reading, pipeline)
+
+    monkeypatch.setattr(Reader, "_ticked", watched)
+    server = recorded_stream("mysql")
+    Connections(server, [None]).run(server.start(), tables(server))
+    first, *later = positions
+    assert first is None  # nothing of the stream was read yet
+    places = [position.pos for position in later if position is not None]
+    assert len(places) == len(later)
+    assert places == sorted(places)
+    assert len(set(places)) > 10
 
 
 def test_codecs_outlive_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,33 @@ def test_events_of_another_server_behind_a_dump_are_not_before_it(
             assert rest(client) == ["0", "101", "201"]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_events_of_another_server_from_the_end_of_a_dump_on_are_not_dropped(
+    restart: bool, settings: ClientSettings, of: list[Sent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dump at 000009:400 has the events of 000003. The second one was published while the dump was begun."""
+    of += [message("binlog.000003", 100, 100), message("binlog.000003", 200, 300)]
+    of += [message("binlog.000005", pos, pos + 1) for pos in (100, 200)]
+    settings.offset_file.parent.mkdir()
+    with dump_server([DUMP[0].replace(b"}\n", b',"Offset":2}\n')]) as (port, _):
+        from_dump(monkeypatch, port, 400, 1)
+        with Client(settings) as client:
+            row = client.get_event(5)
+            client.ack(row)
+            assert number(row) == "0"
+            if not restart:
+                assert rest(client) == ["101", "201"]
+                return
+            with pytest.raises(TimeoutError):  # the end of the dump
+                client.get_event(0.0)
+    monkeypatch.undo()
+    progress = load(settings.offset_file)
+    assert progress == Progress(Position("binlog.000009", 400), 1, inclusive=True, dump_end=2)
+    monkeypatch.setattr(client_module, "EventTopic", lambda _name, _kafka: _Topic(of))
+    with Client(settings) as client:
+        assert rest(client) == ["101", "201"]
+
+
 def test_kafka_that_does_not_answer_at_the_end_of_a_dump(
     settings: ClientSettings, of: list[Sent], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,13 +21,16 @@ from rowtide.cluster import candidate
 from rowtide.cluster import session as session_module
 from rowtide.cluster.session import ZooKeeperError, ZooKeeperSession
 from rowtide.connector.errors import SnapshotError
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.databus.client import ClientSettings
 from rowtide.databus.client.start import DumpStart, _dump
 from rowtide.databus.discovery import ROOT, DumpDescriptor, KeepAlive
+from rowtide.databus.errors import DumpDiscarded
 from rowtide.databus.events import Position, RowsEvent
 from rowtide.databus.server.dumps import dumping as dumping_module
 from rowtide.databus.server.dumps.dumping import Dumping
 from rowtide.databus.server.dumps.folder import DumpFolder
+from rowtide.databus.server.dumps.publication import Reading
 from rowtide.databus.server.dumps.source import Dump, DumpPart
 from rowtide.databus.server.registration import Registration, ServerNodes
 
@@ -238,15 +242,20 @@ def test_a_server_gives_way_to_one_of_the_original(cluster: Servers, client: Kaz
 # --- dumps ---------------------------------------------------------------------------------------------------------
 
 
+PLACE = SourceOffset("binlog.000003", 500, server="1")
+READING = Reading("a stream", PLACE, 3, 3)
+
+
 class _Source:
     """Counts the dumps that are taken."""
 
     taken = 0
+    connector = "mysql"
 
     @contextmanager
     def dump(self) -> Iterator[Dump]:
         self.taken += 1
-        yield Dump(Position("binlog.000003", 100 * self.taken), self.taken, self._parts())
+        yield Dump(Position("binlog.000003", 100 * self.taken), self.taken, self._parts(), PLACE, lambda: 17)
 
     def _parts(self) -> Iterator[DumpPart]:
         self.during()
@@ -259,7 +268,7 @@ class _Source:
 def test_a_dump_is_made_when_it_is_missing_or_due(cluster: Servers, tmp_path: Path) -> None:
     source, folder, streams = _Source(), DumpFolder(tmp_path / "1"), False
     with cluster.server(1) as server:
-        dumping = Dumping(source, folder, server, 100.0, lambda: streams, lambda: cluster.now)
+        dumping = Dumping(source, folder, server, 100.0, lambda: READING if streams else None, lambda: cluster.now)
 
         def taken() -> int:
             server.poll()
@@ -278,15 +287,15 @@ def test_a_dump_is_made_when_it_is_missing_or_due(cluster: Servers, tmp_path: Pa
         assert taken() == 2
         assert cluster.found().dump.offset == 2
         assert (folder.path / first.file).exists()  # for clients that have read the first name
-        again = Dumping(source, folder, server, None, lambda: True, lambda: cluster.now)
+        again = Dumping(source, folder, server, None, lambda: READING, lambda: cluster.now)
         again.poll()
         assert source.taken == 2  # the announced one is still here
-        elsewhere = Dumping(source, DumpFolder(tmp_path / "2"), server, None, lambda: True, lambda: cluster.now)
+        elsewhere = Dumping(source, DumpFolder(tmp_path / "2"), server, None, lambda: READING, lambda: cluster.now)
         elsewhere.poll()
         assert source.taken == 3
         server.announce(replace(first, offset=3), term(server))
         server._session._client.set(cluster.nodes.dump, b"damaged")
-        Dumping(source, folder, server, None, lambda: True, lambda: cluster.now).poll()
+        Dumping(source, folder, server, None, lambda: READING, lambda: cluster.now).poll()
         assert source.taken == 4
         assert cluster.found().dump.offset == 4
 
@@ -297,8 +306,54 @@ def test_a_dump_of_a_term_that_ends_is_not_announced(cluster: Servers, tmp_path:
         source.during = server.release  # type: ignore[method-assign]
         server.poll()
         with pytest.raises(ZooKeeperError):
-            Dumping(source, folder, server, None, lambda: True, lambda: cluster.now).poll()
+            Dumping(source, folder, server, None, lambda: READING, lambda: cluster.now).poll()
         assert server.dump() is None
+
+
+def test_a_dump_is_made_again_if_the_connector_reads_from_another_server(cluster: Servers, tmp_path: Path) -> None:
+    source, readings = _Source(), [READING]
+
+    def fail_over() -> None:
+        if source.taken == 1:
+            readings.append(replace(READING, stream="another stream"))
+
+    source.during = fail_over  # type: ignore[method-assign]
+    with cluster.server(1) as server:
+        server.poll()
+        dumping = Dumping(source, DumpFolder(tmp_path), server, None, lambda: readings[-1], lambda: cluster.now)
+        with pytest.raises(DumpDiscarded):
+            dumping.poll()
+        assert server.dump() is None
+        assert list(tmp_path.iterdir()) == []
+        dumping.poll()
+        assert cluster.found().dump.offset == 2
+        assert b'"Rows":1,"Offset":17}' in (tmp_path / cluster.found().dump.file).read_bytes()
+
+
+@pytest.mark.parametrize("ends", ["stop", "term"])
+def test_a_dump_whose_events_are_not_published_is_given_up_at_the_end(
+    cluster: Servers, tmp_path: Path, ends: str
+) -> None:
+    source, readings, waits = _Source(), [READING], threading.Event()
+
+    def lags() -> None:
+        readings[0] = replace(READING, sequence=4, position=replace(PLACE, pos=499))
+        waits.set()
+
+    source.during = lags  # type: ignore[method-assign]
+    with cluster.server(1) as server:
+        server.poll()
+        dumping = Dumping(source, DumpFolder(tmp_path), server, None, lambda: readings[0], lambda: cluster.now)
+        dumping.start()
+        assert waits.wait(30)
+        assert server.dump() is None
+        if ends == "term":
+            server.release()
+            until(lambda: list(tmp_path.iterdir()) == [])
+        dumping.stop()
+        assert not dumping._thread.is_alive()
+        assert server.dump() is None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dump_that_fails_is_repeated(
@@ -314,7 +369,7 @@ def test_a_dump_that_fails_is_repeated(
     source.during = fails_once  # type: ignore[method-assign]
     with cluster.server(1) as server:
         server.poll()
-        dumping = Dumping(source, folder, server, None, lambda: True, lambda: cluster.now)
+        dumping = Dumping(source, folder, server, None, lambda: READING, lambda: cluster.now)
         dumping.start()
         until(lambda: server.dump() is not None)
         dumping.stop()

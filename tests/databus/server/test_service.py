@@ -16,10 +16,12 @@ from kazoo.client import KazooClient
 from tcp_proxy import TcpProxy
 
 from rowtide.cluster import candidate, session
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.databus.client.dump import DumpReader
 from rowtide.databus.discovery import ROOT, DumpDescriptor, KeepAlive
 from rowtide.databus.errors import DumpError
 from rowtide.databus.events import Position, RowsEvent
+from rowtide.databus.server.dumps.publication import Reading
 from rowtide.databus.server.dumps.source import Dump, DumpPart
 from rowtide.databus.server.registration import ServerNodes
 from rowtide.databus.server.service import DumpService, DumpSettings
@@ -36,8 +38,14 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidate, "WAIT_S", 1.0)
 
 
+PLACE = SourceOffset("binlog.000001", 4, server="1")
+READING = Reading("a stream", PLACE, 0, 0)
+
+
 class _Source:
     """Makes dumps of one row, the server's number."""
+
+    connector = "mysql"
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -45,7 +53,7 @@ class _Source:
     @contextmanager
     def dump(self) -> Iterator[Dump]:
         event = RowsEvent(ITEMS, "insert", (item(self._number),))
-        yield Dump(Position("binlog.000001", 4), 0, iter([DumpPart(event.encoded(), 1)]))
+        yield Dump(Position("binlog.000001", 4), 0, iter([DumpPart(event.encoded(), 1)]), PLACE, lambda: 0)
 
 
 class _Servers:
@@ -68,7 +76,7 @@ class _Servers:
         folder = self._folder / str(number)
         settings = DumpSettings(zookeeper or self.zookeeper, self._nodes, folder, host, 0, host, None, 60.0)
         service = DumpService(settings, _Source(number), "zkpath")
-        service.start(lambda: True, ended.set)
+        service.start(lambda: READING, ended.set)
         try:
             yield service
         finally:
@@ -125,5 +133,5 @@ def test_an_address_that_is_in_use_is_an_error(zookeeper: ZooKeeper, tmp_path: P
     )
     service = DumpService(settings, _Source(1), "zkpath")
     with pytest.raises(OSError, match="in use"):
-        service.start(lambda: True, lambda: None)
+        service.start(lambda: READING, lambda: None)
     service.stop()

@@ -5,11 +5,12 @@
     snapshot ──► dumping ──► folder ──► tcp ──► clients
                     └──► ZooKeeper: name, position, offset
 
-============  ====================================================
-``dumping``   when dumps are made and announced
-``snapshot``  makes dumps of the connector's snapshots
-``tcp``       serves dumps to clients
-``folder``    the files of dumps
-``source``    what a dump is made of
-============  ====================================================
+===============  ====================================================
+``dumping``      when dumps are made and announced
+``publication``  whether the topic has all events that a dump has
+``snapshot``     makes dumps of the connector's snapshots
+``tcp``          serves dumps to clients
+``folder``       the files of dumps
+``source``       what a dump is made of
+===============  ====================================================
 """

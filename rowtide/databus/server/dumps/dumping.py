@@ -12,12 +12,14 @@ from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.databus.discovery import DumpDescriptor
 from rowtide.databus.errors import DatabusError, DiscoveryError
 from rowtide.databus.server.dumps.folder import DumpFolder
+from rowtide.databus.server.dumps.publication import Publication, Reading
 from rowtide.databus.server.dumps.source import DumpSource
 from rowtide.databus.server.registration import Registration
 
 log = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
+_PUBLISHED_LOOK_S = 0.1
 _FIRST_WAIT_S = 5.0
 _LONGEST_WAIT_S = 300.0
 _STOP_S = 10.0
@@ -34,7 +36,8 @@ class Dumping:
         folder: has them.
         registration: of this server.
         interval_s: how long a dump is announced, in seconds; ``None`` for ever.
-        streams: whether all changes from now on are published: clients of a dump from before would miss some.
+        reading: how far the connector has come; ``None`` while it reads no stream. Only then are all changes from now
+            on published: clients of a dump from before would miss some.
         clock: in seconds.
     """
 
@@ -44,14 +47,14 @@ class Dumping:
         folder: DumpFolder,
         registration: Registration,
         interval_s: float | None,
-        streams: Callable[[], bool],
+        reading: Callable[[], Reading | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source = source
         self._folder = folder
         self._registration = registration
         self._interval_s = interval_s
-        self._streams = streams
+        self._reading = reading
         self._clock = clock
         self._term: int | None = None  # in which there is a dump
         self._due = 0.0  # when the next one is due in it, by the clock
@@ -92,7 +95,8 @@ class Dumping:
             OSError: the dump cannot be written.
         """
         term = self._registration.term
-        if term is None or not self._streams():
+        first = None if term is None else self._reading()
+        if term is None or first is None:
             return
         if term != self._term:
             if self._has_announced():
@@ -100,7 +104,7 @@ class Dumping:
                 return
         elif self._clock() < self._due:
             return
-        self._make(term)
+        self._make(term, first)
 
     def _has_announced(self) -> bool:
         """Whether the dump that is announced is here: this server was started again, or the folder is shared."""
@@ -116,19 +120,35 @@ class Dumping:
             found.close()
         return found is not None
 
-    def _make(self, term: int) -> None:
+    def _make(self, term: int, first: Reading) -> None:
         begin = self._clock()
         name = self._folder.new_name()
+        publication = Publication(first, self._clock)
+        self._await(publication, term)
         with self._folder.writer(name) as writer, self._source.dump() as dump:
+            publication.begin(dump.taken)
             for part in dump.parts:
-                if self._stop.is_set() or self._registration.term != term:
-                    raise TermEndedError("this server does not run any more")
+                self._check_runs(term)
+                publication.verify(self._reading())
                 writer.add(part)
-            writer.complete()
+            self._await(publication, term)
+            end = dump.end()
+            self._await(publication, term)  # up to this end, all events are of the server of the dump
+            writer.complete(end)
         self._registration.announce(DumpDescriptor(name, dump.position, dump.offset), term)
         log.info("dump %s is complete: %d rows in %.0f s", name, writer.rows, self._clock() - begin)
         self._made(term)
         self._folder.keep(name, _KEPT)
+
+    def _await(self, publication: Publication, term: int) -> None:
+        """Wait until what the connector has to publish is in the topic, and the connector reads a stream."""
+        while not publication.is_complete(self._reading(), self._source.connector):
+            self._check_runs(term)
+            self._stop.wait(_PUBLISHED_LOOK_S)
+
+    def _check_runs(self, term: int) -> None:
+        if self._stop.is_set() or self._registration.term != term:
+            raise TermEndedError("this server does not run any more")
 
     def _made(self, term: int) -> None:
         self._term = term

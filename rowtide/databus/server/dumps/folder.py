@@ -3,8 +3,9 @@
 A dump is a file with a rows event in each line, and an end marker::
 
     {"Table":{...},"Action":"insert","Rows":[["MQ==","eA=="],["Mg==",null]]}
-    {"End":true,"Rows":2}
+    {"End":true,"Rows":2,"Offset":17}
 
+The offset is that from which the topic has only events behind the dump; dumps of earlier versions do not have it.
 A file that is being written has another name. It becomes a dump when it is complete and on the disk.
 """
 
@@ -21,8 +22,8 @@ from rowtide.databus.server.dumps.source import DumpPart
 
 _NAME = re.compile(r"DB\.Data[0-9A-Za-z-]{1,100}\.Json")
 _PART = ".part"
-_MARKER = re.compile(rb'^\{"End":true,"Rows":(\d+)\}\n\Z', re.MULTILINE)
-_LONGEST_MARKER = 64
+_MARKER = re.compile(rb'^\{"End":true,"Rows":(\d+)(?:,"Offset":\d+)?\}\n\Z', re.MULTILINE)
+_LONGEST_MARKER = 96
 _CHUNK = 1 << 18
 _ROWS = b'"Rows":[['
 
@@ -35,6 +36,7 @@ class StoredDump:
 
     Attributes:
         rows: the number of rows.
+        end_marker: the line behind the last row.
 
     Raises:
         OSError: it cannot be read.
@@ -52,7 +54,8 @@ class StoredDump:
             self._file.close()
             raise
         self.rows = int(marker[1])
-        self._left = size - len(marker[0])
+        self.end_marker = marker[0]
+        self._left = size - len(self.end_marker)
 
     def close(self) -> None:
         """Close the file."""
@@ -111,13 +114,16 @@ class DumpWriter:
         self._file.write(part.event + b"\n")
         self.rows += part.rows
 
-    def complete(self) -> None:
+    def complete(self, end: int) -> None:
         """Write the end marker, and give the file its name.
+
+        Args:
+            end: from this offset on, the topic has only events behind the dump.
 
         Raises:
             OSError: the disk is full, for example.
         """
-        self._file.write(end_marker(self.rows))
+        self._file.write(b'{"End":true,"Rows":%d,"Offset":%d}\n' % (self.rows, end))
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -189,8 +195,3 @@ def _marker(end: bytes, path: Path) -> re.Match[bytes]:
     if found is None:
         raise ValueError(f"dump {path} has no end marker")
     return found
-
-
-def end_marker(rows: int) -> bytes:
-    """The line behind the last row."""
-    return b'{"End":true,"Rows":%d}\n' % rows

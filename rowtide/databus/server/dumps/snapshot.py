@@ -17,7 +17,11 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
 from rowtide.connector.snapshot import Decision, Snapshot
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
-from rowtide.databus.errors import TopicError
+from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.server_queries import ListedTable
+from rowtide.connector.source.session import Session
+from rowtide.databus.errors import DumpDiscarded, TopicError
 from rowtide.databus.events import INSERT, Position
 from rowtide.databus.server.cells import cell_output
 from rowtide.databus.server.dumps.source import Dump, DumpPart
@@ -42,6 +46,7 @@ class SnapshotSource:
     def __init__(self, config: Configuration, topic: str) -> None:
         self._config = config
         self._topic = topic
+        self.connector = config.flavor.value
 
     @contextmanager
     def dump(self) -> Iterator[Dump]:
@@ -52,10 +57,11 @@ class SnapshotSource:
         Raises:
             SnapshotError, DatabaseUnreachableError: the server cannot be read.
             TopicError: the topic cannot be read.
+            DumpDiscarded: connections lead to different servers.
         """
         offset = self._end()
         config = self._config
-        snapshot = Snapshot(
+        snapshot = DumpSnapshot(
             config.database,
             pipeline_settings(config, "dump", changes=True),
             replace(config.snapshot, resumable=False),
@@ -66,7 +72,7 @@ class SnapshotSource:
         with closing(snapshot.outputs()) as outputs:
             first = [*islice(outputs, 1)]  # behind the position
             position = Position(snapshot.offset.file, snapshot.offset.pos)
-            yield Dump(position, offset, _parts(chain(first, outputs)))
+            yield Dump(position, offset, _parts(chain(first, outputs)), snapshot.taken(), self._end)
 
     def _end(self) -> int:
         """The offset behind the last message. The topic is created if it is missing: clients begin in it."""
@@ -83,6 +89,33 @@ def _parts(outputs: Iterator[Output]) -> Iterator[DumpPart]:
     for output in outputs:
         if isinstance(output, Batch):
             yield from cast("Sequence[DumpPart]", output.changes)
+
+
+class DumpSnapshot(Snapshot):
+    """A snapshot with the ``server_id`` of its server, which the header of the stream's binlog files has, too."""
+
+    _server: tuple[str, str] | None = None  # what identifies the server, and its ``server_id``
+
+    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+        """As that of any snapshot; notes the server."""
+        identity = server_queries.server_identity(session.client, mariadb=session.mariadb)
+        self._server = identity, server_queries.server_id(session)
+        return super().statements(session, listed)
+
+    def taken(self) -> SourceOffset:
+        """The position with the ``server_id`` as its server, behind the first output.
+
+        Raises:
+            DumpDiscarded: the structures were read on another server than the position.
+        """
+        assert self._server is not None, "the structures are read before the first output"
+        identity, server_id = self._server
+        if identity != self.offset.server:
+            raise DumpDiscarded(
+                f"the dump is discarded: its connections lead to different servers ({self.offset.server}, {identity}). "
+                "Set database.hostname to one of them"
+            )
+        return replace(self.offset, server=server_id)
 
 
 class DumpTable(SnapshotTable):

@@ -1,9 +1,10 @@
 """What a dump is made of: rows events of one consistent snapshot, encoded as in the topic."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.databus.events import Position
 
 
@@ -26,15 +27,25 @@ class Dump(NamedTuple):
         position: the rows are those at this position of the binlog.
         offset: the first event behind the position is at this offset of the topic, or behind it.
         parts: the rows, table by table. They raise ``ConnectorError`` if the rows cannot be read.
+        taken: ``position`` with the GTIDs, and with the ``server_id`` as its server.
+        end: reads the offset behind the last message of the topic. It raises ``TopicError``.
     """
 
     position: Position
     offset: int
     parts: Iterator[DumpPart]
+    taken: SourceOffset
+    end: Callable[[], int]
 
 
 class DumpSource(Protocol):
-    """Makes dumps."""
+    """Makes dumps.
+
+    Attributes:
+        connector: ``mysql`` or ``mariadb``.
+    """
+
+    connector: str
 
     def dump(self) -> AbstractContextManager[Dump]:
         """Take a snapshot, which ends with the block.

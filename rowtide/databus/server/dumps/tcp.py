@@ -8,7 +8,7 @@
                             ◄──── PONG
                             ◄──── {"Table":{...},"Action":"insert","Rows":[...]}
                             ◄──── ...
-                            ◄──── {"End":true,"Rows":240000}
+                            ◄──── {"End":true,"Rows":240000,"Offset":17}
 
 Clients of the original, which do not send ``END``, get one row in each line and no end marker. A dump that does not
 exist is answered with ``ERROR`` and the reason, instead of ``PONG`` and nothing: that would be an empty snapshot.
@@ -22,7 +22,7 @@ import socket
 from contextlib import suppress
 from typing import NamedTuple
 
-from rowtide.databus.server.dumps.folder import DumpFolder, StoredDump, end_marker
+from rowtide.databus.server.dumps.folder import DumpFolder, StoredDump
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class _Connection:
         while chunk := await asyncio.to_thread(read):
             await self._send(chunk)
         if marked or await self._end_wanted(_LATE_END_S):
-            await self._send(end_marker(dump.rows))
+            await self._send(dump.end_marker)
         log.info("dump client %s has been sent dump %s: %d rows", self._client, name, dump.rows)
 
     async def _end_wanted(self, seconds: float) -> bool:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import pytest
+from confluent_kafka import Producer
+from databus_messages import message
 from running_connector import connected
 from topic_tools import Topics
 from worker_process import SOON, WorkerConfig, eventually
@@ -23,6 +25,7 @@ from rowtide.connector.engine.task import ConnectorTask
 from rowtide.databus.client import Client, ClientSettings
 from rowtide.databus.discovery import ROOT
 from rowtide.databus.events import DUMP, Event, RowsEvent
+from rowtide.databus.server.dumps.publication import Reading, reading_of
 from rowtide.databus.server.dumps.snapshot import SnapshotSource
 from rowtide.databus.server.record_form import DatabusForm
 from rowtide.databus.server.registration import ServerNodes
@@ -90,7 +93,7 @@ class _Server:
     @contextmanager
     def streaming(self) -> Iterator[None]:
         """Publish, but make no dump."""
-        self.service.start(lambda: self._dumps and connected(self._task), lambda: None)
+        self.service.start(self._reading, lambda: None)
         try:
             assert self.service.wait(SOON)
             self._begin()
@@ -100,6 +103,9 @@ class _Server:
                 self._task.stop(SOON)
         finally:
             self.service.stop()
+
+    def _reading(self) -> Reading | None:
+        return reading_of(self._task) if self._dumps else None
 
     def _begin(self) -> None:
         self._task = ConnectorTask(self.config, form=DatabusForm(self.topic))
@@ -277,6 +283,27 @@ def test_clients_that_begin_with_any_dump_have_each_change_once(
             assert copy.rows == expected
             assert not copy.read(1.0)
             assert copy.of_topic > 0
+
+
+def test_events_of_another_server_behind_a_dump_are_not_dropped(
+    mysql_db: Database, kafka: Kafka, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    """A fail-over behind the dump, with no captured change in between: the other server's positions are before it."""
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    server = _Server(tmp_path, mysql_db, kafka, zookeeper)
+    with server.streaming():
+        mysql_db.execute("INSERT INTO t VALUES (2)", "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+        file = mysql_db.query("SHOW BINARY LOGS")[-2][0]  # behind the last change, and before the dump
+        server.dumped()
+        producer = Producer({"bootstrap.servers": kafka.bootstrap})
+        for pos in (100, 200):
+            key, value = message(file, pos, pos)
+            producer.produce(server.topic, value, key, partition=0)
+        assert producer.flush(SOON) == 0
+        with Client(server.client) as client:
+            found = read(client, 4)
+    assert cells([event for event in found if event.offset is None], "t") == [(b"1",), (b"2",)]
+    assert [event.header.position.pos for event in found if event.offset is not None] == [100, 200]
 
 
 def test_rows_of_an_xa_transaction_that_is_prepared_come_behind_the_dump(

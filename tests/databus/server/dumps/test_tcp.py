@@ -40,7 +40,7 @@ def stored(folder: DumpFolder, *events: RowsEvent, name: str = NAME) -> None:
     with folder.writer(name) as writer:
         for event in events:
             writer.add(DumpPart(event.encoded(), len(event.rows)))
-        writer.complete()
+        writer.complete(17)
 
 
 def inserted(*rows: tuple[Cell, ...]) -> RowsEvent:
@@ -121,11 +121,28 @@ def test_an_end_that_arrives_late_still_gets_a_marker(folder: DumpFolder, monkey
         writer.write(f"{NAME}\n".encode())
         lines = [await reader.readline(), await reader.readline()]
         writer.write(b"END\n")
-        assert [*lines[:1], await reader.read()] == [b"PONG\n", b'{"End":true,"Rows":1}\n']
+        assert [*lines[:1], await reader.read()] == [b"PONG\n", b'{"End":true,"Rows":1,"Offset":17}\n']
         writer.close()
         await writer.wait_closed()
 
     served(folder, use)
+
+
+def test_a_dump_of_an_earlier_version_is_served_without_the_end_of_its_events(folder: DumpFolder) -> None:
+    (folder.path / NAME).write_bytes(inserted(item(1)).encoded() + b'\n{"End":true,"Rows":1}\n')
+    ends: list[int | None] = []
+
+    async def use(address: Address, _server: DumpServer) -> None:
+        for _ in range(2):
+            reader = await asyncio.to_thread(lambda: DumpReader(*address, NAME, end_marker=True))
+            while not reader.ended:
+                await asyncio.to_thread(reader.poll, 5.0)
+            reader.close()
+            ends.append(reader.end)
+            stored(folder, inserted(item(1)))
+
+    served(folder, use)
+    assert ends == [None, 17]
 
 
 def test_an_empty_dump_is_told_from_a_missing_one(folder: DumpFolder) -> None:
@@ -200,7 +217,7 @@ def test_clients_that_do_not_read_or_vanish_hold_up_nobody(folder: DumpFolder) -
         while server.connections > 11:
             await asyncio.sleep(0.01)
         rest = (await slow[10][0].read()).splitlines()
-        assert json.loads(rest[-1]) == {"End": True, "Rows": 8000}
+        assert json.loads(rest[-1]) == {"End": True, "Rows": 8000, "Offset": 17}
         assert len(rest) == 201
         for _, writer in [*slow[10:], silent]:
             writer.transport.abort()
