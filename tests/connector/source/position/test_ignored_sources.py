@@ -17,7 +17,9 @@ from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.topics.filters import EVERYTHING, Patterns, Selection
 
 if TYPE_CHECKING:
-    from rowtide_stack import SqlServer
+    from collections.abc import Iterator
+
+    from rowtide_stack import MariaDB, SqlServer
 
 pytestmark = pytest.mark.servers
 
@@ -42,11 +44,30 @@ def test_transactions_of_an_ignored_source_need_not_be_there(request: pytest.Fix
         assert any(b"DROP DATABASE ignored_sources" in event for piece in pieces for event in piece)
 
 
+@pytest.fixture(scope="module")
+def mariadb_alone() -> Iterator[MariaDB]:
+    """A server whose binlog nobody purges."""
+    from rowtide_stack import MariaDB
+
+    with MariaDB() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def mysql_alone() -> Iterator[SqlServer]:
+    """The same."""
+    from rowtide_stack import MySQL
+
+    with MySQL() as server:
+        yield server
+
+
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
 def test_a_stream_begins_with_the_first_transaction_if_none_of_the_position_counts(
     request: pytest.FixtureRequest, flavor: str
 ) -> None:
-    server: SqlServer = request.getfixturevalue(flavor)
+    server: SqlServer = request.getfixturevalue(f"{flavor}_alone")
+    server.execute("CREATE DATABASE ignored_sources", "DROP DATABASE ignored_sources")
     absent = ABSENT[flavor]
     config = from_properties({**PROPERTIES, **address(server), "database.flavor": flavor}).database
     others = Selection(exclude=Patterns.parse(absent.partition(":")[0].removesuffix("-7")))
@@ -58,11 +79,11 @@ def test_a_stream_begins_with_the_first_transaction_if_none_of_the_position_coun
     assert HEADER.unpack_from(first)[4] < 1000, "the file begins with it"
 
 
-def test_mariadb_need_not_have_an_ignored_transaction_in_a_domain_of_its_own(mariadb: SqlServer) -> None:
+def test_mariadb_need_not_have_an_ignored_transaction_in_a_domain_of_its_own(mariadb_alone: MariaDB) -> None:
     """MariaDB refuses such a GTID as one of a diverged replica, also if its sequence number is an old one."""
     for _ in range(2):
-        mariadb.execute("CREATE DATABASE ignored_sources", "DROP DATABASE ignored_sources")
-    config = from_properties({**PROPERTIES, **address(mariadb), "database.flavor": "mariadb"}).database
+        mariadb_alone.execute("CREATE DATABASE ignored_sources", "DROP DATABASE ignored_sources")
+    config = from_properties({**PROPERTIES, **address(mariadb_alone), "database.flavor": "mariadb"}).database
     others = Selection(exclude=Patterns.parse("0-99"))
     stream = BinlogStream(config, SourceOffset("b.1", 4, "0-99-3"), mariadb=True, checked_sources=others)
     with closing(stream.events()) as pieces:
