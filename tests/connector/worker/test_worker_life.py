@@ -208,13 +208,21 @@ def test_a_restart_in_the_middle_of_a_large_transaction(
 def test_an_interrupted_snapshot_is_taken_again(mysql_db: Database, topics: Topics, configured: Configured) -> None:
     config = configured(exactly_once=True, notification_enabled_channels="sink")
     notes = config.properties["notification.sink.topic.name"] = f"{config.name}-notes"
-    topic, count = config.topic(f"{mysql_db.name}.t"), 40_000
+    table, count = f"{mysql_db.name}.t", 10_000
+    topic = config.topic(table)
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(300))")
     for _ in range(count // 1000):
         mysql_db.execute(f"INSERT INTO t (v) VALUES {','.join(['(REPEAT(10,100))'] * 1000)}")
+    ten_seconds = f"SELECT * FROM {table} WHERE id <= {count // 2} OR SLEEP(0.002) = 0"
+    overrides = "snapshot.select.statement.overrides"
+    slowly = {overrides: table, f"{overrides}.{table}": ten_seconds}
+    config.properties |= slowly
     with Worker(config).wait_for_log("reading table") as worker:
+        eventually(lambda: worker.health()["snapshot"]["rows"], "the first rows are read")
         log = worker.stop()
-    assert "the snapshot was interrupted" in log, "it was too quick for this test"
+    assert "the snapshot was interrupted" in log
+    for name in slowly:
+        del config.properties[name]
     with Worker(config).streaming() as worker:
         assert "an earlier snapshot was interrupted" in worker.log
         mysql_db.execute("DELETE FROM t WHERE id=1")
