@@ -5,12 +5,13 @@ with ``rowtide_canal_`` are rowtide's own.
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from rowtide.canal.instance.state import InstanceState
 from rowtide.connector.worker.web.metrics import CONTENT_TYPE, Metric, one, rendered
+from rowtide.tcp_server import TcpServer
 
 _REQUEST_BYTES = 8192
 _REQUEST_S = 10.0
@@ -91,7 +92,7 @@ def _delay(ts_ms: int, now_ms: int) -> int | None:
     return max(0, now_ms - ts_ms) if ts_ms else None
 
 
-class MetricsServer:
+class MetricsServer(TcpServer):
     """Answers every HTTP request with the metrics.
 
     Args:
@@ -99,49 +100,16 @@ class MetricsServer:
     """
 
     def __init__(self, states: Callable[[], Sequence[InstanceState]]) -> None:
+        super().__init__(line_limit=_REQUEST_BYTES)
         self._states = states
-        self._server: asyncio.Server | None = None
-        self._requests: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; returns the port.
-
-        Args:
-            host: the address; ``""`` for all addresses.
-            port: the port; 0 for a free one.
-
-        Raises:
-            OSError: the server cannot listen there.
-        """
-        self._server = await asyncio.start_server(self._accept, host or None, port, limit=_REQUEST_BYTES)
-        return int(self._server.sockets[0].getsockname()[1])
-
-    async def close(self) -> None:
-        """Listen no more, and end the requests that are not answered yet."""
-        if self._server is not None:
-            self._server.close()
-        tasks = list(self._requests)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # A task of our own: if this were a coroutine, asyncio would log the CancelledError of each one at a stop.
-        task = asyncio.create_task(self._answer(reader, writer))
-        self._requests.add(task)
-        task.add_done_callback(self._requests.discard)
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request."""
+        # It may be no request, or nobody reads the answer.
+        with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(_REQUEST_S):
                 await reader.readuntil(b"\r\n\r\n")
                 body = render(self._states(), time.time_ns() // 1_000_000).encode()
                 head = f"HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n"
                 writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
                 await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # it was no request, or nobody reads the answer
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()

@@ -17,9 +17,10 @@ from rowtide.canal.instance.kafka import KafkaInstance
 from rowtide.canal.instance.storage import FolderStorage, Storage
 from rowtide.canal.metrics import MetricsServer
 from rowtide.canal.server.destination import Destination
-from rowtide.canal.server.tcp import Address, CanalServer
+from rowtide.canal.server.tcp import CanalServer
 from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.errors import ConnectorError
+from rowtide.tcp_server import Address
 
 if TYPE_CHECKING:
     from rowtide.canal.cluster.cluster import Cluster
@@ -160,8 +161,8 @@ class CanalService:
         if settings.metrics_port is None:
             return
         try:
-            port = await metrics.start(settings.host, settings.metrics_port)
-            log.info("metrics for Prometheus are at port %d", port)
+            address = await metrics.start(settings.host, settings.metrics_port)
+            log.info("metrics for Prometheus are at port %d", address.port)
         except OSError as error:  # as in Canal: the instances are worth more
             log.error("no metrics: cannot listen at canal.metrics.pull.port: %s", error)  # noqa: TRY400
 

@@ -69,8 +69,8 @@ def test_the_metrics_of_the_kafka_mode() -> None:
 def test_every_request_gets_the_metrics() -> None:
     async def requested() -> bytes:
         server = MetricsServer(lambda: [CLIENTS])
-        port = await server.start("127.0.0.1", 0)
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        host, port = await server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(host, port)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
         answer = await reader.read()
         writer.close()
@@ -87,8 +87,8 @@ def test_every_request_gets_the_metrics() -> None:
 def test_a_stop_before_a_request_is_complete_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         server = MetricsServer(lambda: [CLIENTS])
-        port = await server.start("127.0.0.1", 0)
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        host, port = await server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(host, port)
         writer.write(b"GET /metrics HTTP/1.1\r\n")
         await asyncio.sleep(0.05)
         await server.close()

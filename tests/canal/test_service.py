@@ -18,8 +18,8 @@ from rowtide.canal.instance.storage import META, OWN
 if TYPE_CHECKING:
     from rowtide_stack import Database
 
-    from rowtide.canal.server.tcp import Address
     from rowtide.canal.service import CanalService
+    from rowtide.tcp_server import Address
 
 pytestmark = pytest.mark.servers
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rowtide_stack.servers.tls import TlsFiles
 
-from rowtide.canal.server.tcp import Address
 from rowtide.canal.service import CanalService
 from rowtide.connector.config.errors import ConfigurationError
+from rowtide.tcp_server import Address
 
 HANDSHAKE = bytes.fromhex("10 01 18 01")
 

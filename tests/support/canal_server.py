@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rowtide.canal.server.tcp import Address
 from rowtide.canal.service import CanalService
+from rowtide.tcp_server import Address
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -67,6 +67,7 @@ EDGES = {
     "rowtide.databus.server.dumps.dumping": "clock threads",
     "rowtide.databus.server.dumps.folder": "clock files",
     "rowtide.databus.server.dumps.snapshot": "clock",
+    "rowtide.tcp_server": "network threads",
     "rowtide.databus.server.dumps.tcp": "network threads",
     "rowtide.databus.server.registration": "clock threads",
     "rowtide.databus.server.service": "files threads",

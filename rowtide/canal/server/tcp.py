@@ -10,7 +10,7 @@ import logging
 import secrets
 import ssl
 from collections.abc import Mapping, MutableMapping
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from rowtide.canal.server.authentication import Credentials
@@ -19,24 +19,17 @@ from rowtide.canal.server.news import News
 from rowtide.canal.server.packets import Get, Request, Subscription, Unsubscription
 from rowtide.canal.server.requests import perform
 from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
+from rowtide.tcp_server import TcpServer
 
 log = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 16
 _LOGIN_S = 30.0
 """How long a client may take to authenticate."""
-_CLOSE_S = 5.0
 
 
-class Address(NamedTuple):
-    """Where the server listens."""
-
-    host: str
-    port: int
-
-
-class CanalServer:
-    """A TCP server for Canal's clients.
+class CanalServer(TcpServer):
+    """A TCP server for Canal's clients. What a client has not acknowledged stays in the store when this is closed.
 
     Args:
         destinations: by their names; they may come and go while the server runs.
@@ -47,66 +40,15 @@ class CanalServer:
     def __init__(
         self, destinations: Mapping[str, Destination], credentials: Credentials, tls: ssl.SSLContext | None = None
     ) -> None:
+        super().__init__(tls)
         self._destinations = destinations
         self._credentials = credentials
-        self._tls = tls
-        self._server: asyncio.Server | None = None
         self._news: WeakKeyDictionary[Destination, News] = WeakKeyDictionary()
-        self._connections: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str, port: int) -> Address:
-        """Listen.
-
-        Args:
-            host: the address; ``""`` for all addresses.
-            port: the port; 0 for a free one.
-
-        Returns:
-            The address.
-
-        Raises:
-            OSError: the server cannot listen there.
-        """
-        self._server = await asyncio.start_server(self._accept, host or None, port, ssl=self._tls)
-        found = self._server.sockets[0].getsockname()
-        return Address(found[0], found[1])
-
-    async def close(self) -> None:
-        """Accept no more connections, and close those that are open. What was not acknowledged stays in its store."""
-        if self._server is not None:
-            self._server.close()
-        tasks = list(self._connections)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    @property
-    def connections(self) -> int:
-        """How many clients are connected."""
-        return len(self._connections)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # A task of our own: if this were a coroutine, asyncio would log the CancelledError of each one at a stop.
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one client."""
+        with contextlib.suppress(OSError):  # the client has gone; it rolls back when it connects again
             await _Connection(self._destinations, self._news, self._credentials, reader, writer).serve()
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # the client has gone; it rolls back when it connects again
-        finally:
-            await _end(writer)
-
-
-async def _end(writer: asyncio.StreamWriter) -> None:
-    """Close a connection; what its client does not read soon is dropped."""
-    writer.close()
-    with contextlib.suppress(OSError, TimeoutError):
-        async with asyncio.timeout(_CLOSE_S):
-            await writer.wait_closed()
-    writer.transport.abort()
 
 
 class _Connection:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from rowtide.canal.server.tcp import Address
 from rowtide.canal.service import CanalService
 from rowtide.cli.connectors import log_options
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.worker import logs
+from rowtide.tcp_server import Address
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,9 @@ from rowtide.databus.server.dumps.dumping import Dumping
 from rowtide.databus.server.dumps.folder import DumpFolder
 from rowtide.databus.server.dumps.publication import Reading
 from rowtide.databus.server.dumps.source import DumpSource
-from rowtide.databus.server.dumps.tcp import Address, DumpServer
+from rowtide.databus.server.dumps.tcp import DumpServer
 from rowtide.databus.server.registration import Registration, ServerNodes
+from rowtide.tcp_server import Address
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from kazoo.client import KazooClient
 from tcp_proxy import TcpProxy
 
 from rowtide.canal.cluster.paths import Paths
-from rowtide.canal.server.tcp import Address
 from rowtide.canal.service import CanalService
 from rowtide.cluster import candidate, session
+from rowtide.tcp_server import Address
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, ZooKeeper

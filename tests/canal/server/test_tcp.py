@@ -15,9 +15,10 @@ from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.packets import frame, messages, success
 from rowtide.canal.server.stored_entry import BatchMode, LogPosition, StoredEntry
-from rowtide.canal.server.tcp import Address, CanalServer
+from rowtide.canal.server.tcp import CanalServer
 from rowtide.connector.delivery.event_store import Store
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.tcp_server import Address
 
 EMPTY = messages(-1, [])
 WHO = protobuf.text(1, "example") + protobuf.text(2, "1001")

@@ -20,9 +20,9 @@ import asyncio
 import logging
 import socket
 from contextlib import suppress
-from typing import NamedTuple
 
 from rowtide.databus.server.dumps.folder import DumpFolder, StoredDump
+from rowtide.tcp_server import TcpServer
 
 log = logging.getLogger(__name__)
 
@@ -36,66 +36,21 @@ _LATE_END_S = 10.0
 """How long it is waited for behind them; for so long, the original keeps its connection."""
 _STALLED_S = 600.0
 """How long a client may read nothing."""
-_CLOSE_S = 5.0
 
 
-class Address(NamedTuple):
-    """Where the server listens."""
-
-    host: str
-    port: int
-
-
-class DumpServer:
-    """A TCP server for dumps.
+class DumpServer(TcpServer):
+    """A TCP server for dumps. Clients that want the end marker see that it is missing when this is closed.
 
     Args:
         folder: of the dumps.
     """
 
     def __init__(self, folder: DumpFolder) -> None:
+        super().__init__(line_limit=_LONGEST_LINE)
         self._folder = folder
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str, port: int) -> Address:
-        """Listen.
-
-        Args:
-            host: the address, of IPv4 or IPv6; ``""`` for all addresses.
-            port: the port; 0 for a free one.
-
-        Returns:
-            The address.
-
-        Raises:
-            OSError: the server cannot listen there.
-        """
-        self._server = await asyncio.start_server(self._accept, host or None, port, limit=_LONGEST_LINE)
-        found = self._server.sockets[0].getsockname()
-        return Address(found[0], found[1])
-
-    async def close(self) -> None:
-        """Accept no more clients, and disconnect all. Those that want the end marker see that it is missing."""
-        if self._server is not None:
-            self._server.close()
-        tasks = list(self._connections)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    @property
-    def connections(self) -> int:
-        """How many clients are connected."""
-        return len(self._connections)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # A task of our own: if this were a coroutine, asyncio would log the CancelledError of each one at a stop.
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one client."""
         client = _text(writer.get_extra_info("peername"))
         try:
             await _Connection(self._folder, reader, writer, client).serve()
@@ -103,17 +58,6 @@ class DumpServer:
             log.warning("dump client %s sends or reads nothing; it is disconnected", client)
         except OSError as error:
             log.info("dump client %s: %s", client, error)
-        finally:
-            await _end(writer)
-
-
-async def _end(writer: asyncio.StreamWriter) -> None:
-    """Close a connection; what its client does not read soon is dropped."""
-    writer.close()
-    with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(_CLOSE_S):
-            await writer.wait_closed()
-    writer.transport.abort()
 
 
 class _Connection:

@@ -13,14 +13,16 @@ from pathlib import Path
 import pytest
 from databus_messages import ITEMS, ROW, item
 
+from rowtide import tcp_server
 from rowtide.databus.client.dump import DumpReader
 from rowtide.databus.errors import DumpError
 from rowtide.databus.events import RowsEvent
 from rowtide.databus.server.dumps import tcp
 from rowtide.databus.server.dumps.folder import DumpFolder
 from rowtide.databus.server.dumps.source import DumpPart
-from rowtide.databus.server.dumps.tcp import Address, DumpServer
+from rowtide.databus.server.dumps.tcp import DumpServer
 from rowtide.databus.tables import Cell
+from rowtide.tcp_server import Address
 
 NAME = "DB.Data1.Json"
 
@@ -231,7 +233,7 @@ def test_a_client_that_stalls_is_disconnected(
 ) -> None:
     monkeypatch.setattr(tcp, "_STALLED_S", 0.2)
     monkeypatch.setattr(tcp, "_REQUEST_S", 0.2)
-    monkeypatch.setattr(tcp, "_CLOSE_S", 0.2)
+    monkeypatch.setattr(tcp_server, "_CLOSE_S", 0.2)
     wide = inserted(*[(b"1", b"x" * 3000, None, None, None, None)] * 40)
     stored(folder, *[wide] * 200)
 
