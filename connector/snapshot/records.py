@@ -7,7 +7,7 @@ whether others follow.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch, Schemas
@@ -21,6 +21,8 @@ from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRo
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.model import Table
+
+Row = TypeVar("Row", bound=Sequence[Any])
 
 
 class SnapshotTable:
@@ -261,3 +263,21 @@ class ParallelRecordStream:
         first: Snapshot = "first_in_data_collection" if self._begun else "first"
         self._begun = True
         yield pending.batch(first, last, offset)
+
+
+def groups_by_size(rows: Sequence[Row], limit: int) -> Iterator[Sequence[Row]]:
+    """Divide rows into groups, in order.
+
+    Args:
+        rows: rows of texts and other values, which do not count.
+        limit: characters of the texts of a group; only a single row may have more.
+    """
+    begin = size = 0
+    for place, row in enumerate(rows):
+        length = sum([len(value) for value in row if isinstance(value, str)])
+        if size and size + length > limit:
+            yield rows[begin:place]
+            begin, size = place, 0
+        size += length
+    if rows[begin:]:
+        yield rows[begin:]

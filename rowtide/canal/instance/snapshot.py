@@ -32,7 +32,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
 from rowtide.connector.snapshot import Decision, Snapshot
-from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, groups_by_size
 from rowtide.envelope import source as envelope_source
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
@@ -114,7 +114,7 @@ class EntrySnapshot:
         found = []
         for table in tables:
             columns = self._source.settings.columns.kept(table.database, table.table, table.columns)
-            for rows in _small(table.rows):
+            for rows in groups_by_size(table.rows, _ENTRY_BYTES):
                 content = RowChange(EventType.INSERT, 0, columns, [(None, row) for row in rows])
                 count = ("rowsCount", str(len(rows)))
                 size = sum([len(value) for row in rows for value in row if isinstance(value, str)])
@@ -186,16 +186,3 @@ class EntryTable(SnapshotTable):
         """The rows, in the place of Python values."""
         found = _TableRows(self.table.id.database, self.table.id.table, self._selected.described, messages)
         return Batch("", -1, (), offset, 0, ts_ms, changes=cast("Sequence[Change]", (found,)))
-
-
-def _small(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
-    """Groups of rows of about ``_ENTRY_BYTES``."""
-    begin = size = 0
-    for place, row in enumerate(rows):
-        length = sum([len(value) for value in row if isinstance(value, str)])
-        if size and size + length > _ENTRY_BYTES:
-            yield rows[begin:place]
-            begin, size = place, 0
-        size += length
-    if rows[begin:]:
-        yield rows[begin:]

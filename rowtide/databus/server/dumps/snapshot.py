@@ -16,7 +16,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
 from rowtide.connector.snapshot import Decision, Snapshot
-from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, groups_by_size
 from rowtide.connector.snapshot.structure.plan import Statement
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.server_queries import ListedTable
@@ -138,19 +138,6 @@ class DumpTable(SnapshotTable):
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
         """The parts, in the place of Python values."""
-        parts = [DumpPart(self._encode(INSERT, rows), len(rows)) for rows in _small(messages)]
+        parts = [DumpPart(self._encode(INSERT, rows), len(rows)) for rows in groups_by_size(messages, _PART_BYTES)]
         size = sum([len(part.event) for part in parts])
         return Batch(self.topic, 0, (), offset, size, ts_ms, changes=cast("Sequence[Change]", parts))
-
-
-def _small(rows: Sequence[tuple[str | None, ...]]) -> Iterator[Sequence[tuple[str | None, ...]]]:
-    """Groups of rows of about ``_PART_BYTES``."""
-    begin = size = 0
-    for place, row in enumerate(rows):
-        length = sum(map(len, filter(None, row)))
-        if size and size + length > _PART_BYTES:
-            yield rows[begin:place]
-            begin, size = place, 0
-        size += length
-    if rows[begin:]:
-        yield rows[begin:]
