@@ -1,11 +1,14 @@
-"""A server that answers one dump request after the other with given bytes."""
+"""A server that answers one dump request after the other with given bytes, and the rows that our client reads."""
 
 from __future__ import annotations
 
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+
+from rowtide.databus.client.dump import DumpReader
+from rowtide.databus.events import RowsEvent
 
 
 @contextmanager
@@ -32,3 +35,14 @@ def dump_server(*answers: Sequence[bytes], host: str = "127.0.0.1") -> Iterator[
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
+
+
+def read_dump(reader: DumpReader) -> list[RowsEvent]:
+    """Everything that a reader has until the end of its dump; closes it."""
+    found = []
+    with closing(reader):
+        while not reader.ended:
+            event = reader.poll(5)
+            if event is not None:
+                found.append(event)
+    return found

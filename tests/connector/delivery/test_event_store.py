@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from types import FrameType, SimpleNamespace
+from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 
 import pytest
+from interrupted import Interrupted
 
 from rowtide.connector.delivery import event_store
 from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES, EventStore, StoreClosed
@@ -308,26 +308,6 @@ def test_listeners_hear_of_batches_rollbacks_and_the_end() -> None:
     assert len(heard) == 3
 
 
-class Interrupted:
-    """Raises KeyboardInterrupt where a Python function begins or ends, as Ctrl-C in the main thread can.
-
-    Args:
-        number: how many of these places come before.
-    """
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def __call__(self, frame: FrameType, event: str, _argument: object) -> Interrupted | None:
-        if frame.f_code.co_filename not in (event_store.__file__, threading.__file__):
-            return None
-        frame.f_trace_lines = False
-        self.left -= 1
-        if self.left == -1:
-            raise KeyboardInterrupt
-        return self
-
-
 def take_and_acknowledge(store: EventStore) -> None:
     store.wait(0.001)
     taken = store.get(1, timeout=0.001)
@@ -342,17 +322,12 @@ def test_ctrl_c_anywhere_leaves_the_store_usable() -> None:
     while True:
         store = EventStore()
         store.put([batch(0)])
-        interrupted, before = Interrupted(places), sys.gettrace()
-        sys.settrace(interrupted)
-        try:
+        interrupted = Interrupted(places, (event_store, threading))
+        with suppress(KeyboardInterrupt), interrupted.tracing():
             take_and_acknowledge(store)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
         assert Background(lambda store=store: store.put([batch(1)])).wait() == 1, places  # type: ignore[misc]
         assert Background(store.close).wait() is None
-        if interrupted.left >= 0:
+        if not interrupted.raised:
             break
         places += 1
     assert places > 10

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType, SimpleNamespace
+from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
+
+from interrupted import Interrupted
 
 import rowtide
 from rowtide.connector.delivery import batch_ring, event_store
 from rowtide.connector.engine import engine as engine_module
 
-_FILES = {module.__file__ for module in (batch_ring, event_store, engine_module)}
-
-
-class Interrupted:
-    """Raises KeyboardInterrupt where a function of these modules begins or ends, as Ctrl-C in the main thread can.
-
-    Args:
-        number: how many of these places come before.
-    """
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def __call__(self, frame: FrameType, event: str, _argument: object) -> Interrupted | None:
-        code = frame.f_code
-        if code.co_filename not in _FILES or code is rowtide.Engine.get.__code__:
-            return None
-        frame.f_trace_lines = False
-        self.left -= 1
-        if self.left == -1:
-            raise KeyboardInterrupt
-        return self
+_MODULES = (batch_ring, event_store, engine_module)
 
 
 def running_engine(batches: int) -> rowtide.Engine:
@@ -63,21 +44,17 @@ def test_no_change_is_passed_over_after_ctrl_c_in_get() -> None:
     while True:
         engine = running_engine(3)
         seen: list[Any] = []
-        interrupted, before = Interrupted(places), sys.gettrace()
-        sys.settrace(interrupted)
-        try:
+        interrupted = Interrupted(places, _MODULES, never=[rowtide.Engine.get.__code__])
+        first = None
+        with suppress(KeyboardInterrupt), interrupted.tracing():
             first = engine.get(1, timeout=0)
-        except KeyboardInterrupt:
-            first = None
-        finally:
-            sys.settrace(before)
         while first is not None or len(seen) < 3:
             batch, first = first or engine.get(1, timeout=0), None
             assert batch is not None, places
             seen += list(batch)
             assert batch.ack()
         assert seen == [0, 1, 2], places
-        if interrupted.left >= 0:
+        if not interrupted.raised:
             break
         places += 1
     assert places > 10

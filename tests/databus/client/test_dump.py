@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from databus_messages import ITEMS, item
-from dump_server import dump_server
+from dump_server import dump_server, read_dump
 
 from rowtide.databus.client.dump import DumpReader
 from rowtide.databus.errors import DumpError
@@ -13,28 +13,16 @@ from rowtide.databus.events import RowsEvent
 LINE = RowsEvent(ITEMS, "insert", (item(1),)).encoded() + b"\n"
 
 
-def read_all(reader: DumpReader) -> list[RowsEvent]:
-    found = []
-    try:
-        while not reader.ended:
-            event = reader.poll(5.0)
-            if event is not None:
-                found.append(event)
-    finally:
-        reader.close()
-    return found
-
-
 def test_a_dump_of_the_original_server() -> None:
     with dump_server([b"PONG\n", LINE[:10], LINE[10:] + LINE]) as (port, requests):
         reader = DumpReader("127.0.0.1", port, "DB.Data1.Json", end_marker=False)
-        assert [event.rows[0][0] for event in read_all(reader)] == [b"1", b"1"]
+        assert [event.rows[0][0] for event in read_dump(reader)] == [b"1", b"1"]
     assert (reader.rows, requests) == (2, [b"DB.Data1.Json\n"])
 
 
 def test_a_dump_with_an_end_marker_over_ipv6() -> None:
     with dump_server([b"PONG\n" + LINE + b'{"End":true,"Rows":1}\n'], host="::1") as (port, requests):
-        assert len(read_all(DumpReader("::1", port, "f", end_marker=True))) == 1
+        assert len(read_dump(DumpReader("::1", port, "f", end_marker=True))) == 1
     assert requests == [b"f\nEND\n"]
 
 
@@ -52,12 +40,12 @@ def test_a_dump_that_is_not_complete_is_refused(answer: bytes, reason: str) -> N
     with dump_server([answer]) as (port, _):
         reader = DumpReader("127.0.0.1", port, "f", end_marker=True)
         with pytest.raises(DumpError, match=reason):
-            read_all(reader)
+            read_dump(reader)
 
 
 def test_half_a_line_is_an_error_without_end_markers_too() -> None:
     with dump_server([b"PONG\n" + LINE[:30]]) as (port, _), pytest.raises(DumpError, match="ended without"):
-        read_all(DumpReader("127.0.0.1", port, "f", end_marker=False))
+        read_dump(DumpReader("127.0.0.1", port, "f", end_marker=False))
 
 
 def test_another_server_and_none_are_named() -> None:
@@ -71,4 +59,4 @@ def test_a_poll_without_data_returns() -> None:
     with dump_server([b"PONG\n"]) as (port, _):
         reader = DumpReader("127.0.0.1", port, "f", end_marker=False)
         assert reader.poll(0.0) is None
-        assert read_all(reader) == []
+        assert read_dump(reader) == []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from databus_messages import ITEMS, ROW, item
+from dump_server import read_dump
 
 from rowtide import tcp_server
 from rowtide.databus.client.dump import DumpReader
@@ -63,20 +64,6 @@ def served(folder: DumpFolder, use: Callable[[Address, DumpServer], Awaitable[No
     asyncio.run(run())
 
 
-def read_all(address: Address, *, end_marker: bool = True) -> list[RowsEvent]:
-    """What our client reads."""
-    reader = DumpReader(*address, NAME, end_marker=end_marker)
-    found = []
-    try:
-        while not reader.ended:
-            event = reader.poll(5)
-            if event is not None:
-                found.append(event)
-    finally:
-        reader.close()
-    return found
-
-
 def raw(address: Address, *requests: bytes) -> bytes:
     """What a client that sends these bytes reads to the end of the connection."""
     with socket.create_connection(address, 10) as connection:
@@ -86,6 +73,11 @@ def raw(address: Address, *requests: bytes) -> bytes:
         while data := connection.recv(1 << 16):
             found += data
     return bytes(found)
+
+
+def read_all(address: Address, *, end_marker: bool = True) -> list[RowsEvent]:
+    """What our client reads."""
+    return read_dump(DumpReader(*address, NAME, end_marker=end_marker))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
