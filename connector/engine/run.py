@@ -35,9 +35,10 @@ from rowtide.connector.engine.start.new_tables import plan_new_tables
 from rowtide.connector.engine.start.position import decide_start, log_findings
 from rowtide.connector.engine.start.recovered_tables import recovered_tables
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
-from rowtide.connector.engine.start.written_snapshot import write_snapshot
+from rowtide.connector.engine.start.written_snapshot import take_snapshot
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
+from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
@@ -46,6 +47,9 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
 from rowtide.connector.snapshot.on_demand import requested_snapshots
+from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.connection.kill import kill_queries
+from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.mirror.streams import stream_factory, xa_packets
 from rowtide.connector.source.stream_reader import describe
@@ -57,8 +61,10 @@ log = logging.getLogger(__name__)
 
 _DRAINING = 0.8
 """The part of ``task.shutdown.graceful.timeout.ms`` in which what was read must be delivered."""
-_STOP_READING_S = 2.0
-"""How long reading may take to stop before the event store is closed."""
+_STOP_QUERIES_S = 1.0
+"""How long reading may take to stop before its connections are interrupted: a stream stops within a tick."""
+_STOP_READING_S = 1.0
+"""How long reading may take to stop after that, before the event store is closed."""
 
 
 class ConnectorRun:
@@ -115,6 +121,7 @@ class ConnectorRun:
         self._guard: TopicGuard | None = None
         self._signalling = signalling or Signalling()
         self._stop = stop
+        self._connections = OpenConnections()
         self._drained_by: float | None = None
         self._done = threading.Event()
         self._behind = config.history.compact_interval  # a snapshot's records are in no summary
@@ -139,9 +146,12 @@ class ConnectorRun:
         """Run until :meth:`stop` is called or a failure ends the run; returns the failure."""
         failure: BaseException | None = None
         try:
-            self._work()
+            with self._connections:
+                self._work()
         except StoreClosed as error:
             failure = None if self._stop.is_set() else error
+        except (ConnectorError, DatabaseUnreachableError) as error:
+            failure = None if self._connections.interrupted else error
         except BaseException as error:  # noqa: BLE001 - the task decides about every failure
             failure = error
         finally:
@@ -155,6 +165,8 @@ class ConnectorRun:
         self._stop.set()
         if self.reader is not None:
             self.reader.stop()
+        self._done.wait(_STOP_QUERIES_S)
+        kill_queries(self._connections.interrupt())  # threads that read chunks are not waited for
         if not self._done.wait(_STOP_READING_S) and self.components is not None:
             # The reader waits for room in the store, or for a server. The next run reads what it has not put.
             self.components.store.close()
@@ -310,25 +322,8 @@ class ConnectorRun:
                 None if self._included is None else self._included.carried(None)
             ),
         )
-        complete = False
-        try:
-            complete = self._take(snapshot, components)
-        finally:
-            if not complete:
-                for batch in snapshot.aborted():
-                    with contextlib.suppress(StoreClosed):  # delivery has ended, and says why
-                        components.store.put([batch])
+        take_snapshot(snapshot, components.history, components.store, self._stop)
         return snapshot.tables, decision.position or snapshot.offset
-
-    def _take(self, snapshot: Snapshot, components: Components) -> bool:
-        """Take a snapshot; returns whether it is complete."""
-        with contextlib.closing(snapshot.outputs()) as outputs:
-            if not write_snapshot(outputs, components.history, components.store, self._stop):
-                then = "reads the missing rows" if snapshot.goes_on else "takes it again from the beginning"
-                log.info("the snapshot was interrupted; the next start %s", then)
-                return False
-        log.info("the snapshot is complete; its position is %s", describe(snapshot.offset))
-        return True
 
     def _recovered(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
         offset = decision.position

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import pymysql
+from pymysql.constants import ER
 
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
@@ -107,7 +108,8 @@ class Session:
         except (pymysql.MySQLError, OSError) as error:
             if lost := self.client.lost(error):
                 raise lost from error
-            raise SnapshotError(f"table {table} cannot be read with {query!r}: {error.args[-1]}") from error
+            hint = f". Write the name with its database: {table}" if error.args[0] == ER.NO_DB_ERROR else ""
+            raise SnapshotError(f"table {table} cannot be read with {query!r}: {error.args[-1]}{hint}") from error
         except (ValueError, LookupError, ArithmeticError):  # the message may contain the value
             raise SnapshotError(
                 f"table {table} cannot be read with {query!r}: a value in the result does not match the type of its "

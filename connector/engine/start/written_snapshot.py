@@ -1,12 +1,40 @@
 """Writes the outputs of a snapshot to the schema history and the event store."""
 
 import contextlib
+import logging
 import threading
 from collections.abc import Iterable
 
-from rowtide.connector.delivery.event_store import EventStore
+from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.snapshot import Snapshot
+from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
+
+log = logging.getLogger(__name__)
+
+
+def take_snapshot(snapshot: Snapshot, history: SchemaHistoryStore, store: EventStore, stop: threading.Event) -> None:
+    """Take a snapshot, and notify that it was aborted if it is not complete: ``stop`` was set, or it failed.
+
+    Raises:
+        StoreClosed: the consumer has ended.
+        SnapshotError, TopicClash, DatabaseUnreachableError: as :meth:`Snapshot.outputs`.
+    """
+    complete = False
+    try:
+        with contextlib.closing(snapshot.outputs()) as outputs:
+            complete = write_snapshot(outputs, history, store, stop)
+    finally:
+        if complete:
+            log.info("the snapshot is complete; its position is %s", describe(snapshot.offset))
+        else:
+            if stop.is_set():
+                then = "reads the missing rows" if snapshot.goes_on else "takes it again from the beginning"
+                log.info("the snapshot was interrupted; the next start %s", then)
+            for batch in snapshot.aborted():
+                with contextlib.suppress(StoreClosed):  # delivery has ended, and says why
+                    store.put([batch])
 
 
 def write_snapshot(

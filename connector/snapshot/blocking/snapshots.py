@@ -227,7 +227,10 @@ class BlockingSnapshots:
 
     def _try_later(self, reason: str) -> None:
         """Take the snapshot again from its beginning."""
-        log.warning("the blocking snapshot begins again: %s", reason)
+        if self._stopped():
+            log.info("the blocking snapshot is interrupted; the next start takes it again from the beginning")
+        else:
+            log.warning("the blocking snapshot begins again: %s", reason)
         self._close_view()
         self._wait_until = time.monotonic() + min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**self._tries)
 

@@ -22,6 +22,11 @@ from rowtide.connector.source.connection.errors import (
     connection_lost,
     is_lost,
 )
+from rowtide.connector.source.connection.open_connections import (
+    ConnectionsInterrupted,
+    ServerSession,
+    register,
+)
 from rowtide.connector.source.connection.tls import TlsError, tls_context
 
 _TLS_OPTIONAL = frozenset({SslMode.DISABLED, SslMode.PREFERRED})
@@ -55,7 +60,8 @@ class Client(_PyMySQL):  # type: ignore[misc]
         timeout_ms: limit for each step of the log-in, instead of ``connect.timeout.ms``.
 
     Raises:
-        DatabaseUnreachableError: the connection is lost during the log-in.
+        DatabaseUnreachableError: the connection is lost during the log-in, or :class:`OpenConnections` are
+            interrupted.
         pymysql.MySQLError: the server cannot be reached or refuses the log-in.
         TlsError: a file of certificates or keys cannot be used.
     """
@@ -67,7 +73,13 @@ class Client(_PyMySQL):  # type: ignore[misc]
         arguments = connection_arguments(config, timeout_ms)
         self._query_timeout: float | None = arguments["read_timeout"]
         self._logged_in = False
-        super().__init__(**arguments)
+        try:
+            register(self)
+            super().__init__(**arguments)
+            register(self)  # until the socket was there, it could not be interrupted
+        except ConnectionsInterrupted:
+            self.abort()
+            raise connection_lost(InterruptedError("the connector stops"), config) from None
 
     def connect(self, sock: socket.socket | None = None) -> None:
         """Connect and log in; PyMySQL calls this from its constructor."""
@@ -151,6 +163,19 @@ class Client(_PyMySQL):  # type: ignore[misc]
         """The socket, for a reader that takes over after a command; keep the client, which closes it when deleted."""
         sock: socket.socket = self._sock
         return sock
+
+    def interrupt(self) -> ServerSession | None:
+        """End a read or write that another thread waits in: that thread gets the error of a lost connection.
+
+        Returns:
+            The session on the server, which may go on with a query; ``None`` if the connection was closed.
+        """
+        session = None
+        with contextlib.suppress(AttributeError, OSError):  # it is closed already, or the server has not answered
+            session = ServerSession(self._config, self.server_thread_id[0], self._sock.getsockname()[1])
+        with contextlib.suppress(OSError, TypeError):  # likewise; TLS's own method must not be called beside a read
+            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+        return session
 
     def abort(self) -> None:
         """Close the connection without waiting for the server; ends a read that another thread waits in."""

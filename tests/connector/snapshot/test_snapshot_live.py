@@ -284,6 +284,9 @@ def test_the_message_for_a_refused_query_has_the_query(small: Database) -> None:
     }
     with pytest.raises(SnapshotError, match=rf"table {table} cannot be read with 'SELECT nosuch .*nosuch"):
         list(snapshot(configured(small, own)).outputs())
+    own[f"snapshot.select.statement.overrides.{table}"] = "SELECT * FROM a"  # no default database, as in Debezium
+    with pytest.raises(SnapshotError, match=rf"No database selected\. Write the name with its database: {table}"):
+        list(snapshot(configured(small, own)).outputs())
 
 
 @pytest.mark.parametrize("selected", ["id, CONCAT('se', 'cret-1-1') AS day", "CONCAT('se', 'cret') AS id, day"])

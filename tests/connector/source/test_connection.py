@@ -17,6 +17,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import text_rows
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, StreamRefused
 from rowtide.connector.source.connection import DatabaseUnreachableError, connect, log_in
+from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.connection.result_set import result_rows
 
 pytestmark = pytest.mark.timeout(60)
@@ -271,3 +272,38 @@ def test_an_error_without_a_number_in_the_middle_of_rows_is_a_lost_connection() 
         client = log_in(configured(server, database_ssl_mode="disabled"))
         with pytest.raises((DatabaseUnreachableError, pymysql.MySQLError), match="cannot be parsed"):
             list(result_rows(client, "SELECT c FROM t", lambda names: text_rows([], [], names)))
+
+
+def test_a_query_is_interrupted() -> None:
+    """Also one that is begun afterwards, by a thread that tries again."""
+    runs, ended = threading.Event(), threading.Event()
+
+    def answer(sql: str) -> bytes:
+        if sql == "DO SLEEP(1)":
+            runs.set()
+            ended.wait(60)
+        return b""
+
+    failures: list[BaseException] = []
+    connections = OpenConnections()
+
+    def query(server: FakeMySQL) -> None:
+        with connections:
+            for _ in range(2):
+                try:
+                    connect(configured(server, connect_timeout_ms="60000")).fetch("DO SLEEP(1)")
+                except DatabaseUnreachableError as error:
+                    failures.append(error)
+
+    with FakeMySQL(serving(answer)) as server:
+        thread = threading.Thread(target=query, args=(server,))
+        thread.start()
+        assert runs.wait(30)
+        (session,) = connections.interrupt()
+        thread.join(30)
+        assert not thread.is_alive()
+        ended.set()
+        assert [error.retriable for error in failures if isinstance(error, DatabaseUnreachableError)] == [True, True]
+        assert len(server.peers) == 1
+        assert session.config.port == server.port
+        assert connect(configured(server)).fetch("DO 1") == [], "outside of the block, connections are opened"

@@ -5,8 +5,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
 import pymysql
 
@@ -87,7 +89,9 @@ class ChunkReader:
             self._changed.notify_all()
         if scan is not None and not self._threads:
             for number in range(self._settings.threads):
-                thread = threading.Thread(target=self._work, name=f"chunk-reader-{number}", daemon=True)
+                # In the context of this thread: what interrupts its connections interrupts those of a worker, too.
+                run = partial(copy_context().run, self._work)
+                thread = threading.Thread(target=run, name=f"chunk-reader-{number}", daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
@@ -179,7 +183,8 @@ class ChunkReader:
             self._done(scan, read)
         except DatabaseUnreachableError as error:
             worker.close()
-            log.warning("table %s is read again from the last chunk on: %s", scan.structure.id, error)
+            if not self._closed:
+                log.warning("table %s is read again from the last chunk on: %s", scan.structure.id, error)
             self._wait(scan, _FIRST_WAIT_S * 4)
             self._done(scan, Failed(str(error), lost=True))
         except TooLarge as error:
