@@ -15,6 +15,7 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Message,
     TopicCollection,
     TopicPartition,
     Uuid,
@@ -29,8 +30,11 @@ _CONSUMER: dict[str, Any] = {
     "auto.offset.reset": "error",
     "allow.auto.create.topics": False,
     "queued.max.messages.kbytes": 16384,
+    # At the end of a partition, the broker waits so long for more before librdkafka reports the end.
+    "fetch.wait.max.ms": 10,
 }
 _AT_ONCE = 1000
+_POLL_S = 0.5
 _ERRORS_ONLY = 2
 """Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
 _FATAL = {
@@ -253,7 +257,7 @@ class TopicReader:
         reached = dict.fromkeys(open_ends, 0)
         progress = time.monotonic()
         while open_ends:
-            for message in consumer.consume(_AT_ONCE, timeout=0.5):
+            for message in _next_messages(consumer):
                 partition, position = self._place(message)
                 if partition not in open_ends or position <= reached[partition]:
                     continue
@@ -284,6 +288,12 @@ class TopicReader:
             f"cannot read topic {topic!r} to its end: partition {partition} is stuck at offset {reached[partition]} of "
             f"{end} for {self._timeout:.0f} s. Either no broker answers, or a producer's transaction is still open"
         )
+
+
+def _next_messages(consumer: Consumer) -> list[Message]:
+    """Wait for a message and take those behind it, too; ``consume`` alone would wait until it has all it may return."""
+    first = consumer.poll(_POLL_S)
+    return [] if first is None else [first, *consumer.consume(_AT_ONCE, 0)]
 
 
 def record_headers(message: Any) -> tuple[tuple[str, bytes | None], ...]:

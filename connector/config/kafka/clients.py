@@ -39,6 +39,13 @@ class ClientSettings(dict[str, str]):
         return ClientSettings({**defaults, **self})
 
 
+DEFAULTS = ClientSettings({"reconnect.backoff.ms": "10"})
+"""For all clients: a new one does not look for its broker again before half of this time, which is 50 ms by default.
+
+The wait doubles with each attempt that fails, up to ``reconnect.backoff.max.ms``.
+"""
+
+
 def _kibibytes(value: str) -> Translated:
     return {"queue.buffering.max.kbytes": str(max(1, -(-int(value) // 1024)))}
 

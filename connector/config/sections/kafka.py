@@ -53,7 +53,7 @@ def client_settings(reader: PropertyReader, kind: ClientKind, prefixes: tuple[st
     for name, message in problems:
         if (name, message) not in reader.problems:
             reader.problem(name, message)
-    return settings
+    return settings.over(clients.DEFAULTS)
 
 
 def check_servers(reader: PropertyReader, name: str, servers: tuple[str, ...]) -> None:

@@ -202,6 +202,13 @@ class Client(_PyMySQL):  # type: ignore[misc]
                 if isinstance(error, DatabaseUnreachableError) or error.args[0] in _CLIENT_ERRORS:
                     raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
 
+    def _create_ssl_ctx(self, given: Any) -> ssl.SSLContext | None:
+        """The context of the configuration, also if TLS is optional.
+
+        PyMySQL's own one for that case verifies nothing either, but loads all certificates of the system (25 ms).
+        """
+        return given if isinstance(given, ssl.SSLContext) else tls_context(self._config.tls)
+
     def _process_auth(self, plugin_name: bytes, *arguments: Any) -> Any:
         if plugin_name in _READABLE_PLUGINS and self._config.tls.mode not in _TLS_VERIFIED:
             raise pymysql.err.OperationalError(

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from rowtide.connector.config import Configuration, Secret, from_properties
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.model.database import Tls
-from rowtide.connector.source.connection.client import connection_arguments
+from rowtide.connector.source.connection.client import Client, connection_arguments
 from rowtide.connector.source.connection.errors import connection_failed
 from rowtide.connector.source.connection.login import session_time_zone
 from rowtide.connector.source.connection.tls import TlsError, tls_context
@@ -83,6 +83,13 @@ def test_modes_of_tls() -> None:
     required = tls_context(tls(SslMode.REQUIRED))
     assert required is not None
     assert (required.verify_mode, required.check_hostname) == (ssl.CERT_NONE, False)
+
+
+def test_optional_tls_loads_no_certificates_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssl, "create_default_context", pytest.fail)
+    server = {"database_hostname": "127.0.0.1", "database_port": "1", "database_ssl_mode": "preferred"}
+    with pytest.raises(pymysql.err.OperationalError, match="refused"):
+        Client(configured(**server).database)
 
 
 def test_a_key_and_certificates_from_pem_and_pkcs12(pem: str, store: str) -> None:

@@ -5,7 +5,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.config.kafka.clients import ClientKind, ClientSettings, layers, translate
+from rowtide.connector.config.kafka.clients import DEFAULTS, ClientKind, ClientSettings, layers, translate
 from rowtide.connector.config.kafka.librdkafka import SETTINGS
 
 JAVA = {
@@ -111,12 +111,18 @@ def test_settings_of_one_client_override_those_of_all_clients(valid: dict[str, s
             "schema.history.internal.kafka.bootstrap.servers": "third:9092",
         }
     )
-    common = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    common = {**DEFAULTS, "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     assert config.kafka.producer == {**common, "client.id": "some", "linger.ms": "2", "bootstrap.servers": "other:9092"}
     assert config.kafka.admin == {**common, "client.id": "all", "bootstrap.servers": "127.0.0.1:9092"}
     assert config.history.producer == {**common, "client.id": "history", "bootstrap.servers": "third:9092"}
     assert config.history.consumer["fetch.min.bytes"] == "1"
     assert config.history.admin["client.id"] == "history"
+
+
+def test_settings_override_the_defaults_of_all_clients(valid: dict[str, str]) -> None:
+    config = from_properties(valid | {"reconnect.backoff.ms": "500", "producer.override.reconnect.backoff.ms": "200"})
+    clients = (config.kafka.producer, config.kafka.consumer, config.kafka.admin, config.history.admin)
+    assert [client["reconnect.backoff.ms"] for client in clients] == ["200", "500", "500", "500"]
 
 
 def test_the_longest_prefix_applies() -> None:
