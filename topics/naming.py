@@ -6,6 +6,7 @@ truncated to 249 characters. Different tables can thus get the same name; ``Topi
 
 import enum
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -81,6 +82,11 @@ class TopicNaming(Protocol):
     @property
     def transaction(self) -> str:
         """The topic of transaction metadata."""
+        ...
+
+    @property
+    def reserved(self) -> Mapping[str, str]:
+        """The topics that no table may have, and what they are for."""
         ...
 
     def data_change(self, database: str, table: str) -> str:
@@ -160,6 +166,15 @@ class StandardNaming:
         """The topic of transaction metadata."""
         return self.delimiter.join((self.prefix, self.transaction_suffix))
 
+    @property
+    def reserved(self) -> Mapping[str, str]:
+        """The topics of the connector's own records."""
+        return {
+            self.schema_change: "schema changes",
+            self.heartbeat: "heartbeats",
+            self.transaction: "transaction metadata",
+        }
+
     def _own_name(self, database: str, table: str) -> str:
         parts = (self.prefix, database, table) if self.parts is NameParts.DATABASE_AND_TABLE else (self.prefix, table)
         return self.delimiter.join(filter(None, parts))
@@ -198,6 +213,51 @@ class StandardNaming:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OneTopic:
+    """One topic for all tables and statements, in messages that are not Debezium's.
+
+    Attributes:
+        topic: the topic.
+        others: names the topics of the other records.
+    """
+
+    topic: str
+    others: TopicNaming
+
+    @property
+    def schema_change(self) -> str:
+        """The topic, which has the statements, too."""
+        return self.topic
+
+    @property
+    def heartbeat(self) -> str:
+        """The topic of heartbeats."""
+        return self.others.heartbeat
+
+    @property
+    def transaction(self) -> str:
+        """The topic of transaction metadata."""
+        return self.others.transaction
+
+    @property
+    def reserved(self) -> Mapping[str, str]:
+        """No topic: the one of all tables is configured."""
+        return {}
+
+    def data_change(self, database: str, table: str) -> str:
+        """The topic."""
+        return self.topic
+
+    def key_augment(self, database: str, table: str) -> KeyAugment | None:
+        """Nothing is added to keys."""
+        return None
+
+    def shares_topic(self, database: str, table: str) -> bool:
+        """Every table does."""
+        return True
+
+
 @dataclass(slots=True)
 class TopicNames:
     """A cache of the topics of tables, which detects unintended clashes.
@@ -209,14 +269,10 @@ class TopicNames:
     naming: TopicNaming
     _names: dict[tuple[str, str], str] = field(default_factory=dict)
     _owners: dict[str, tuple[str, str]] = field(default_factory=dict)
-    _reserved: dict[str, str] = field(init=False)
+    _reserved: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._reserved = {
-            self.naming.schema_change: "schema changes",
-            self.naming.heartbeat: "heartbeats",
-            self.naming.transaction: "transaction metadata",
-        }
+        self._reserved = self.naming.reserved
 
     def data_change(self, database: str, table: str) -> str:
         """The topic of a table.

@@ -92,12 +92,12 @@ def _no_longer_captured(
     config: Configuration, tables: tuple[TableFact, ...], existing: Mapping[str, int]
 ) -> Iterator[Finding]:
     """Tables that look like helper tables of online schema changes, but whose records were written before."""
-    names = captured_names(config, tables)
+    names, naming = captured_names(config, tables), config.topics.naming
     for table in tables:
         if not names.leaves_out(table.database, table.name):
             continue
-        topic = config.topics.naming.data_change(table.database, table.name)
-        if topic in existing:
+        topic = naming.data_change(table.database, table.name)
+        if topic in existing and not naming.shares_topic(table.database, table.name):
             message = (
                 f"{table.database}.{table.name} is left out as a helper table of "
                 f"{table.database}.{names.helped(table.database, table.name)}, but topic {topic} exists, so its "

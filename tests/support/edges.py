@@ -64,6 +64,7 @@ EDGES = {
     "rowtide.databus.client.offset_file": "files",
     "rowtide.databus.client.settings": "files",
     "rowtide.databus.client.topic": "kafka",
+    "rowtide.databus.server.check": "files network",
     "rowtide.databus.server.dumps.dumping": "clock threads",
     "rowtide.databus.server.dumps.folder": "clock files",
     "rowtide.databus.server.dumps.snapshot": "clock",

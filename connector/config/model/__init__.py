@@ -41,7 +41,7 @@ from rowtide.topics.filters import (
     TableNames,
     TypeSelector,
 )
-from rowtide.topics.naming import StandardNaming
+from rowtide.topics.naming import TopicNaming
 from rowtide.topics.settings import TopicCreation, TopicSettings
 
 __all__ = [
@@ -221,7 +221,7 @@ class TopicsConfig:
     """Names and settings of topics, and the channels of notifications (``None``: no topic)."""
 
     prefix: str
-    naming: StandardNaming
+    naming: TopicNaming
     creation: TopicCreation
     include_schema_changes: bool
     notification_topic: str | None

@@ -126,7 +126,7 @@ def _distinct_topics(reader: PropertyReader, configuration: Configuration) -> No
         (history.TOPIC.name, configuration.history.topic, "the schema history"),
     ]
     for name, topic, purpose in own:
-        if topic is not None and naming.prefix and used.setdefault(topic, purpose) != purpose:
+        if topic is not None and configuration.topics.prefix and used.setdefault(topic, purpose) != purpose:
             reader.problem(name, f"the topic {topic!r} is already used for {used[topic]}; {purpose} need another one")
 
 

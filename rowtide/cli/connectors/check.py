@@ -82,7 +82,8 @@ def check(
 
     def checked(name: str, files: Sequence[str], address: WebAddress) -> Checked:
         try:
-            loader = load_server if databus.TOPIC.name in read_properties(files)[0] else load_invalid
+            publishes = databus.TOPIC.name in read_properties(files)[0]
+            loader = load_server if publishes else load_invalid
             configuration, problems = loader(files, more=more)
         except ConfigurationError as error:
             return Checked(_NO_NAME, (), Report([Finding(Severity.ERROR, *problem) for problem in error.problems]))
@@ -97,6 +98,12 @@ def check(
             if signalled is not None:
                 report = tested(signalled)
             found += start_findings(configuration, report.tables)
+        if publishes:
+            from rowtide.databus.server.check import server_findings  # noqa: PLC0415 - needs the extra
+
+            invalid = {problem.property for problem in problems}
+            more_found = server_findings(configuration, report.tables)
+            found += [finding for finding in more_found if finding.subject not in invalid]
         report = replace(report, findings=ranked([*report.findings, *found]))
         return Checked(configuration.name or _NO_NAME, configuration.warnings, report)
 

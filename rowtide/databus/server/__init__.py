@@ -10,5 +10,6 @@
 ``statements``    names the database of each table in a statement
 ``structure``     describes the structure of a table
 ``settings``      checks the configuration
+``check``         checks ZooKeeper, and what dumps need, before a start
 ================  ============================================================
 """

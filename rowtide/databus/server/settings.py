@@ -1,16 +1,20 @@
 """What a connector's configuration must have, and may not have, for its messages to be those of databus."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rowtide.connector.config import Configuration, ConfigurationError, Problem, load_invalid, read_properties
 from rowtide.connector.config.catalogue import capture, connect, databus, history, snapshot, values
 from rowtide.connector.config.choices import NewTables, SnapshotMode, SourceStructVersion
+from rowtide.topics.naming import OneTopic
 
 _WITHOUT_ROWS = frozenset({SnapshotMode.NO_DATA, SnapshotMode.RECOVERY})
 
 
 def load_server(paths: Sequence[str], more: Mapping[str, str]) -> tuple[Configuration, tuple[Problem, ...]]:
     """Load the configuration of a databus server. ``snapshot.mode`` is ``no_data`` by default.
+
+    All tables have the topic of the server, so that no names of topics can clash.
 
     Args:
         paths: the configuration files; each overrides those before it.
@@ -26,6 +30,9 @@ def load_server(paths: Sequence[str], more: Mapping[str, str]) -> tuple[Configur
     default = {} if snapshot.MODE.name in written else {snapshot.MODE.name: "no_data"}
     config, problems = load_invalid(paths, more={**default, **more})
     invalid = {problem.property for problem in problems}
+    if config.databus.topic is not None:
+        naming = OneTopic(config.databus.topic, config.topics.naming)
+        config = replace(config, topics=replace(config.topics, naming=naming))
     return config, (*problems, *(problem for problem in _problems(config) if problem.property not in invalid))
 
 
@@ -74,5 +81,6 @@ def _other_use(config: Configuration, topic: str) -> str | None:
     used = {
         config.history.topic: history.TOPIC.name,
         config.delivery.offset_topic: connect.OFFSET_TOPIC.name,
+        config.topics.naming.heartbeat: "that of heartbeats",
     }
     return used.get(topic)

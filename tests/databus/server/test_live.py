@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from tcp_proxy import TcpProxy
 from topic_tools import Topics
 from worker_process import Worker, WorkerConfig, eventually
 from write_load import Change, WriteLoad
 
+from rowtide.cli import main
 from rowtide.databus.client import Client, ClientSettings
 from rowtide.databus.events import Event, KafkaKey, QueryEvent, RowsEvent, decode_message
 from rowtide.databus.sql import statements
@@ -231,6 +234,10 @@ def test_a_client_begins_with_a_dump_and_another_server_takes_over(
     config.properties["databus.data_dir"] = str(tmp_path / "first")
     with server(config).streaming().wait_for_log("is complete: 2 rows") as first:
         mysql_db.execute("INSERT INTO t VALUES (3)")
+        checked = CliRunner().invoke(main, ["check", str(config.path)])
+        assert checked.exit_code == 0, checked.output
+        assert f"-> topic {topic}\n" in checked.output
+        assert re.search(rf"databus\.zkpath: the server at 127\.0\.0\.1:\d+ runs topic {topic}", checked.output)
         with Client(settings) as client:
             begin = [client.get_event(WAIT_S), client.get_event(WAIT_S)]
             assert [(event.header.action, first_cells(event.event)) for event in begin] == [
