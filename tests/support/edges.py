@@ -48,7 +48,7 @@ EDGES = {
     "rowtide.cli.connectors.signal_channels": "files kafka mysql",
     "rowtide.cli.connectors.worker_client": "files network",
     "rowtide.cli.peek": "clock kafka",
-    "rowtide.canal.server.news": "threads",
+    "rowtide.canal.server.waiters": "threads",
     "rowtide.canal.server.tcp": "network threads",
     "rowtide.canal.service": "files network threads",
     "rowtide.cli.connectors.canal": "files processes threads",

@@ -14,11 +14,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rowtide.canal.server.authentication import Credentials
-from rowtide.canal.server.destination import Destination
-from rowtide.canal.server.news import News
+from rowtide.canal.server.destination import DEFAULT_FETCH_SIZE, Destination
 from rowtide.canal.server.packets import Get, Request, Subscription, Unsubscription
 from rowtide.canal.server.requests import perform
 from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
+from rowtide.canal.server.waiters import Waiter, Waiters
 from rowtide.tcp_server import TcpServer
 
 log = logging.getLogger(__name__)
@@ -43,12 +43,12 @@ class CanalServer(TcpServer):
         super().__init__(tls)
         self._destinations = destinations
         self._credentials = credentials
-        self._news: WeakKeyDictionary[Destination, News] = WeakKeyDictionary()
+        self._waiters: WeakKeyDictionary[Destination, Waiters] = WeakKeyDictionary()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client."""
         with contextlib.suppress(OSError):  # the client has gone; it rolls back when it connects again
-            await _Connection(self._destinations, self._news, self._credentials, reader, writer).serve()
+            await _Connection(self._destinations, self._waiters, self._credentials, reader, writer).serve()
 
 
 class _Connection:
@@ -57,13 +57,13 @@ class _Connection:
     def __init__(
         self,
         destinations: Mapping[str, Destination],
-        news: MutableMapping[Destination, News],
+        waiters: MutableMapping[Destination, Waiters],
         credentials: Credentials,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
         self._destinations = destinations
-        self._news = news
+        self._waiters = waiters
         self._reader = reader
         self._writer = writer
         peer, own = _text(writer.get_extra_info("peername")), _text(writer.get_extra_info("sockname"))
@@ -121,39 +121,47 @@ class _Connection:
 
     async def _perform(self, request: Request) -> Answer | None:
         if isinstance(request, Get) and request.timeout_s >= 0:
-            await self._wait(request)
+            return await self._get(request)
         if isinstance(request, Subscription | Unsubscription):  # they wait for their storage
             return await asyncio.to_thread(perform, request, self._session, self._destinations)
         return perform(request, self._session, self._destinations)
 
-    async def _wait(self, request: Get) -> None:
+    async def _get(self, request: Get) -> Answer | None:
         """Wait for a full batch, the time-out, or the end of the connection; not if the request fails anyway."""
         destination = self._destinations.get(request.destination)
         if destination is None or request.fetch_size < 0 or not destination.has_subscriber(request.client_id):
-            return
-        news = self._news.get(destination)
-        if news is None:
-            news = self._news[destination] = News(destination.store)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(request.timeout_s or None):
-                while True:
-                    coming = news.next()
-                    try:
-                        if destination.full(request.fetch_size):
-                            return
-                        await self._until(coming)
-                    finally:
-                        news.forget(coming)
+            return perform(request, self._session, self._destinations)
+        waiters = self._waiters.get(destination)
+        if waiters is None:
+            waiters = self._waiters[destination] = Waiters(destination)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(request.timeout_s or None):
+                    await self._wait(request.fetch_size or DEFAULT_FETCH_SIZE, destination, waiters)
+            return perform(request, self._session, self._destinations)
+        finally:
+            waiters.wake()  # what is left may be a full batch for another one
 
-    async def _until(self, coming: "asyncio.Future[None]") -> None:
-        """Wait for news, and notice if the client goes meanwhile; what else it sends is read later."""
+    async def _wait(self, size: int, destination: Destination, waiters: Waiters) -> None:
+        waiter: Waiter | None = None
+        while True:
+            waiter = waiters.enter(size, waiter)
+            try:
+                if destination.full(size):
+                    return
+                await self._until(waiter.served)
+            finally:
+                waiters.leave(waiter)
+
+    async def _until(self, served: "asyncio.Future[None]") -> None:
+        """Wait for a full batch, and notice if the client goes meanwhile; what else it sends is read later."""
         reading = self._reading()
-        either: set[asyncio.Future[Any]] = {coming, reading}
+        either: set[asyncio.Future[Any]] = {served, reading}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
             if not reading.result():
                 raise ConnectionResetError("the client has closed the connection")
-            await coming
+            await served
 
 
 def _text(address: object) -> str:

@@ -229,6 +229,62 @@ def test_hundreds_of_clients_wait_at_once() -> None:
     asyncio.run(run())
 
 
+def test_clients_that_wait_are_served_in_their_order() -> None:
+    """A larger fetch size waits for more, and holds up nobody; who goes holds up nobody either."""
+
+    async def run() -> None:
+        destination = empty_destination()
+        async with serving(destination) as address:
+            clients = [Client(*await asyncio.open_connection(*address)) for _ in range(5)]
+            asked = []
+            for client, size in zip(clients, (2, 1, 3, 1, 1), strict=True):
+                await client.log_in()
+                asked.append(asyncio.ensure_future(client.ask(get(size, 0))))
+                await asyncio.sleep(0.02)
+            clients[1].writer.close()
+            await asyncio.sleep(0.02)
+            destination.store.put([entry(1)])
+            assert entry(1).raw in await asked[3]
+            assert not any(asked[place].done() for place in (0, 2, 4))
+            destination.store.put([entry(2), entry(3), entry(4)])
+            assert (await asked[0]).count(entry(2).raw) == 2
+            assert (await asked[4]).count(entry(4).raw) == 1
+            destination.store.put([entry(5), entry(6)])
+            await asyncio.sleep(0.02)
+            assert not asked[2].done()
+            destination.store.put([entry(7)])
+            assert (await asked[2]).count(entry(5).raw) == 3
+            with pytest.raises(asyncio.IncompleteReadError):
+                await asked[1]
+            for client in clients:
+                client.writer.close()
+
+    asyncio.run(run())
+
+
+def test_one_entry_wakes_one_of_the_clients_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        looks: list[int] = []
+        full = Destination.full
+        async with serving(destination) as address:
+            clients = [Client(*await asyncio.open_connection(*address)) for _ in range(100)]
+            await asyncio.gather(*[client.log_in() for client in clients])
+            asked = [asyncio.ensure_future(client.ask(get(1, 0))) for client in clients]
+            await asyncio.sleep(0.1)
+            monkeypatch.setattr(Destination, "full", lambda one, size: looks.append(size) or full(one, size))
+            destination.store.put([entry(1)])
+            done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            assert len(done) == 1
+            assert len(looks) <= 4, "as with a single client"
+            destination.store.close()
+            assert (await asyncio.gather(*asked)).count(EMPTY) == 99
+            for client in clients:
+                client.writer.close()
+
+    asyncio.run(run())
+
+
 def test_a_stop_while_clients_wait_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with serving(empty_destination()) as address, connected(address) as client:
