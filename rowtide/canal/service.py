@@ -9,7 +9,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rowtide.canal.configuration.load import INSTANCE_FILE, SERVER_FILE, destinations, read_folder, read_instance
+from rowtide.canal.configuration.load import (
+    INSTANCE_FILE,
+    SERVER_FILE,
+    destinations,
+    read_folder,
+    read_instance,
+    server_properties,
+)
 from rowtide.canal.configuration.model import CanalConfiguration, InstanceSettings, TlsFiles
 from rowtide.canal.instance.base import BaseInstance
 from rowtide.canal.instance.instance import Instance
@@ -30,6 +37,8 @@ log = logging.getLogger(__name__)
 
 _POLL_S = 1.0
 """How often ZooKeeper is asked who runs the destinations."""
+_SETTLE_S = 0.2
+"""How long files must stay the same before they are read: a half-written one can look complete."""
 _STOP_S = 10.0
 """How long the end of an instance is waited for."""
 
@@ -115,6 +124,9 @@ class CanalService:
         self._config: CanalConfiguration = read_folder(folder, environ)
         self._instances: dict[str, BaseInstance] = {}
         self._ending: dict[str, BaseInstance] = {}  # not ended yet
+        self._server_properties = server_properties(folder, environ)
+        self._restart_for: list[str] = []  # properties that have changed since
+        self._files: dict[str, _Version] = {}  # as of the last scan
         self._versions: dict[str, _Version] = {}
         self._destinations = _Served(self._runs)
         self._cluster: Cluster | None = None
@@ -240,14 +252,15 @@ class CanalService:
 
         In a cluster, also those that this server begins or ceases to run.
         """
-        found = set(destinations(self._folder))
+        self._note_restart()
+        found, writing = await self._settled()
         gone, ceased = set(self._instances) - found, {name for name in self._instances if not self._runs(name)}
         for name in gone:
             log.info("destination %s: its %s is gone; the instance is stopped", name, INSTANCE_FILE)
         for name in ceased - gone:
             log.warning("destination %s: this server does not run it any more; the instance is stopped", name)
         await asyncio.gather(*[self._end(name, release=name not in ceased) for name in gone | ceased])
-        for name in sorted(found):
+        for name in sorted(found - writing):
             if not await self._has_ended(name):
                 continue
             try:
@@ -258,7 +271,10 @@ class CanalService:
                 if self._versions.get(name) == version:
                     continue
                 self._versions[name] = version
-                settings = read_instance(self._folder, name, self._environ)
+                settings = read_instance(self._folder, name, self._environ, kafka=self._config.server.kafka)
+                if self._files_of(name) != self._files.get(name):  # it was written meanwhile
+                    self._versions.pop(name, None)
+                    continue
                 if name in self._instances:
                     log.info("destination %s: its settings have changed; the instance is started again", name)
                     await self._end(name, release=False)
@@ -311,13 +327,40 @@ class CanalService:
         self._ending.pop(name, None)
         return True
 
-    def _version(self, name: str, nodes: "Nodes | None") -> _Version:
-        """Changes whenever a file does that the settings of an instance come from, and with the term of this server."""
-        version = [] if nodes is None else [nodes.term]
+    def _note_restart(self) -> None:
+        """Log, once, which properties have changed that only a start reads."""
+        try:
+            now = server_properties(self._folder, self._environ)
+        except (ConfigurationError, OSError):
+            return  # each instance reports it
+        changed = [name for name, value in now.items() if value != self._server_properties[name]]
+        if changed and changed != self._restart_for:
+            names = ", ".join(changed)
+            log.warning("%s: %s changed, which has an effect after a restart of rowtide canal", SERVER_FILE, names)
+        self._restart_for = changed
+
+    async def _settled(self) -> tuple[set[str], set[str]]:
+        """The destinations of the folder, and those whose files are being written: the next scan reads these."""
+        before = self._all_files()
+        if before == self._files:
+            return set(before), set()
+        await asyncio.sleep(_SETTLE_S)
+        self._files = self._all_files()
+        found = before.keys() | self._files.keys()
+        return found, {name for name in found if before.get(name) != self._files.get(name)}
+
+    def _all_files(self) -> dict[str, _Version]:
+        return {name: self._files_of(name) for name in destinations(self._folder)}
+
+    def _files_of(self, name: str) -> _Version:
+        """Changes whenever a file does that the settings of an instance come from."""
+        version: list[int] = []
         for path in (self._folder / SERVER_FILE, self._folder / name / INSTANCE_FILE):
-            try:
+            with contextlib.suppress(OSError):  # whoever reads it reports it
                 found = path.stat()
-            except FileNotFoundError:
-                continue
-            version += [found.st_mtime_ns, found.st_size]
+                version += [found.st_mtime_ns, found.st_size, found.st_ino]
         return tuple(version)
+
+    def _version(self, name: str, nodes: "Nodes | None") -> _Version:
+        """Changes whenever the files do, and with the term of this server."""
+        return (*([] if nodes is None else [nodes.term]), *self._files_of(name))

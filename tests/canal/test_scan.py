@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import shutil
 import threading
+import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from rowtide.canal import service
+from rowtide.canal.configuration.model import InstanceSettings
+from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.storage import META, FolderStorage, StoredClients
 from rowtide.canal.service import CanalService
 
@@ -45,10 +51,10 @@ def test_a_file_that_cannot_be_read_stops_no_other_destination(folder: Path, mon
     add(folder, "b")
     read = service.read_instance
 
-    def fails(root: Path, name: str, *more: object) -> object:
+    def fails(root: Path, name: str, *_more: object, kafka: bool) -> object:
         if name == "a":
             raise PermissionError("instance.properties")
-        return read(root, name)
+        return read(root, name, kafka=kafka)
 
     with monkeypatch.context() as patched:
         patched.setattr(service, "read_instance", fails)
@@ -126,3 +132,95 @@ def test_positions_that_are_read_slowly_hold_up_no_client(folder: Path, monkeypa
         return running
 
     assert asyncio.run(scan()) == ["a"]
+
+
+def test_properties_that_need_a_restart_are_logged_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found, server = CanalService(folder), folder / "canal.properties"
+
+    async def scan() -> list[str]:
+        caplog.clear()
+        await found._scan()
+        return [record.getMessage() for record in caplog.records if "restart" in record.getMessage()]
+
+    async def scans() -> None:
+        assert await scan() == []
+        server.write_text("canal.port=1\ncanal.passwd=secret\ncanal.serverMode=kafka\ncanal.instance.gtidon=true\n")
+        (said,) = await scan()
+        assert "canal.port, canal.passwd, canal.serverMode changed" in said
+        assert "secret" not in said
+        assert isinstance(found.instances["a"], Instance), "the mode is that of the start"
+        assert await scan() == []
+        server.write_text("canal.port=0\n")
+        assert await scan() == []
+        server.write_text("canal.port=2\n")
+        assert len(await scan()) == 1
+        await found._end("a")
+
+    asyncio.run(scans())
+
+
+class Fake:
+    """An instance that does nothing but run."""
+
+    running: ClassVar[set[str]] = set()
+
+    def __init__(self, settings: InstanceSettings) -> None:
+        self.settings = settings
+        assert settings.user == f"canal{settings.host}", "these settings were never written"
+
+    def start(self) -> None:
+        assert self.settings.destination not in self.running, "two instances would share their files"
+        self.running.add(self.settings.destination)
+
+    def stop(self, _limit: float) -> bool:
+        self.running.discard(self.settings.destination)
+        return True
+
+
+def test_folders_that_appear_change_and_vanish_all_the_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An instance has settings of one state of its file, and in the end those of the last one."""
+    monkeypatch.setattr(service, "_instance", lambda settings, *_more: Fake(settings))
+    chance, stopped = random.Random(7), threading.Event()
+    shutil.rmtree(folder / "a")
+    write(folder / "a", 0)
+    found = CanalService(folder)
+
+    def change() -> None:
+        number = 0
+        while not stopped.wait(chance.choice([0.001, 0.01, 0.1])):
+            number += 1
+            path = folder / chance.choice("abcdef")
+            if path.exists() and chance.random() < 0.3:
+                shutil.rmtree(path)
+            else:
+                write(path, number, pause_s=chance.choice([0.0, 0.0, 0.01]))
+
+    async def scans() -> None:
+        changing = threading.Thread(target=change)
+        changing.start()
+        try:
+            for _ in range(12):
+                await found._scan()
+        finally:
+            stopped.set()
+            changing.join()
+        await found._scan()
+        assert set(found.instances) == Fake.running == {path.parent.name for path in folder.glob("*/*.properties")}
+        for name, instance in found.instances.items():
+            assert isinstance(instance, Fake)
+            assert f"address={instance.settings.host}:1\n" in (folder / name / "instance.properties").read_text()
+
+    asyncio.run(scans())
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def write(path: Path, number: int, pause_s: float = 0.0) -> None:
+    """Write a configuration in two parts, of which the first can be taken for a whole one."""
+    path.mkdir(exist_ok=True)
+    with (path / "instance.properties").open("w") as file:
+        file.write(f"canal.instance.master.address=h{number}:1\ncanal.instance.dbUsername=canal")
+        file.flush()
+        time.sleep(pause_s)
+        file.write(f"h{number}\n")

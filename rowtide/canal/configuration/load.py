@@ -65,7 +65,7 @@ def read_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> CanalC
     problems, notes = problems + more, notes + idle
     for name in destinations(folder, server.destinations):
         try:
-            instances[name], idle = _instance(folder, name, common, environ)
+            instances[name], idle = _instance(folder, name, common, environ, kafka=server.kafka)
             notes += idle
         except ConfigurationError as error:
             problems += error.problems
@@ -76,13 +76,31 @@ def read_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> CanalC
     return CanalConfiguration(server, instances, tuple(dict.fromkeys(notes)))
 
 
-def read_instance(folder: Path, name: str, environ: Mapping[str, str] = os.environ) -> InstanceSettings:
+def read_instance(
+    folder: Path, name: str, environ: Mapping[str, str] = os.environ, *, kafka: bool = False
+) -> InstanceSettings:
     """Read the settings of one destination again.
+
+    Args:
+        folder: as for :func:`read_folder`.
+        name: of the destination.
+        environ: the environment, for placeholders.
+        kafka: the mode of the server, which does not change while it runs.
 
     Raises:
         ConfigurationError: with all problems.
     """
-    return _instance(folder, name, read_properties(folder / SERVER_FILE, environ), environ)[0]
+    return _instance(folder, name, read_properties(folder / SERVER_FILE, environ), environ, kafka=kafka)[0]
+
+
+def server_properties(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The properties of ``canal.properties`` that only a start reads, with their defaults.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+    """
+    own = read_properties(folder / SERVER_FILE, environ)
+    return {name: own.get(name, "").strip() or default for name, default in SERVER.items()}
 
 
 def destinations(folder: Path, required: tuple[str, ...] = ()) -> list[str]:
@@ -150,12 +168,11 @@ def _tls(reader: PropertyReader) -> TlsFiles | None:
 
 
 def _instance(
-    folder: Path, name: str, common: Mapping[str, str], environ: Mapping[str, str]
+    folder: Path, name: str, common: Mapping[str, str], environ: Mapping[str, str], *, kafka: bool
 ) -> tuple[InstanceSettings, list[str]]:
     place = f"{name}/{INSTANCE_FILE}"
     own = read_properties(folder / name / INSTANCE_FILE, environ)
     server = PropertyReader(SERVER_FILE, common, {**SERVER, **OF_SERVER})
-    kafka = server.text("canal.serverMode").lower() == "kafka"
     known = {**INSTANCE, **(OF_DESTINATION if kafka else {})}
     problems, notes = problems_and_notes(own, known, place, kafka=kafka)
     reader = PropertyReader(place, {**_shared(common), **{key: value for key, value in own.items() if value}}, known)
