@@ -20,8 +20,11 @@ from rowtide.connector.source.position.rules import (
 from rowtide.connector.source.server_queries import DENIED, binlog_files, server_identity
 from rowtide.topics.filters import EVERYTHING, Selection
 
-_UNREADABLE = 1220
-"""ER_ERROR_WHEN_EXECUTING_COMMAND: there is no such binlog file, or no event at the position."""
+_UNREADABLE = frozenset({1220, 1773})
+"""ER_ERROR_WHEN_EXECUTING_COMMAND: there is no such binlog file, or no event at the position.
+
+ER_MALFORMED_GTID_SET_ENCODING: MySQL takes other bytes at the position for a PREVIOUS_GTIDS event.
+"""
 _INSIDE = re.compile(
     r"Table_map|Transaction_payload|(Write|Update|Delete|Partial)_|Rows_query|Annotate_rows|Xid|XA_prepare"
 )
@@ -127,7 +130,7 @@ def _shown(client: Client, file: str, pos: int) -> _Shown:
     except pymysql.MySQLError as error:
         if error.args[0] in DENIED:
             return _Shown("")
-        if error.args[0] == _UNREADABLE:
+        if error.args[0] in _UNREADABLE:
             return _Shown(None)
         raise
     if not rows or int(rows[0][1]) != pos:

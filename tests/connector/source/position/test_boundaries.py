@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
+NO_GTIDS = "00000000 23 01000000 1F000000 00000000 0000" + "0100000000000000" + "00000000"
+"""A value that looks like an event of MySQL: PREVIOUS_GTIDS, with an invalid set."""
+
 
 @pytest.mark.parametrize("kind", ["mysql", "mariadb"])
 def test_only_the_beginning_of_an_event_is_a_position(kind: str, request: pytest.FixtureRequest) -> None:
@@ -33,7 +36,7 @@ def test_only_the_beginning_of_an_event_is_a_position(kind: str, request: pytest
     file, begin = binlog_end(server)
     with database.connect(charset="latin1") as latin1, latin1.cursor() as cursor:
         cursor.execute("CREATE TABLE été (id INT PRIMARY KEY)")
-        cursor.execute("INSERT INTO t VALUES (1, 'some text')")
+        cursor.execute(f"INSERT INTO t VALUES (1, 'some text'), (2, X'{NO_GTIDS.replace(' ', '')}')")
         latin1.commit()
     _, end = binlog_end(server)
     with database.connect(use_unicode=False) as undecoded, undecoded.cursor() as cursor:
