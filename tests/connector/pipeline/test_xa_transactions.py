@@ -126,6 +126,7 @@ def test_only_committed_changes_are_written(database: Database) -> None:
 
 
 @pytest.mark.servers
+@pytest.mark.usefixtures("stay_prepared")
 def test_what_is_prepared_during_a_snapshot_is_not_lost(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     server, name = database.server, database.name
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
@@ -152,6 +153,7 @@ def test_what_is_prepared_during_a_snapshot_is_not_lost(database: Database, capl
 
 
 @pytest.mark.servers
+@pytest.mark.usefixtures("stay_prepared")
 @pytest.mark.parametrize("kind", [MySQL, MariaDB])
 def test_a_transaction_that_is_committed_on_another_server_is_found_there(kind: type[SqlServer]) -> None:
     logged = {"log_slave_updates": "ON"} if kind is MariaDB else {}  # the replica's binlog has what it replicates
@@ -179,6 +181,7 @@ def test_a_transaction_that_is_committed_on_another_server_is_found_there(kind: 
 
 
 @pytest.mark.servers
+@pytest.mark.usefixtures("stay_prepared")
 def test_a_purged_transaction_is_reported(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     server = database.server
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)")

@@ -20,7 +20,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Output
 from rowtide.connector.snapshot import Snapshot
-from rowtide.connector.snapshot.view import consistent_view, opening
+from rowtide.connector.snapshot.view import consistent_view, opening, prepared_xa
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.search import binlog_search
@@ -307,6 +307,7 @@ def test_a_transaction_that_is_committed_while_the_view_is_opened(
     assert ids(with_stream(config, taken, outputs, filled)) == {1, 2, 3, 11, 12}
 
 
+@pytest.mark.usefixtures("stay_prepared")
 def test_a_transaction_that_is_prepared_behind_the_position(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows come with the stream, once."""
     config = configured(filled, {"snapshot.locking.mode": "none"})
@@ -322,6 +323,7 @@ def test_a_transaction_that_is_prepared_behind_the_position(filled: Database, mo
     assert sum('"id":4}' in str(message.value) for message in written(found)) == 1
 
 
+@pytest.mark.usefixtures("stay_prepared")
 def test_a_transaction_that_is_prepared_in_a_compressed_payload(mysql_db: Database) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, v TEXT)")
     config = configured(mysql_db)
@@ -340,6 +342,7 @@ def test_a_transaction_that_is_prepared_in_a_compressed_payload(mysql_db: Databa
     assert ids(with_stream(config, taken, outputs, mysql_db)) == {1, 2}
 
 
+@pytest.mark.usefixtures("stay_prepared")
 @pytest.mark.parametrize("cuts", [1, 3])
 def test_a_search_for_prepared_transactions_whose_connection_is_cut(
     filled: Database, monkeypatch: pytest.MonkeyPatch, cuts: int
@@ -371,6 +374,7 @@ def test_a_search_for_prepared_transactions_whose_connection_is_cut(
     assert ids(with_stream(config, taken, outputs, filled)) == {1, 2, 3, 11, 12}
 
 
+@pytest.mark.usefixtures("stay_prepared")
 def test_a_search_for_prepared_transactions_that_takes_too_long(
     filled: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,6 +385,7 @@ def test_a_search_for_prepared_transactions_that_takes_too_long(
             list(snapshot(configured(filled)).outputs())
 
 
+@pytest.mark.usefixtures("stay_prepared")
 def test_a_prepared_transaction_behind_a_file_without_gtids_stops_the_snapshot() -> None:
     from rowtide_stack import MySQL
 
@@ -419,21 +424,27 @@ def test_an_account_that_may_not_list_them_where_nobody_prepares_any(
 
 @pytest.mark.parametrize("statement", ["SELECT * FROM a", "INSERT INTO a VALUES (3)"])
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_a_prepared_transaction_that_ends_after_the_view(filled: Database, statement: str, end: str) -> None:
+def test_a_prepared_transaction_that_ends_after_the_view(
+    filled: Database, monkeypatch: pytest.MonkeyPatch, statement: str, end: str
+) -> None:
     """One that has changed nothing has no trace in the binlog."""
     config = configured(filled)
-    with prepared(filled, statement):
-        taken = snapshot(config)
-        background = Background(taken)
-        await_query(filled, "DO SLEEP")
-        time.sleep(2)  # the last view is open
+
+    def ends() -> None:
         with suppress(pymysql.err.OperationalError):  # MariaDB rolls back what has changed nothing
             filled.server.execute(f"XA {end} 'x'")
-        outputs = background.outputs()
+
+    monkeypatch.setattr(consistent_view, "_XA_WAIT_S", 0)
+    monkeypatch.setattr(prepared_xa, "_END_WAIT_S", 0.01)
+    before(monkeypatch, "DO SLEEP(0.01)", ends)  # the last view is open
+    with prepared(filled, statement):
+        taken = snapshot(config)
+        outputs = list(taken.outputs())
     written_ids = {3} if end == "COMMIT" and statement.startswith("INSERT") else set()
     assert ids(with_stream(config, taken, outputs, filled)) == {1, 2, 11, 12} | written_ids
 
 
+@pytest.mark.usefixtures("stay_prepared")
 def test_a_transaction_without_a_trace_that_stays_prepared_stops_the_snapshot(filled: Database) -> None:
     with prepared(filled, "SELECT * FROM a"), pytest.raises(SnapshotError, match="no binlog file has them"):
         list(snapshot(configured(filled)).outputs())
