@@ -41,7 +41,7 @@ def serving(folder: Path) -> Iterator[tuple[Address, CanalService]]:
 def read(address: Address, wanted: int, *, ack: bool = True) -> list[Change]:
     """Read until so many rows have come."""
     found: list[Change] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     with connected(address, "example") as client:
         while sum(not change.sql for change in found) < wanted and time.monotonic() < deadline:
             number, entries = client.get()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["configured", "running", "until"]
 
+_PATIENCE_S = 180.0
+
 
 def configured(folder: Path, database: Database, destination: str = "example", server: str = "", **more: str) -> Path:
     """A folder with one destination.
@@ -62,18 +64,18 @@ def running(folder: Path) -> Iterator[tuple[Address, CanalService]]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(service.run(stop, listening)))
     thread.start()
     try:
-        assert up.wait(60)
+        assert up.wait(_PATIENCE_S)
         yield addresses[0], service
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(60)
+        thread.join(_PATIENCE_S)
         assert not thread.is_alive()
         loop.close()
 
 
 def until(reached: Callable[[], bool]) -> None:
     """Wait for a state."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + _PATIENCE_S
     while not reached():
         assert time.monotonic() < deadline
         time.sleep(0.05)

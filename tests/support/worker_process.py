@@ -69,6 +69,7 @@ class WorkerConfig:
             "schema.history.internal.kafka.topic": f"{self.name}-history",
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
+            "task.shutdown.graceful.timeout.ms": "60000",  # on a machine that has other things to do, too
             "key.converter": JSON_CONVERTER,
             "key.converter.schemas.enable": "false",
             "value.converter": JSON_CONVERTER,

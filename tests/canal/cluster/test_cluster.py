@@ -37,7 +37,7 @@ def member(folder: Path, database: Database, destination: str, zookeeper: str) -
 def read(address: Address, name: str, wanted: int) -> list[str | None]:
     """The ids of rows, read and acknowledged until so many have come."""
     found: list[str | None] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     with connected(address, name) as client:
         while len(found) < wanted:
             assert time.monotonic() < deadline

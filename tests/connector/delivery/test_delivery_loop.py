@@ -24,7 +24,7 @@ from rowtide.connector.records.batch import Batch, joined
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 
-SOON = 20.0
+SOON = 120.0
 ALWAYS = CommitPolicy(interval_s=0)
 SELDOM = CommitPolicy(interval_s=3600, by_poll=False)
 

@@ -17,7 +17,7 @@ from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 
 OFFSET = SourceOffset("binlog.000001", 4)
-SOON = 20.0
+SOON = 120.0
 
 
 def batch(number: int, events: int = 1, size: int = 1) -> Batch:

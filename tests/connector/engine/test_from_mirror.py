@@ -42,7 +42,7 @@ def keys(engine: rowtide.Engine, count: int) -> list[int]:
     """The keys of the next changes."""
     found: list[int] = []
     while len(found) < count:
-        batch = engine.get(100, timeout=60)
+        batch = engine.get(100, timeout=180)
         assert batch is not None, found
         found += [change.after["id"] for change in batch if change.after is not None]
         batch.ack()
@@ -74,7 +74,7 @@ def test_what_the_server_has_purged_comes_from_the_mirror_and_the_rest_from_the_
     purge_binlogs(server)
     server.execute("INSERT INTO d.t VALUES (5, 5)")
     with pytest.raises(PositionPurged), rowtide.Engine(properties) as engine:
-        engine.get(1, timeout=60)
+        engine.get(1, timeout=180)
     with rowtide.Engine({**properties, "rowtide.mirror.directory": str(tmp_path / "mirror")}) as engine:
         assert keys(engine, 4) == [2, 3, 4, 5]
         server.execute("INSERT INTO d.t VALUES (6, 6)")
@@ -86,7 +86,7 @@ def test_what_the_server_has_purged_comes_from_the_mirror_and_the_rest_from_the_
         pytest.raises(PositionPurged, match=r"the mirror .* (ends there, too|does not have)"),
         rowtide.Engine({**properties, "rowtide.mirror.directory": str(tmp_path / "mirror")}) as engine,
     ):
-        engine.get(1, timeout=60)
+        engine.get(1, timeout=180)
 
 
 @pytest.mark.parametrize("server", ["mysql"], indirect=True)

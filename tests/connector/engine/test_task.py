@@ -29,7 +29,7 @@ from rowtide.connector.worker.failures import describe
 from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory, UnusableHistory
 from rowtide.topics.errors import KafkaUnreachable
 
-SOON = 20.0
+SOON = 120.0
 
 AWAY = Finding(Severity.ERROR, "database.hostname", "cannot be reached", retriable=True)
 LOST = DatabaseUnreachableError(Problem("database.hostname", "cannot be reached"), retriable=True)

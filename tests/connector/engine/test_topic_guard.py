@@ -14,7 +14,7 @@ from rowtide.schema_history.store.history_store import UnusableHistory
 from rowtide.topics.errors import KafkaUnreachable
 from rowtide.topics.watch import TopicIdentity, TopicWatch
 
-SOON = 20.0
+SOON = 120.0
 
 
 class Broker:

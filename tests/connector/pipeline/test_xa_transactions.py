@@ -182,6 +182,7 @@ def test_a_transaction_that_is_committed_on_another_server_is_found_there(kind: 
 
 @pytest.mark.servers
 @pytest.mark.usefixtures("stay_prepared")
+@pytest.mark.parametrize("database", ["purged_mysql", "purged_mariadb"], indirect=True)
 def test_a_purged_transaction_is_reported(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     server = database.server
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)")

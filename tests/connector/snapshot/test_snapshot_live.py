@@ -106,6 +106,7 @@ def test_a_complete_snapshot_is_taken_again_in_mode_always_only(small: Database)
     assert not done.stream
 
 
+@pytest.mark.parametrize("database", ["purged_mysql", "purged_mariadb"], indirect=True)
 def test_a_purged_position_leads_to_a_snapshot_or_stops_the_start(small: Database) -> None:
     first = snapshot(configured(small))
     list(first.outputs())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from configurations import PROPERTIES
+from live_snapshot import binlog_end
 from rowtide_stack import MariaDB, MySQL, SqlServer
 
 from rowtide.connector.config import from_properties
@@ -49,11 +50,15 @@ def test_every_field_can_be_set() -> None:
     assert (replica.host, replica.user, replica.port, replica.uuid) == ("h", "u", 9, uuid)
 
 
+def end_of(server: SqlServer) -> SourceOffset:
+    """The end of the server's binlog."""
+    return SourceOffset(*binlog_end(server))
+
+
 @contextlib.contextmanager
 def streaming(server: SqlServer, config: DatabaseConfig) -> Iterator[Iterator[list[bytes]]]:
-    """A stream from the server's present position that has begun."""
-    file, pos = server.query("SHOW MASTER STATUS" if isinstance(server, MariaDB) else "SHOW BINARY LOG STATUS")[0][:2]
-    stream = BinlogStream(config, SourceOffset(str(file), int(pos)), mariadb=isinstance(server, MariaDB))
+    """A stream from the end of the server's binlog that has begun."""
+    stream = BinlogStream(config, end_of(server), mariadb=isinstance(server, MariaDB))
     with contextlib.closing(stream.events()) as pieces:
         assert next(pieces)
         yield pieces
@@ -95,7 +100,7 @@ def test_mysql_ends_an_older_session_of_the_same_connector(mysql: MySQL) -> None
 def test_a_replica_of_mariadb_is_not_disconnected_by_another_with_its_id(mariadb: MariaDB) -> None:
     with streaming(mariadb, configured(mariadb)) as pieces:
         assert shown(mariadb)[6317]["host"] == "rowtide-shop"
-        other = BinlogStream(configured(mariadb, name="crm"), SourceOffset("binlog.000001", 4), mariadb=True)
+        other = BinlogStream(configured(mariadb, name="crm"), end_of(mariadb), mariadb=True)
         with pytest.raises(StreamBroken, match=r"rowtide-shop has the same server id 6317.*database\.server\.id"):
             next(other.events())
         mariadb.execute("CREATE DATABASE both_read", "DROP DATABASE both_read")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from worker_process import Worker, WorkerConfig, eventually
+from worker_process import SOON, Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
@@ -66,7 +66,7 @@ def test_standard_output_has_records_and_nothing_else(mysql_db: Database, tmp_pa
     config = without_kafka(tmp_path, mysql_db)
     config.properties["snapshot.mode"] = "initial_only"
     command = [sys.executable, "-m", "rowtide", "run", str(config.path), "--no-web", "--sink", "stdout"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SOON)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["key"] for line in done.stdout.splitlines()] == [{"id": 1}, {"id": 2}]
 
@@ -82,7 +82,7 @@ def test_a_reader_of_standard_output_that_goes_away_ends_the_worker(mysql_db: Da
         worker.stdout.close()
         mysql_db.execute("INSERT INTO t VALUES (2)")
         try:
-            assert worker.wait(60) == 1
+            assert worker.wait(SOON) == 1
         finally:
             if worker.poll() is None:
                 os.kill(worker.pid, signal.SIGKILL)

@@ -14,6 +14,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from databus_messages import ITEMS, item, message
 from dump_server import dump_server
+from worker_process import eventually
 
 from rowtide.databus.client import AsyncClient, Client, ClientSettings
 from rowtide.databus.errors import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 FILE = "binlog.000003"
-WAIT_S = 30.0
+WAIT_S = 180.0
 
 
 class Topic:
@@ -247,11 +248,16 @@ def test_handlers_get_each_event_once_and_can_end_the_run(topic: Topic) -> None:
         with Client(topic.at(FILE, 200)) as client:
             for handler in handlers:
                 client.register(handler)
-            client.run(timeout=5.0)
+            client.run(timeout=1.0)
 
     with pytest.raises(HandlerInterrupted, match=r"^do handler error, interrupted: enough"):
         run(interrupted, collect)
-    run(collect)
+
+    def all_seen() -> bool:
+        run(collect)
+        return len(seen) >= 4
+
+    eventually(all_seen, "all events")
     assert seen == ["b'2'", "b'3'", "b'4'", "b'5'"]
 
 

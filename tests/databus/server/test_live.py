@@ -31,7 +31,7 @@ pytestmark = pytest.mark.servers
 
 KILLS = int(os.environ.get("ROWTIDE_CAMPAIGN", "3"))
 SERVERS = ["mysql", "mariadb"]
-WAIT_S = 30.0
+WAIT_S = 180.0
 OPERATIONS = {"insert": "c", "update": "u", "delete": "d"}
 
 

@@ -114,13 +114,20 @@ def run(kafka: Kafka) -> Iterator[Run]:
         yield start
 
 
-@pytest.fixture
-def broker() -> Iterator[Kafka]:
+@pytest.fixture(scope="module")
+def own_broker() -> Iterator[Kafka]:
     """A separate broker, for tests that kill it."""
     from rowtide_stack import Kafka
 
     with Kafka() as server:
         yield server
+
+
+@pytest.fixture
+def broker(own_broker: Kafka) -> Kafka:
+    """A broker that runs, also behind a test that has failed."""
+    own_broker.resume()
+    return own_broker.start()
 
 
 def test_messages_arrive_in_order_with_headers_and_then_the_offset(run: Run, mode: str) -> None:

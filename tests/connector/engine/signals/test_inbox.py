@@ -100,9 +100,9 @@ def test_a_channel_is_polled_until_it_is_stopped(caplog: pytest.LogCaptureFixtur
     inbox, stored = SignalInbox(), SourceOffset("b.1", 4, carried={"rowtide_signal_kafka": 7})
     thread = ChannelThread(channel, inbox, 0.001, lambda: stored)
     thread.start()
-    assert channel.done.wait(30)
+    assert channel.done.wait(120)
     thread.stop()
-    assert channel.closed.wait(30)
+    assert channel.closed.wait(120)
     assert [one.position for one in inbox._received] == [1, 2]
     assert channel.positions[:2] == [7, 7]
     assert [message for message in caplog.messages if "no topic" in message] == ["signals cannot be read: no topic"]
@@ -121,7 +121,7 @@ def test_a_channel_waits_while_the_inbox_is_full(monkeypatch: pytest.MonkeyPatch
         signalling.send({"type": "log"}, "http")
     assert not channel.done.is_set()
     assert signalling.inbox._received.popleft().position == 0
-    assert channel.done.wait(30)
+    assert channel.done.wait(120)
     assert [one.position for one in signalling.inbox._received] == [1, 2]
     thread.stop()
 
@@ -134,5 +134,5 @@ def test_a_channel_that_waits_is_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     while not inbox.is_full:
         channel.closed.wait(0.001)
     thread.stop()
-    assert channel.closed.wait(30)
+    assert channel.closed.wait(120)
     assert len(inbox._received) == 1
