@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from topic_tools import Topics
 
 
-_NEEDS = {"servers": 1, "spark": 2}
-"""The markers of slow tests and their order in a run, in which fast tests come first."""
+_SLOW = "spark", "servers"
+"""The markers of slow tests, in their order behind the fast ones."""
 
 
 _SHARED_WHEEL = "test_packaging.py"
@@ -41,14 +41,16 @@ _SHARED_WHEEL = "test_packaging.py"
 
 
 def _rank(item: pytest.Item) -> int:
-    return max((rank for mark, rank in _NEEDS.items() if item.get_closest_marker(mark)), default=0)
+    return next((rank for rank, mark in enumerate(_SLOW, 1) if item.get_closest_marker(mark)), 0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run first the tests without servers, then those with servers, then those with Spark.
+    """Run first the fast tests, then those with Spark, then those with servers.
 
     With ``-n 2``, each of the two workers begins with its half of the list, so that the tests of a file share what it
-    caches. A worker that is done takes half of what is left to the other. Each starts its own servers.
+    caches. A worker that is done takes the second half of what is left to the other. So one worker alone runs the tests
+    with Spark, which compute, while the other one runs tests with servers, which often wait; and the tests at the end
+    are short ones. Each worker starts its own servers.
     """
     items.sort(key=lambda item: (_rank(item), item.path.name != _SHARED_WHEEL))
 
@@ -61,16 +63,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _download(session: pytest.Session) -> None:
     """Download the programs of the collected tests before the first test, whose timeout would include the download."""
-    ranks = {_rank(item) for item in session.items}
-    if session.config.option.collectonly or ranks <= {0}:
+    needs = {mark for item in session.items for mark in _SLOW if item.get_closest_marker(mark)}
+    if session.config.option.collectonly or not needs:
         return
     from rowtide_stack.programs.catalogue import PROGRAMS
     from rowtide_stack.runners.runner import provider
 
     wanted = {"java"}
-    if 1 in ranks and provider() == "local":
+    if "servers" in needs and provider() == "local":
         wanted |= {"kafka", "mariadb", "mysql", "zookeeper"}
-    if 2 in ranks:
+    if "spark" in needs:
         wanted |= {"spark"}
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():

@@ -28,6 +28,11 @@ _CHANGES = (
 )
 
 
+def _place(position: Mapping[str, Any] | None) -> tuple[str, int]:
+    """A position of /health, to compare."""
+    return ("", 0) if position is None else (position["file"], position["pos"])
+
+
 class ChangingRows:
     """A connector with exactly-once delivery, and its tables: ``id INT PRIMARY KEY, ver INT``.
 
@@ -69,8 +74,8 @@ class ChangingRows:
     def chunk_stored(self, worker: Worker) -> None:
         """Wait until the worker has delivered rows of a chunk, and stored the position. Rows change meanwhile."""
         self.chunk_read(worker)
-        read = worker.health()["position"]["read"]["pos"]
-        eventually(lambda: (worker.health()["position"]["stored"] or {"pos": 0})["pos"] > read, "a chunk is stored")
+        read = _place(worker.health()["position"]["read"])
+        eventually(lambda: _place(worker.health()["position"]["stored"]) > read, "a chunk is stored")
 
     def records(self, table: str = "t") -> list[tuple[int, dict[str, Any] | None]]:
         """Key and value of the records of a table."""

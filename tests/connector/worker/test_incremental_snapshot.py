@@ -84,8 +84,9 @@ def test_a_killed_worker_goes_on_behind_the_last_chunk(
 def test_a_snapshot_is_paused_and_stopped(database: Database, kafka: Kafka, tmp_path: Path) -> None:
     """A pause outlives a kill, and the stream goes on meanwhile."""
     table = Refilled(database, kafka, tmp_path, {})
+    slowly = {"data-collection": f"{database.name}.t", "filter": "SLEEP(0.02) = 0"}
     with Worker(table.config).streaming() as worker:
-        table.signal(worker, "execute-snapshot")
+        table.signal(worker, "execute-snapshot", **{"additional-conditions": [slowly]})
         table.chunk_read(worker)
         table.signal(worker, "pause-snapshot", "pause")
         database.execute("UPDATE t SET ver = -1 WHERE id = 0", f"INSERT INTO t VALUES ({ROWS}, 0)")
