@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from rowtide.topics.admin import TopicAdmin
 from rowtide.topics.settings import TopicSettings
 
 __all__ = ["Seen", "Topics", "murmur2", "partition_for"]
+
+
+_MOMENT_S = 2.0
+"""How long a reader of committed records waits for the end of a transaction."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,18 @@ class Topics:
         return f"t-{uuid.uuid4().hex[:12]}"
 
     def read(self, topic: str, *, committed: bool = True) -> list[Seen]:
-        """All records of a topic, partition by partition; none if the topic does not exist."""
+        """All records of a topic, partition by partition; none if the topic does not exist.
+
+        A broker writes the end of a transaction some time after it has confirmed the commit. So committed records are
+        waited for a moment while a transaction is open.
+        """
         consumer = Consumer(
             {
                 **self.client,
                 "group.id": "tests",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,  # how long the broker waits for more before it reports the end
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
             }
@@ -60,17 +70,28 @@ class Topics:
             partitions = sorted(consumer.list_topics(topic, timeout=60).topics[topic].partitions)
             consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
             seen: list[Seen] = []
-            ended: set[int | None] = set()
-            while len(ended) < len(partitions):
-                message = consumer.poll(60)
-                assert message is not None, f"{topic} does not answer"
-                if message.error() is not None:
-                    ended.add(message.partition())
-                else:
+            ends: dict[int, int] = {}
+            moment = float("inf")
+            while len(ends) < len(partitions) or (time.monotonic() < moment and _is_open(consumer, topic, ends)):
+                message: Any = consumer.poll(60 if len(ends) < len(partitions) else 0.05)
+                if message is None:
+                    assert len(ends) == len(partitions), f"{topic} does not answer"
+                elif message.error() is None:
                     seen.append(_seen(message))
+                else:
+                    ends[message.partition()] = message.offset()
+                    moment = min(moment, time.monotonic() + _MOMENT_S)
             return sorted(seen, key=lambda record: (record.partition, record.offset))
         finally:
             consumer.close()
+
+
+def _is_open(consumer: Consumer, topic: str, ends: Mapping[int, int]) -> bool:
+    """Whether a partition has records behind the end of those that are committed."""
+    return any(
+        consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)[1] > end
+        for partition, end in ends.items()
+    )
 
 
 def _seen(message: Any) -> Seen:

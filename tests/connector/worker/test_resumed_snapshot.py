@@ -48,6 +48,7 @@ class Reader:
                 "group.id": "tests",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,
                 "isolation.level": "read_committed",
                 "allow.auto.create.topics": False,
             }
