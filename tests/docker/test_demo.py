@@ -49,7 +49,7 @@ def demo(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], s
             process.communicate()
 
 
-def survivors(mark: str, patience: float = 10) -> list[str]:
+def survivors(mark: str, patience: float = 60) -> list[str]:
     """The commands of the processes with the mark that still run after ``patience`` seconds."""
     end = time.monotonic() + patience
     while (found := list(_marked(mark))) and time.monotonic() < end:
@@ -87,7 +87,7 @@ def test_the_tables_are_equal_and_everything_is_removed(short_path: Path) -> Non
         if process.poll() is None:
             use_the_running_servers(output)
             process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=180)
         output += rest
     assert process.returncode == 0, output
     assert "8/8" in output
@@ -118,7 +118,7 @@ def test_a_signal_stops_everything(number: signal.Signals, after: float | str, s
                     break
         time.sleep(0.4)
         process.send_signal(number)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=180)
     # The signal itself ended the process if it arrived before the handler was installed.
     assert process.returncode in {128 + number, -number}, output
     assert "Traceback" not in output
