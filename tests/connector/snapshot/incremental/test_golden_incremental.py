@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,14 +41,22 @@ def execute(server: MySQL, name: str) -> None:
             pass
 
 
-def take(engine: rowtide.Engine, changes: list[rowtide.Change], signal_id: str) -> None:
-    """Take changes until the snapshot of a signal is complete."""
-    limit = time.monotonic() + 60
-    while ("COMPLETED", signal_id) not in {(one["type"], one["id"]) for one in engine.notifications}:
+def take_until(engine: rowtide.Engine, changes: list[rowtide.Change], reached: Callable[[], bool]) -> None:
+    """Take changes until a state is reached."""
+    limit = time.monotonic() + 180
+    while not reached():
         take_next(engine, changes)
         assert time.monotonic() < limit, engine.notifications
-    for _ in range(10):
-        take_next(engine, changes)
+
+
+def of_snapshots(engine: rowtide.Engine) -> list[Mapping[str, Any]]:
+    """The notifications of incremental snapshots, without those of the signals that start them."""
+    return [one for one in engine.notifications if one["aggregate_type"] == "Incremental Snapshot"]
+
+
+def is_complete(engine: rowtide.Engine, signal_id: str) -> bool:
+    """Whether the snapshot of a signal is complete."""
+    return ("COMPLETED", signal_id) in {(one["type"], one["id"]) for one in of_snapshots(engine)}
 
 
 def take_next(engine: rowtide.Engine, changes: list[rowtide.Change]) -> None:
@@ -89,12 +99,13 @@ def test_the_rows_and_notifications_are_those_of_debezium(mysql: MySQL) -> None:
     try:
         execute(mysql, "setup.sql")
         with rowtide.Engine(properties) as engine:
-            while engine.state != "RUNNING":
-                take_next(engine, changes)
+            take_until(engine, changes, lambda: engine.state == "RUNNING")
             for name, signal_id in SIGNALS.items():
                 execute(mysql, name)
-                take(engine, changes, signal_id)
-            sent = [compared(one) for one in engine.notifications if one["aggregate_type"] == "Incremental Snapshot"]
+                take_until(engine, changes, partial(is_complete, engine, signal_id))
+            mysql.execute("UPDATE sig.big SET v = 'last' WHERE id = 1")
+            take_until(engine, changes, lambda: bool(changes[-1].after) and changes[-1].after.get("v") == "last")
+            sent = [compared(one) for one in of_snapshots(engine)]
     finally:
         mysql.execute("DROP DATABASE IF EXISTS sig")
     rows: dict[str, list[Any]] = {}
