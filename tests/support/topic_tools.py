@@ -55,6 +55,14 @@ class Topics:
         A broker writes the end of a transaction some time after it has confirmed the commit. So committed records are
         waited for a moment while a transaction is open.
         """
+        return self._read(topic, committed=committed)[0]
+
+    def has_open_transaction(self, topic: str) -> bool:
+        """Whether a topic has records of a transaction that is neither committed nor aborted."""
+        return self._read(topic, committed=True)[1]
+
+    def _read(self, topic: str, *, committed: bool) -> tuple[list[Seen], bool]:
+        """The records of a topic, and whether others follow that are not committed."""
         consumer = Consumer(
             {
                 **self.client,
@@ -81,7 +89,8 @@ class Topics:
                 else:
                     ends[message.partition()] = message.offset()
                     moment = min(moment, time.monotonic() + _MOMENT_S)
-            return sorted(seen, key=lambda record: (record.partition, record.offset))
+            in_order = sorted(seen, key=lambda record: (record.partition, record.offset))
+            return in_order, _is_open(consumer, topic, ends)
         finally:
             consumer.close()
 

@@ -158,14 +158,25 @@ def test_a_process_that_sleeps_longer_than_a_transaction_may_last(
         "transaction.boundary.interval.ms": "2000",
         "producer.override.transaction.timeout.ms": "3000",
     }
+    topic = config.topic(f"{mysql_db.name}.t")
     with Worker(config).streaming() as worker:
-        insert(mysql_db, 100)
-        time.sleep(0.5)  # within a transaction
-        worker.signal(signal.SIGSTOP)
-        time.sleep(15)  # Kafka looks every ten seconds for transactions that are too old, and aborts them
+
+        def in_transaction() -> bool:
+            insert(mysql_db, 10)
+            worker.signal(signal.SIGSTOP)
+            if topics.has_open_transaction(topic):
+                return True
+            worker.signal(signal.SIGCONT)
+            return False
+
+        eventually(in_transaction, "a transaction")
+        eventually(
+            lambda: not topics.has_open_transaction(topic), "Kafka aborts it, for which it looks every ten seconds"
+        )
         worker.signal(signal.SIGCONT)
         insert(mysql_db, 100)
-        eventually(lambda: len(keys(topics, config, mysql_db)) >= 200, "all rows")
+        ((rows,),) = mysql_db.query("SELECT COUNT(*) FROM t")
+        eventually(lambda: len(keys(topics, config, mysql_db)) >= rows, "all rows")
         worker.stop()
         assert "was open for longer than transaction.timeout.ms=3000" in worker.log
-    assert keys(topics, config, mysql_db) == list(range(1, 201))
+    assert keys(topics, config, mysql_db) == list(range(1, rows + 1))
