@@ -4,6 +4,7 @@ import io
 import zlib
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from dumped_files import dumped, golden_binlogs
@@ -12,7 +13,10 @@ from packets import event
 from rowtide.connector.errors import ChecksumMismatch, MirrorError, RemoteProtocolError, TruncatedEvent
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, IGNORABLE, EventType
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.mirror.binlog_copy import BinlogCopy, CopyPosition, NextFile
+from rowtide.connector.source.mirror.folder import MirrorFolder, Origin
+from rowtide.connector.source.mirror.reader import MirrorStream
 from rowtide.connector.source.mirror.tail import whole_part
 
 CASES = ["restart-between-stages", "gtid-off", "mariadb-transaction-boundaries"]
@@ -178,6 +182,26 @@ def test_the_copy_of_an_encrypted_file_that_is_cut_anywhere_is_continued_to_the_
         at = whole_part(io.BytesIO(whole[:size]), name)
         rest = mirrored(at, sent(name, data, at.dump_start, encryption=encryption))
         assert whole[: at.end] + rest == whole, size
+
+
+@pytest.mark.parametrize("gtids", [None, ""])
+def test_the_copy_of_an_encrypted_file_is_read_from_every_position(gtids: str | None, tmp_path: Path) -> None:
+    """The stream of a connector has the events of a file that is not encrypted."""
+    name, data, _ = encrypted()
+    with MirrorFolder(tmp_path) as mirror:
+        mirror.claim(Origin("mariadb", "server"))
+    (tmp_path / name).write_bytes(mirrored(CopyPosition(name), sent(name, data, 4)))
+    packets = list(binlog_packets(io.BytesIO(data), name))
+    position = 4
+    for number, packet in enumerate(packets):
+        if packet[4] != EventType.MARIADB_START_ENCRYPTION and not (gtids == "" and number):
+            start = SourceOffset(name, position, gtids)
+            stream = MirrorStream(tmp_path, start, "mariadb", follow=False)
+            found = [one for some in stream.events() for one in some if not one[17] & ARTIFICIAL]
+            kinds = [one[4] for one in packets[number:] if one[4] != EventType.MARIADB_START_ENCRYPTION]
+            begun = [EventType.FORMAT_DESCRIPTION] if number else []
+            assert [one[4] for one in found if one[4] != EventType.IGNORABLE] == begun + kinds
+        position += len(packet)
 
 
 def _moved(packet: bytes, by: int) -> bytes:
