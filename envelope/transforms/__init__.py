@@ -8,6 +8,7 @@ processed.
 from rowtide.envelope.transforms.chain import (
     PREDICATES,
     TRANSFORMS,
+    Plugin,
     TransformChain,
     chain_from_properties,
     transform_chain,
@@ -20,6 +21,7 @@ __all__ = [
     "TRANSFORMS",
     "ConnectRecord",
     "Header",
+    "Plugin",
     "Predicate",
     "Problem",
     "Transform",

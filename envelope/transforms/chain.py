@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from rowtide.envelope.transforms.extract_new_record_state import ExtractNewRecordState
 from rowtide.envelope.transforms.extraction import ExtractField, ValueToKey
@@ -46,28 +46,15 @@ PREDICATES: Mapping[str, Callable[[Options], Predicate]] = {
 """The predicates, by the class name in ``type``."""
 
 
-class PluginOptions(Protocol):
-    """The configuration of a transform or predicate."""
-
-    @property
-    def name(self) -> str:
-        """The name in ``transforms`` or ``predicates``."""
-        ...
-
-    @property
-    def type(self) -> str:
-        """The class name."""
-        ...
-
-    @property
-    def options(self) -> Mapping[str, str]:
-        """The options, by their names without ``transforms.<name>.`` and without ``type``."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """The :class:`PluginOptions` of a properties file."""
+    """The configuration of a transform or predicate.
+
+    Attributes:
+        name: the name in ``transforms`` or ``predicates``.
+        type: the class name.
+        options: the options, by their names without ``transforms.<name>.`` and without ``type``.
+    """
 
     name: str
     type: str
@@ -121,7 +108,7 @@ class TransformChain:
         return result
 
 
-def transform_chain(transforms: Sequence[PluginOptions], predicates: Sequence[PluginOptions] = ()) -> TransformChain:
+def transform_chain(transforms: Sequence[Plugin], predicates: Sequence[Plugin] = ()) -> TransformChain:
     """Build the transforms.
 
     Args:
@@ -165,7 +152,7 @@ T = TypeVar("T")
 
 
 def _build(
-    classes: Mapping[str, Callable[[Options], T]], plugin: PluginOptions, options: Options, problems: list[Problem]
+    classes: Mapping[str, Callable[[Options], T]], plugin: Plugin, options: Options, problems: list[Problem]
 ) -> T | None:
     """Build a plugin, and add its problems to ``problems``."""
     make = classes.get(plugin.type) or _by_simple_name(classes, plugin.type)

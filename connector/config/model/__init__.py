@@ -29,6 +29,7 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.config.model.databus import DatabusConfig
 from rowtide.connector.config.model.signals import IncrementalConfig, SignalsConfig
 from rowtide.connector.config.secret import Sanitizer, Secret
+from rowtide.envelope.transforms import Plugin
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (
     EVERYTHING,
@@ -56,7 +57,6 @@ __all__ = [
     "JsonConverterConfig",
     "KafkaConfig",
     "MirrorConfig",
-    "Plugin",
     "Properties",
     "SnapshotConfig",
     "SnapshotFlags",
@@ -320,15 +320,6 @@ class KafkaConfig:
     producer: ClientSettings
     consumer: ClientSettings
     admin: ClientSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Plugin:
-    """A transform or predicate: its name, its class and its options as texts."""
-
-    name: str
-    type: str
-    options: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

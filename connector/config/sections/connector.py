@@ -11,7 +11,6 @@ from rowtide.connector.config.model import (
     Configuration,
     GuardrailConfig,
     HeartbeatConfig,
-    Plugin,
     Properties,
 )
 from rowtide.connector.config.secret import Sanitizer
@@ -34,7 +33,7 @@ from rowtide.connector.config.sections.source import (
     values_config,
 )
 from rowtide.connector.config.sections.topics import topics_config
-from rowtide.envelope.transforms import TransformConfigurationError, transform_chain
+from rowtide.envelope.transforms import Plugin, TransformConfigurationError, transform_chain
 from rowtide.topics.java_regex import InvalidPatternError
 
 
