@@ -14,10 +14,11 @@ from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.read_tables import with_read, with_renamed
+from rowtide.connector.records.read_tables import with_renamed
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.incremental import requests
+from rowtide.connector.snapshot.incremental.carried_state import CarriedState
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.read_chunks.chunk_records import ClosedWindows, row_batches
 from rowtide.connector.snapshot.incremental.read_chunks.kept_rows import kept_rows, record_event
@@ -26,7 +27,7 @@ from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkRea
 from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, ScanStatus
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import TableToRead
 from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.snapshot.view.stream_order import is_comparable, stream_position
@@ -56,7 +57,6 @@ class IncrementalSnapshots:
 
     Attributes:
         watched: the table whose row events are to be passed to :meth:`observe`, if any.
-        progress: the position in the stream; ``None`` before the first one.
     """
 
     def __init__(
@@ -76,8 +76,7 @@ class IncrementalSnapshots:
         self._clock = clock
         self._reports = Reports(settings, clock, progress)
         self._topics: TopicGuard | None = None
-        self._state: SnapshotState | None = None
-        self.progress: Progress | None = None
+        self._carried = CarriedState()
         self._pending = PendingChunks(settings.connector)
         self._scan: Scan | None = None
         self._windows = ClosedWindows()
@@ -91,22 +90,24 @@ class IncrementalSnapshots:
         Args:
             pipeline: that of the new stream. The snapshot that its start offset has is continued.
         """
-        progress = self.progress = pipeline.progress
-        if self._state is None:
-            self._state = SnapshotState.from_carried(progress.carried)
-            self._reports.resumed(self._state)
-        self._carry(self._state)
+        if self._carried.attach(pipeline.progress):
+            self._reports.resumed(self._carried.current)
         self._abandon()
+
+    @property
+    def progress(self) -> Progress | None:
+        """The position in the stream; ``None`` before the first one."""
+        return self._carried.progress
 
     @property
     def tables(self) -> tuple[TableToRead, ...]:
         """The tables that are still to be read."""
-        return () if self._state is None else self._state.tables
+        return self._carried.tables
 
     @property
     def active(self) -> bool:
         """Whether there is a table to read."""
-        return self._state is not None and bool(self._state.tables) and not self._state.paused
+        return self._carried.active
 
     def observe(self, event: Rows, structure: TableStructure, table: Table) -> None:
         """Record the keys of a row event whose records are emitted, of the table that is :attr:`watched`."""
@@ -138,11 +139,11 @@ class IncrementalSnapshots:
             return
         remains = self._tables.exists(former.database, former.table)
         swap = self._names.helped(former.database, former.table) is not None
-        before, self._state = self._current, self._current.renamed(former, now, remains=remains, swap=swap)
+        state = self._carried.current.renamed(former, now, remains=remains, swap=swap)
         self.progress.carried = with_renamed(self.progress.carried, former, now, remains=remains)
-        if self._state != before:
+        if state != self._carried.current:
             self._abandon()
-            self._carry(self._state)
+            self._carried.change(state)
             self._reports.renamed(former, now, remains=remains)
 
     @property
@@ -185,7 +186,7 @@ class IncrementalSnapshots:
             elif pending.failure is not None and pending.is_passed(pending.failure.end, position):
                 yield from self._failed(pending.failure, at)
             elif pending.failure is None and self._is_complete(self._scan):
-                yield from self._scanned("SUCCEEDED" if self._first.rows else "EMPTY", at)
+                yield from self._scanned("SUCCEEDED" if self._carried.first.rows else "EMPTY", at)
             elif (chunk := pending.passed(position)) is not None:
                 yield from self._emit(self._scan, chunk, at)
             else:
@@ -200,28 +201,19 @@ class IncrementalSnapshots:
             if result is Ready.TO_READ:
                 self._reader.hold(scan, self._mark(position))
             elif result is Ready.BEGUN:
-                begun = replace(self._first, begun=True, last=scan.last, key=scan.key.signature)
-                self._change(replace(begun, estimated=scan.estimated))
+                begun = replace(self._carried.first, begun=True, last=scan.last, key=scan.key.signature)
+                self._carried.change_first(replace(begun, estimated=scan.estimated))
             else:
                 self._pending.add(result, position.server)
 
     def _is_complete(self, scan: Scan) -> bool:
         """Whether all chunks are emitted."""
-        return self._first.begun and scan.cut and self._pending.next == scan.number
+        return self._carried.first.begun and scan.cut and self._pending.next == scan.number
 
     def _captured(self) -> Iterator[TableId]:
         return (table for table in self._tables.names() if self._names.captures(table.database, table.table))
 
     # --- the scan of a table --------------------------------------------------------------------------------------
-
-    @property
-    def _current(self) -> SnapshotState:
-        assert self._state is not None, "attach() comes first"
-        return self._state
-
-    @property
-    def _first(self) -> TableToRead:
-        return self._current.tables[0]
 
     @property
     def _id(self) -> tuple[str, str]:
@@ -230,7 +222,7 @@ class IncrementalSnapshots:
 
     def _begin(self, at: SourceOffset, position: SourceOffset) -> Iterator[Output]:
         """Begin to read the first table, or read on behind its last chunk."""
-        first, settings = self._first, self._settings
+        first, settings = self._carried.first, self._settings
         structure = None if first.table is None else self._tables.table(first.table.database, first.table.table)
         if structure is None or not self._names.captures(structure.id.database, structure.id.table):
             yield from self._left_out("UNKNOWN_SCHEMA", requests.unknown_table(first.name, self._captured()), at)
@@ -245,7 +237,7 @@ class IncrementalSnapshots:
             return
         if first.key not in (None, scan.key.signature):
             log.info("the key of table %s has changed: the table is read again from its beginning", first.name)
-            self._change(first.restarted())
+            self._carried.change_first(first.restarted())
         self._scan = scan
         self.watched = structure.id
         self._reader.read(self._scan, self._mark(position))
@@ -261,13 +253,13 @@ class IncrementalSnapshots:
         log.info("the structure of table %s has changed: its last chunk is read again", scan.name)
         self._abandon()
         self._attempts.structure_changed()
-        self._reports.read_in_vain(self._first.name, self._attempts, requests.ALTERED_TOO_OFTEN)
+        self._reports.read_in_vain(self._carried.first.name, self._attempts, requests.ALTERED_TOO_OFTEN)
 
     def _rows_changed(self, scan: Scan) -> None:
         log.info("rows of table %s have changed: its last chunk is read again", scan.name)
         self._abandon()
         self._attempts.rows_changed()
-        self._reports.read_in_vain(self._first.name, self._attempts, requests.CHANGED_TOO_OFTEN)
+        self._reports.read_in_vain(self._carried.first.name, self._attempts, requests.CHANGED_TOO_OFTEN)
 
     def _failed(self, failure: Failed, at: SourceOffset) -> Iterator[Output]:
         self._abandon()
@@ -278,10 +270,10 @@ class IncrementalSnapshots:
 
     def _refused(self, failure: Failed, at: SourceOffset) -> Iterator[Output]:
         """Read the last chunk again, or give the table up."""
-        attempts, name, reason = self._attempts, self._first.name, failure.reason
+        attempts, name, reason = self._attempts, self._carried.first.name, failure.reason
         attempts.server_refused()
         if (
-            not (attempts.exhausted or failure.hopeless) or self._first.initial
+            not (attempts.exhausted or failure.hopeless) or self._carried.first.initial
         ):  # an initial snapshot leaves no table out
             log.warning("the last chunk of table %s is read again (try %d): %s", name, attempts.refused + 1, reason)
             return
@@ -294,14 +286,14 @@ class IncrementalSnapshots:
 
     def _scanned(self, status: ScanStatus, at: SourceOffset, error: str | None = None) -> Iterator[Output]:
         """The first table is done."""
-        state, first = self._current, self._first
+        state, first = self._carried.current, self._carried.first
         self._abandon()
         self._attempts.next_table()
         if status == "SUCCEEDED":
             log.info("the %s snapshot has read %d rows of table %s", first.kind, first.rows, first.name)
         # A new table that is done is not new at the next start.
-        self._carry(state.without_first(), [first] if status in SETTLED else [])
-        yield from self._reports.scanned(state, status, self._here(at), error)
+        self._carried.change(state.without_first(), [first] if status in SETTLED else [])
+        yield from self._reports.scanned(state, status, self._carried.here(at), error)
 
     # --- the rows of a chunk --------------------------------------------------------------------------------------
 
@@ -311,32 +303,18 @@ class IncrementalSnapshots:
         if kept is None:
             self._rows_changed(scan)
             return
-        rows = sum(len(block.rows) for block in read.blocks)
-        first = replace(self._first, lower=read.chunk.upper or self._first.lower, rows=self._first.rows + rows)
-        yield from self._reports.progress(self._current, scan.key.columns, read.chunk.upper, self._here(at))
+        carried, upper = self._carried, read.chunk.upper
+        rows = carried.first.rows + sum(len(block.rows) for block in read.blocks)
+        first = replace(carried.first, lower=upper or carried.first.lower, rows=rows)
+        yield from self._reports.progress(carried.current, scan.key.columns, upper, carried.here(at))
         assert self.progress is not None
         event = self._windows.take(read.window) or StreamEvent.of(self.progress)
-        before = self._here(at)
-        self._change(first)
-        yield from row_batches(scan.table, kept, event, before, self._here(at), self._clock)
+        before = carried.here(at)
+        carried.change_first(first)
+        yield from row_batches(scan.table, kept, event, before, carried.here(at), self._clock)
         pending.emitted()
         self._attempts.emitted(scan.size)
         pending.journal.prune(self._reader.taken(scan, read.chunk.number))
-
-    # --- state ----------------------------------------------------------------------------------------------------
-
-    def _here(self, at: SourceOffset) -> SourceOffset:
-        """The offset with the present state."""
-        assert self.progress is not None
-        return replace(at, carried=self.progress.carried)
-
-    def _change(self, first: TableToRead) -> None:
-        self._carry(self._current.with_first(first))
-
-    def _carry(self, state: SnapshotState, done: Sequence[TableToRead] = ()) -> None:
-        assert self.progress is not None
-        self._state = state
-        self.progress.carried = state.carried(with_read(self.progress.carried, {table.table for table in done}))
 
     # --- signals --------------------------------------------------------------------------------------------------
 
@@ -356,15 +334,15 @@ class IncrementalSnapshots:
             SignalError: they are too many.
         """
         names = [table.name for table in tables]
-        wanted = replace(self._current, tables=(*self.tables, *tables))
+        wanted = replace(self._carried.current, tables=(*self.tables, *tables))
         wanted.require_room()
-        self._carry(wanted)
+        self._carried.change(wanted)
         log.info("an incremental snapshot of %s begins", ", ".join(names))
         return list(self._reports.changed("STARTED", request_id, names, at))
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
         """Leave out tables."""
-        state = self._current
+        state = self._carried.current
         stopped = requests.stopped_tables(request, state)
         if not stopped:
             log.info("there is no incremental snapshot of these tables to stop")
@@ -373,7 +351,7 @@ class IncrementalSnapshots:
         if state.tables[0] in stopped:
             self._abandon()
             self._attempts.next_table()
-        self._carry(replace(state, tables=left, paused=state.paused and bool(left)), stopped)
+        self._carried.change(replace(state, tables=left, paused=state.paused and bool(left)), stopped)
         log.info("the incremental snapshot of %s is stopped", ", ".join(table.name for table in stopped))
         return list(self._reports.stopped(stopped, at))
 
@@ -387,10 +365,10 @@ class IncrementalSnapshots:
         return self._paused(at, paused=False)
 
     def _paused(self, at: SourceOffset, *, paused: bool) -> Iterable[Output]:
-        state = self._current
+        state = self._carried.current
         if not state.tables or state.paused is paused:
             return ()
-        self._carry(replace(state, paused=paused))
+        self._carried.change(replace(state, paused=paused))
         signal_id = state.tables[0].signal_id
         return list(self._reports.changed("PAUSED" if paused else "RESUMED", signal_id, state.names(signal_id), at))
 
