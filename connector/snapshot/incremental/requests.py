@@ -15,11 +15,25 @@ ALTERED_TOO_OFTEN = (
     "its structure has changed each time before the stream had passed the chunk. The snapshot goes on when no "
     "statement alters the table for longer than the stream is behind the server"
 )
-CHANGED_TOO_OFTEN = (
-    "rows of the chunk have changed each time in the moment in which it was read, and the binlog has these changes in "
-    "part only. It is tried on; fewer changes of these rows, or binlog_row_image=FULL, help. So does "
-    "rowtide.semi.sync.acknowledge=received, if transactions are acknowledged when they are delivered"
+_CHANGED_TOO_OFTEN = (
+    "rows of the chunk have changed each time in the moment in which it was read, and which of its rows are older "
+    "cannot be told. It is tried on; fewer changes of these rows help, and binlog_row_image=FULL if sessions set less"
 )
+_NOT_HELD = "; so does rowtide.semi.sync.acknowledge=received, with which the stream can wait while the chunk is read"
+_NOT_VISIBLE = ", unless the server has rpl_semi_sync_master_wait_point=AFTER_SYNC"
+"""With it, MariaDB shows a change to nobody before it is acknowledged."""
+
+
+def changed_too_often(*, holds: bool, mariadb: bool) -> str:
+    """Why a chunk was read in vain again and again, and what helps.
+
+    Args:
+        holds: whether the stream can wait while a chunk is read.
+        mariadb: whether the server is MariaDB.
+    """
+    if holds:
+        return _CHANGED_TOO_OFTEN
+    return _CHANGED_TOO_OFTEN + _NOT_HELD + (_NOT_VISIBLE if mariadb else "")
 
 
 def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> list[TableToRead]:

@@ -259,7 +259,8 @@ class IncrementalSnapshots:
         log.info("rows of table %s have changed: its last chunk is read again", scan.name)
         self._abandon()
         self._attempts.rows_changed()
-        self._reports.read_in_vain(self._carried.first.name, self._attempts, requests.CHANGED_TOO_OFTEN)
+        reason = requests.changed_too_often(holds=self._reader.holds, mariadb=self._settings.connector == "mariadb")
+        self._reports.read_in_vain(self._carried.first.name, self._attempts, reason)
 
     def _failed(self, failure: Failed, at: SourceOffset) -> Iterator[Output]:
         self._abandon()

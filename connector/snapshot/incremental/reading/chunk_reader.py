@@ -82,6 +82,11 @@ class ChunkReader:
         self._closed = False
         self._threads: list[threading.Thread] = []
 
+    @property
+    def holds(self) -> bool:
+        """Whether the stream can wait while a chunk is read."""
+        return self._settings.hold_s > 0
+
     def read(self, scan: Scan | None, mark: Mark | None = None) -> None:
         """Read a table from now on, instead of the one before; ``None`` to pause."""
         with self._changed:

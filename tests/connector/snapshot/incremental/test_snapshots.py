@@ -38,6 +38,8 @@ AT = SourceOffset("b.000001", 4, "70506b22-e621-11f1-b9cd-02fc00000001:1-10")
 class FakeReader:
     """A chunk reader that reads nothing by itself."""
 
+    holds = True
+
     def __init__(self) -> None:
         self.found: deque[Found] = deque()
         self.scan: Scan | None = None
