@@ -4,14 +4,16 @@ The text forms are those of the servers without line breaks, and for MySQL also 
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
+
+from rowtide.schema_history.position.intervals import Intervals
 
 _GNO_END = 2**63 - 1
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\Z")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}\Z")
 _INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?\Z")
+_PLACE = "\0"
 
 
 def source_of(gtid: str) -> str:
@@ -19,76 +21,20 @@ def source_of(gtid: str) -> str:
     return gtid.partition(":")[0] if ":" in gtid else gtid.rpartition("-")[0]
 
 
-class _Intervals:
-    """A set of integers as sorted, disjoint, non-adjacent ranges; ``stops`` are exclusive."""
-
-    __slots__ = ("_text", "starts", "stops")
-
-    def __init__(self, starts: list[int] | None = None, stops: list[int] | None = None) -> None:
-        self.starts = starts if starts is not None else []
-        self.stops = stops if stops is not None else []
-        self._text: str | None = None
-
-    def copy(self) -> "_Intervals":
-        return _Intervals(self.starts.copy(), self.stops.copy())
-
-    def add(self, start: int, stop: int) -> None:
-        """Add a range; at the end, where nearly all additions are, without a search."""
-        starts, stops = self.starts, self.stops
-        self._text = None
-        if starts and start == stops[-1]:
-            stops[-1] = stop
-        elif not starts or start > stops[-1]:
-            starts.append(start)
-            stops.append(stop)
-        else:
-            first = bisect_right(stops, start - 1)  # the first range that touches or follows
-            last = bisect_right(starts, stop)  # after the last range that touches
-            if first < last:
-                start, stop = min(start, starts[first]), max(stop, stops[last - 1])
-            starts[first:last] = [start]
-            stops[first:last] = [stop]
-
-    def subtract(self, start: int, stop: int) -> None:
-        starts, stops = self.starts, self.stops
-        first, last = bisect_right(stops, start), bisect_right(starts, stop - 1)
-        if first >= last:
-            return
-        self._text = None
-        left, right = starts[first], stops[last - 1]
-        keep = [(a, b) for a, b in ((left, start), (stop, right)) if a < b]
-        starts[first:last] = [a for a, _ in keep]
-        stops[first:last] = [b for _, b in keep]
-
-    def contains(self, start: int, stop: int) -> bool:
-        index = bisect_right(self.starts, start) - 1
-        return index >= 0 and stop <= self.stops[index]
-
-    def pairs(self) -> Iterator[tuple[int, int]]:
-        return zip(self.starts, self.stops, strict=True)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Intervals) and self.starts == other.starts and self.stops == other.stops
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __str__(self) -> str:
-        if self._text is None:
-            self._text = ":".join(f"{a}-{b - 1}" if b - a > 1 else str(a) for a, b in self.pairs())
-        return self._text
-
-
 class GtidSet:
     """A set of MySQL GTIDs, tagged ones (8.3 and later) included. It is mutable: ``copy`` it before sharing.
 
-    Adding a transaction at the end takes constant time, and so does ``str`` of an unchanged set.
+    Adding a transaction at the end takes constant time, and so does ``str``, if the one before was of the same source.
     """
 
-    __slots__ = ("_sets", "_text")
+    __slots__ = ("_around", "_growing", "_sets", "_text")
 
     def __init__(self) -> None:
-        self._sets: dict[str, dict[str, _Intervals]] = {}
+        self._sets: dict[str, dict[str, Intervals]] = {}
         self._text: str | None = None
+        # The ranges that were added to last, and the text before and behind the last one of them.
+        self._growing: Intervals | None = None
+        self._around: tuple[str, str] | None = None
 
     @classmethod
     def parse(cls, text: str) -> "GtidSet":
@@ -122,8 +68,8 @@ class GtidSet:
                 raise ValueError(f"not a GTID set: {piece!r} is neither an interval nor a tag, in {text!r}")
 
     def _add_range(self, uuid: str, tag: str, start: int, stop: int) -> None:
-        self._sets.setdefault(uuid, {}).setdefault(tag, _Intervals()).add(start, stop)
-        self._text = None
+        self._sets.setdefault(uuid, {}).setdefault(tag, Intervals()).add(start, stop)
+        self._text = self._around = None
 
     def add(self, uuid: str, gno: int, tag: str = "") -> None:
         """Add one transaction; ``uuid`` and ``tag`` in lower case, as events have them."""
@@ -132,6 +78,8 @@ class GtidSet:
         except KeyError:
             self._add_range(uuid, tag, gno, gno + 1)
             return
+        if intervals is not self._growing or gno != intervals.stops[-1]:
+            self._growing, self._around = intervals, None
         intervals.add(gno, gno + 1)
         self._text = None
 
@@ -197,11 +145,27 @@ class GtidSet:
     def __str__(self) -> str:
         """The server's text without line breaks: sorted by uuid, untagged intervals before tagged ones."""
         if self._text is None:
-            self._text = ",".join(
-                ":".join([uuid, *(_tagged(tag, str(tags[tag])) for tag in sorted(tags))])
-                for uuid, tags in sorted(self._sets.items())
-            )
+            growing = self._growing
+            if growing is None:
+                self._text = self._rendered()
+            else:
+                if self._around is None:
+                    before, _, behind = self._rendered(growing).partition(_PLACE)
+                    self._around = before, behind
+                before, behind = self._around
+                self._text = f"{before}{growing.last_text()}{behind}"
         return self._text
+
+    def _rendered(self, growing: Intervals | None = None) -> str:
+        """The text, in which ``_PLACE`` stands for the last one of the ranges ``growing``."""
+
+        def text(ranges: Intervals) -> str:
+            return ranges.text_before_last() + _PLACE if ranges is growing else str(ranges)
+
+        return ",".join(
+            ":".join([uuid, *(_tagged(tag, text(tags[tag])) for tag in sorted(tags))])
+            for uuid, tags in sorted(self._sets.items())
+        )
 
     def __repr__(self) -> str:
         return f"GtidSet({str(self)!r})"
@@ -280,7 +244,7 @@ class GtidSet:
             for uuid, tags in self._sets.items()
         }
         self._sets = {uuid: tags for uuid, tags in sets.items() if tags}
-        self._text = None
+        self._text = self._growing = self._around = None
         return self
 
 
